@@ -1,0 +1,1 @@
+"""What every layer needs and nothing else: time, errors, settings, loops."""

@@ -1,0 +1,116 @@
+"""The error tree: each class carries a SQLSTATE and says who must act.
+
+    TenureError
+    ├── RetryError            40001  run the transaction again; nothing was changed
+    │   ├── BelowMark         40001  its read time was collected or cleaned meanwhile
+    │   └── DeadlinePassed    40001  the commit timestamp reached the transaction's deadline
+    ├── TooEarly              55000  the commit timestamp is not after "not before": wait
+    ├── OutcomeUnknown        40003  it may have committed; ask before doing it again
+    ├── SessionLost           57P01  this node must stop what it does under that session
+    ├── UserError                    tell the client; the statement was wrong or impossible
+    │   ├── InvalidParameter  22023
+    │   ├── CommitTooLarge    54000
+    │   └── SnapshotTooOld    72000  reads below a threshold: the history is gone
+    ├── StoreError                   the operator or the machine must act; nothing was changed
+    │   ├── Unavailable       08006  the store cannot be reached just now
+    │   │   └── Disconnected  08006  the connection broke while an answer was awaited
+    │   ├── AccessDenied      28P01  wrong password or missing rights
+    │   ├── DiskFull          53100
+    │   ├── InputOutput       58030
+    │   ├── ClockAhead        58000  this node's clock is too far ahead to commit
+    │   ├── NewerFormat       0A000  written by a newer Tenure
+    │   └── UnfitEngine       0A000  the engine fails the start-up probe
+    └── CorruptData           XX001  stop, never repair silently
+
+Messages name the object in quotes and, where there is one, say what to do in `hint`. Errors of
+other libraries are translated once, in the file that owns the library, with `raise ... from`.
+`assert` is for our own bugs.
+"""
+
+
+class TenureError(Exception):
+    sqlstate = "XX000"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class RetryError(TenureError):
+    sqlstate = "40001"
+
+
+class BelowMark(RetryError):
+    """A transaction's `read_at` lies below a threshold or cleaned mark: it cannot be validated."""
+
+
+class DeadlinePassed(RetryError):
+    """The final commit timestamp was not below the deadline; a fresh attempt gets a fresh one."""
+
+
+class TooEarly(TenureError):
+    sqlstate = "55000"
+
+
+class OutcomeUnknown(TenureError):
+    sqlstate = "40003"
+
+
+class SessionLost(TenureError):
+    sqlstate = "57P01"
+
+
+class UserError(TenureError):
+    sqlstate = "22000"
+
+
+class InvalidParameter(UserError):
+    sqlstate = "22023"
+
+
+class CommitTooLarge(UserError):
+    sqlstate = "54000"
+
+
+class SnapshotTooOld(UserError):
+    sqlstate = "72000"
+
+
+class StoreError(TenureError):
+    sqlstate = "58000"
+
+
+class Unavailable(StoreError):
+    sqlstate = "08006"
+
+
+class Disconnected(Unavailable):
+    """The connection broke while an answer was awaited: a commit may have landed, or may yet."""
+
+
+class AccessDenied(StoreError):
+    sqlstate = "28P01"
+
+
+class DiskFull(StoreError):
+    sqlstate = "53100"
+
+
+class InputOutput(StoreError):
+    sqlstate = "58030"
+
+
+class ClockAhead(StoreError):
+    sqlstate = "58000"
+
+
+class NewerFormat(StoreError):
+    sqlstate = "0A000"
+
+
+class UnfitEngine(StoreError):
+    sqlstate = "0A000"
+
+
+class CorruptData(TenureError):
+    sqlstate = "XX001"

@@ -1,0 +1,253 @@
+"""The engine contract: revisions of keys, one exclusive section, exact reads, a change signal.
+
+    live(key, at, value)            the newest revision of each key (a tombstone too: value NULL)
+    past(key, at, until, value)     older revisions, visible in [at, until)
+    clock(at)                       the store clock: the greatest commit timestamp
+    lane(id, seq, outcomes)         what each committer's last group came to
+
+An engine knows keys as bytes and no more, except that the first HEAD_BYTES of a key (its
+*head*: tenant, table, index) group the keys that change together: changes are indexed by
+(head, at), so finding what changed in one table costs what changed there.
+
+**The section.** `commit` takes a group of commits and decides each inside one exclusive
+section, in order, each against the effects of those before it; one that fails does not fail
+the rest. For every member: no revision newer than `read_at` lies in its spans (but for the
+excused ones), `read_at` is not below a mark, `commit_at = max(clock + 1, wall_at)` lies
+strictly between `not_before_at` and `deadline_at`; then its writes land at `commit_at`. So
+commit order is timestamp order. All changes of `live` and `past` are made there, removals too.
+
+**Lanes: unknown outcomes.** A connection can break during COMMIT, with the commit still on its
+way. Each committer owns a lane, a row that names the last group it sent: a group (lane, seq)
+lands only if the lane's seq is lower, and raises it in the same engine transaction. `settle`
+raises the seq itself and so refuses a group for ever, or finds what it came to. Whichever is
+first decides; a commit still in flight cannot land later. The next group on a lane says that
+the outcome of the last one is known, so a lane is one row that never grows. A lane that is gone
+(its owner was declared dead) lets nothing land and can no longer tell.
+
+**Reads** are exact: rows, marks and clock come from one snapshot of the engine. A revision's
+visibility at T is `at <= T < until`. Every key that has a revision has a row in `live`, so a
+read at T walks `live` and looks into `past` only for keys that changed after T.
+
+**Marks.** A `Guard` names two small spans of keys whose newest values are timestamps (eight
+bytes, big-endian); the engine answers the greatest of each: threshold and cleaned mark.
+
+Walk: called by `kv` alone; implemented by `storage.sqlite` and `storage.postgres`.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from tenure.base.timestamp import Timestamp
+
+HEAD_BYTES = 10
+"""Tenant (4), table (4) and index (2): see `kv.keys`."""
+
+FORMAT = 1
+"""The format of the engine's tables; a file or database of a newer one is refused."""
+
+
+def head_of(key: bytes) -> bytes:
+    return key[:HEAD_BYTES]
+
+
+class Revision(NamedTuple):
+    key: bytes
+    at: Timestamp
+    value: bytes | None
+    """None is a tombstone."""
+
+
+class Guard(NamedTuple):
+    """Where a span's marks lie: two closed intervals of keys."""
+
+    threshold_first: bytes
+    threshold_last: bytes
+    cleaned_first: bytes
+    cleaned_last: bytes
+
+
+class Found(NamedTuple):
+    """What a read saw, all of one snapshot."""
+
+    clock_at: Timestamp
+    threshold_at: Timestamp
+    cleaned_at: Timestamp
+    revisions: Sequence[Revision]
+
+
+class Scan(NamedTuple):
+    """Asks for the keys of [lo, hi) visible at `at` (None: now), in key order.
+
+    With `since_at`: the keys whose visible revision is newer than that, tombstones included;
+    otherwise tombstones are left out. `limit` counts what is returned.
+    """
+
+    lo: bytes
+    hi: bytes
+    guard: Guard
+    at: Timestamp | None = None
+    since_at: Timestamp | None = None
+    limit: int | None = None
+    reverse: bool = False
+
+
+class History(NamedTuple):
+    """Asks for every revision in [lo, hi) with since_at < at <= until_at, ordered by (at, key).
+
+    `until_at` None means the clock of the read's own snapshot. If `limit` cuts the answer, it is
+    cut between timestamps: whole transactions only, at least one of them.
+    """
+
+    lo: bytes
+    hi: bytes
+    guard: Guard
+    since_at: Timestamp
+    until_at: Timestamp | None = None
+    limit: int | None = None
+
+
+class Stamp(NamedTuple):
+    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`."""
+
+    offset: int
+    plus: int = 0
+
+
+class Write(NamedTuple):
+    key: bytes
+    value: bytes | None
+    key_stamp: Stamp | None = None
+    value_stamp: Stamp | None = None
+
+
+class Removes(IntEnum):
+    """Which revisions of a span a removal takes.
+
+    SUPERSEDED: of `past`, those with until <= at: invisible at every time from `at` on.
+    GARBAGE: those, and the tombstones of `live` committed by `at` (wrong above a base).
+    FLUSHED: all that were committed by `at`, whatever came later: the lake has them.
+    """
+
+    SUPERSEDED = 0
+    GARBAGE = 1
+    FLUSHED = 2
+
+
+class Removal(NamedTuple):
+    lo: bytes
+    hi: bytes
+    removes: Removes
+    at: Timestamp
+    limit: int
+    """At most so many revisions; the outcome says how many it was."""
+
+
+class Commit(NamedTuple):
+    """One transaction, as the section sees it."""
+
+    read_at: Timestamp
+    points: tuple[bytes, ...] = ()
+    """Keys read one by one."""
+    spans: tuple[tuple[bytes, bytes], ...] = ()
+    """Half-open spans read, sorted and disjoint."""
+    guards: tuple[Guard, ...] = ()
+    excused: tuple[Timestamp, ...] = ()
+    """Commit timestamps of its own children."""
+    writes: tuple[Write, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    deadline_at: Timestamp | None = None
+    not_before_at: Timestamp | None = None
+
+
+class Status(IntEnum):
+    COMMITTED = 0
+    CONFLICT = 1
+    """`at` and `key` name a revision that is newer than `read_at`."""
+    BELOW_MARK = 2
+    """`at` is the mark above `read_at`."""
+    TOO_LATE = 3
+    """`at` is the commit timestamp it would have had, not below its deadline."""
+    TOO_EARLY = 4
+    """`at` is the commit timestamp it would have had, not above "not before"."""
+
+
+class Outcome(NamedTuple):
+    status: Status
+    at: Timestamp
+    key: bytes = b""
+    removed: int = 0
+
+
+class Group(NamedTuple):
+    lane: bytes
+    seq: int
+    wall_at: Timestamp
+    """The node's wall clock when the group was made."""
+    max_offset_micros: int
+    members: tuple[Commit, ...]
+
+
+class Engine(Protocol):
+    name: str
+
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+        """Reads one key, visible at `at` (None: now): no revision, or one, maybe a tombstone."""
+        ...
+
+    def scan(self, query: Scan) -> Found: ...
+
+    def history(self, query: History) -> Found: ...
+
+    def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
+        """Says whether a transaction's reads still hold: the clock, and what fails, if anything.
+
+        The clock is taken first, so reads found unchanged are unchanged up to that timestamp.
+        """
+        ...
+
+    def clock_at(self) -> Timestamp: ...
+
+    def push_clock(self, at: Timestamp) -> Timestamp:
+        """Raises the store clock to `at` at least, in the section; returns the store clock.
+
+        Refuses (InvalidParameter) an `at` above the engine's wall clock.
+        """
+        ...
+
+    def wall_micros(self) -> int:
+        """The engine's own wall clock, against which nodes measure theirs."""
+        ...
+
+    def open_lane(self, *, urgent: bool = False) -> bytes:
+        """Makes a lane. Groups on an urgent lane (heartbeats) overtake this process's others."""
+        ...
+
+    def close_lane(self, lane: bytes) -> None:
+        """Deletes a lane: whatever is still on its way there will not land."""
+        ...
+
+    def commit(self, group: Group) -> list[Outcome]:
+        """Decides a group in one section and makes it durable; one outcome per member.
+
+        Raises ClockAhead, DiskFull and other StoreErrors when nothing was changed; RetryError if
+        the group was refused by `settle`; OutcomeUnknown if the lane is gone; Disconnected if the
+        connection broke, so that only `settle` can tell.
+        """
+        ...
+
+    def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
+        """Returns what (lane, seq) came to, or None: it did not land and never will.
+
+        Raises OutcomeUnknown if the lane is gone. May be repeated with the same answer.
+        """
+        ...
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Calls `wake` soon after commits, by whichever process; returns the way to stop.
+
+        A hint only: it may come late, twice, for nothing, or not at all.
+        """
+        ...
+
+    def close(self) -> None: ...
