@@ -44,7 +44,7 @@ def check_offset(*, node_micros: int, engine_micros: int, max_offset_micros: int
     ahead_micros = node_micros - engine_micros
     if ahead_micros > max_offset_micros:
         raise ClockAhead(
-            f"this node's clock is {ahead_micros / 1000:.0f} ms ahead of the store's, "
-            f"more than max_offset ({max_offset_micros / 1000:.0f} ms): commits are refused",
+            f"this node's clock is {ahead_micros / 1000:.3f} ms ahead of the store's, "
+            f"more than max_offset ({max_offset_micros / 1000:.3f} ms): commits are refused",
             hint="Correct this machine's clock (run NTP or chrony); commits go on by themselves then.",
         )

@@ -88,6 +88,7 @@ class ManualEnv:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
+        assert seconds >= 0, "time that is waited for does not go back; jump() moves the wall clock"
         self._wall_micros += round(seconds * 1_000_000)
         self._monotonic += seconds
 
@@ -102,7 +103,7 @@ class ManualEnv:
         return _ManualEvent(self)
 
     def lock(self) -> AbstractContextManager[object]:
-        return threading.RLock()
+        return _ManualLock()
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         run()
@@ -126,8 +127,27 @@ class _ManualEvent:
     def wait(self, timeout: float | None = None) -> bool:
         if not self._set:
             assert timeout is not None, "a wait without a bound would never end on a manual clock"
-            self._env.advance(timeout)
+            self._env.advance(max(0.0, timeout))
         return self._set
+
+
+class _ManualLock:
+    """Like a system lock, but taking it twice in one thread fails where that one would hang."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._is_held:
+            self._lock.release()
+            raise AssertionError("this thread holds the lock already: it would wait for itself for ever")
+        self._is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_held = False
+        self._lock.release()
 
 
 class _EndedTask:

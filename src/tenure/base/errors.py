@@ -3,6 +3,7 @@
     TenureError
     ├── RetryError            40001  run the transaction again; nothing was changed
     │   ├── BelowMark         40001  its read time was collected or cleaned meanwhile
+    │   ├── BaseMoved         40001  revisions moved to the lake: start over with its newest manifest
     │   └── DeadlinePassed    40001  the commit timestamp reached the transaction's deadline
     ├── TooEarly              55000  the commit timestamp is not after "not before": wait
     ├── OutcomeUnknown        40003  it may have committed; ask before doing it again
@@ -42,6 +43,10 @@ class RetryError(TenureError):
 
 class BelowMark(RetryError):
     """A transaction's `read_at` lies below a threshold or cleaned mark: it cannot be validated."""
+
+
+class BaseMoved(RetryError):
+    """Revisions that were asked for have been cleaned from the store: the lake has them."""
 
 
 class DeadlinePassed(RetryError):

@@ -38,7 +38,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import Timestamp, to_bytes
 
 HEAD_BYTES = 10
 """Tenant (4), table (4) and index (2): see `kv.keys`."""
@@ -74,6 +74,8 @@ class Found(NamedTuple):
     threshold_at: Timestamp
     cleaned_at: Timestamp
     revisions: Sequence[Revision]
+    through_at: Timestamp = 0
+    """Of a history: every revision up to here is in `revisions`, however the limit cut it."""
 
 
 class Scan(NamedTuple):
@@ -96,7 +98,8 @@ class History(NamedTuple):
     """Asks for every revision in [lo, hi) with since_at < at <= until_at, ordered by (at, key).
 
     `until_at` None means the clock of the read's own snapshot. If `limit` cuts the answer, it is
-    cut between timestamps: whole transactions only, at least one of them.
+    cut between timestamps: whole transactions only, at least one of them, and `through_at` of the
+    answer is the timestamp it is complete up to (`until_at` if nothing was cut).
     """
 
     lo: bytes
@@ -119,6 +122,21 @@ class Write(NamedTuple):
     value: bytes | None
     key_stamp: Stamp | None = None
     value_stamp: Stamp | None = None
+
+
+def stamped(write: Write, commit_at: Timestamp) -> tuple[bytes, Timestamp, bytes | None]:
+    """What a write becomes at its commit timestamp: (key, commit_at, value)."""
+    key, value, key_stamp, value_stamp = write
+    if key_stamp is not None:
+        key = _splice(key, key_stamp, commit_at)
+    if value_stamp is not None and value is not None:
+        value = _splice(value, value_stamp, commit_at)
+    return key, commit_at, value
+
+
+def _splice(data: bytes, stamp: Stamp, commit_at: Timestamp) -> bytes:
+    end = stamp.offset + 8
+    return data[: stamp.offset] + to_bytes(commit_at + stamp.plus) + data[end:]
 
 
 class Removes(IntEnum):

@@ -1,0 +1,307 @@
+"""Settings: typed values with names, defaults and limits.
+
+A `Setting[T]` is a definition and at the same time the key to its value, so a type checker knows
+that `settings[MAX_OFFSET]` is a float. A `Settings` is a frozen mapping over a tuple of
+definitions; it holds what differs from the defaults, and a change makes a new one. There is no
+registry: whoever makes a `Settings` hands the definitions in, `DEFINITIONS` being those of here.
+
+Text is the form in which settings are stored, set and shown. Durations are seconds, written
+with the greatest unit that leaves a whole number: 40s, 500ms, 5m, 14d; a plain number is seconds.
+
+Invariant (settings-limits): a `Settings` never holds a value outside its setting's limits,
+whichever way it came in, and parsing a rendered value gives that value (durations: to the
+microsecond).
+
+Walk: `node.py` makes one from the command line; parts get it, or only the value they need.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from tenure.base.errors import InvalidParameter
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """A type of settings: how its values are read (ValueError if not) and written, widest limits."""
+
+    name: str
+    python_type: type[T]
+    parse: Callable[[str], T]
+    render: Callable[[T], str]
+    lower: T | None = None
+    upper: T | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting(Generic[T]):
+    name: str
+    kind: Kind[T]
+    default: T
+    description: str
+    lower: T | None = None
+    upper: T | None = None
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        self.check(self.default)
+
+    def parse(self, text: str) -> T:
+        try:
+            value = self.kind.parse(text)
+        except ValueError as error:
+            raise InvalidParameter(
+                f'setting "{self.name}" takes {self.kind.name}, not "{text}"', hint=self.description
+            ) from error
+        return self.check(value)
+
+    def render(self, value: T) -> str:
+        return self.kind.render(value)
+
+    def check(self, value: T) -> T:
+        """Returns the value, as the setting's own type, if it lies within the limits."""
+        typed = self._typed(value)
+        if self._is_beyond(typed):
+            raise InvalidParameter(
+                f'setting "{self.name}" must be {self.limits()}, not {self._shown(typed)}',
+                hint=self.description,
+            )
+        return typed
+
+    def limits(self) -> str:
+        lower, upper = self._bounds()
+        if lower is not None and upper is not None:
+            return f"between {self._shown(lower)} and {self._shown(upper)}"
+        if lower is not None:
+            return f"at least {self._shown(lower)}"
+        return "finite" if upper is None else f"at most {self._shown(upper)}"
+
+    def _bounds(self) -> tuple[T | None, T | None]:
+        lower = self.kind.lower if self.lower is None else self.lower
+        upper = self.kind.upper if self.upper is None else self.upper
+        return lower, upper
+
+    def _typed(self, value: Any) -> T:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if self.kind.python_type is float and is_whole:
+            value = float(value)
+        if type(value) is not self.kind.python_type:
+            raise InvalidParameter(f'setting "{self.name}" takes {self.kind.name}, not {value!r}')
+        typed: T = value
+        return typed
+
+    def _is_beyond(self, value: Any) -> bool:
+        if isinstance(value, float) and not math.isfinite(value):
+            return True
+        lower: Any
+        upper: Any
+        lower, upper = self._bounds()
+        return (lower is not None and value < lower) or (upper is not None and value > upper)
+
+    def _shown(self, value: T) -> str:
+        return f"{self.render(value)} {self.unit}".rstrip()
+
+
+AnySetting: TypeAlias = Setting[Any]
+
+
+class Settings(Mapping[AnySetting, Any]):
+    """The values of a tuple of settings; frozen."""
+
+    __slots__ = ("_by_name", "_changed", "definitions")
+
+    def __init__(
+        self, definitions: Iterable[AnySetting], changed: Mapping[AnySetting, Any] | None = None
+    ) -> None:
+        self.definitions = tuple(definitions)
+        self._by_name = {setting.name: setting for setting in self.definitions}
+        assert len(self._by_name) == len(self.definitions), "two settings have one name"
+        given = changed or {}
+        self._changed = {setting: self.named(setting.name).check(given[setting]) for setting in given}
+
+    @classmethod
+    def parse(cls, definitions: Iterable[AnySetting], texts: Mapping[str, str]) -> "Settings":
+        """Reads name and value pairs as they are stored or given on a command line."""
+        settings = cls(definitions)
+        for name, text in texts.items():
+            settings = settings.with_text(name, text)
+        return settings
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        """Returns the setting's value; raises KeyError for one that is not among the definitions."""
+        value: T = self._changed.get(setting, setting.default)
+        if self._by_name.get(setting.name) is not setting:
+            raise KeyError(setting.name)
+        return value
+
+    def __iter__(self) -> Iterator[AnySetting]:
+        return iter(self.definitions)
+
+    def __len__(self) -> int:
+        return len(self.definitions)
+
+    def named(self, name: str) -> AnySetting:
+        setting = self._by_name.get(name)
+        if setting is None:
+            close = get_close_matches(name, self._by_name, n=1)
+            hint = f'Perhaps you meant "{close[0]}".' if close else ""
+            raise InvalidParameter(f'setting "{name}" does not exist', hint=hint)
+        return setting
+
+    def with_value(self, setting: Setting[T], value: T) -> "Settings":
+        return Settings(self.definitions, {**self._changed, setting: value})
+
+    def with_text(self, name: str, text: str) -> "Settings":
+        setting = self.named(name)
+        return self.with_value(setting, setting.parse(text))
+
+    def without(self, name: str) -> "Settings":
+        """Puts a setting back to its default."""
+        setting = self.named(name)
+        return Settings(self.definitions, {s: v for s, v in self._changed.items() if s is not setting})
+
+    def text(self, name: str) -> str:
+        setting = self.named(name)
+        return setting.render(self[setting])
+
+    def changed_texts(self) -> dict[str, str]:
+        """Returns what `parse` needs to make these settings again."""
+        return {setting.name: setting.render(value) for setting, value in self._changed.items()}
+
+
+_TRUE, _FALSE = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
+
+
+def _parse_bool(text: str) -> bool:
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError(text)
+
+
+def _render_bool(value: bool) -> str:
+    return "on" if value else "off"
+
+
+_WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+
+
+def _parse_int(text: str) -> int:
+    if _WHOLE.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return int(text)
+
+
+def _parse_float(text: str) -> float:
+    if _NUMBER.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return float(text)
+
+
+_UNIT_MICROS = {
+    "d": 86_400_000_000,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1_000,
+    "us": 1,
+}
+_DURATION_MAX_SECONDS = 100 * 365 * 86_400.0  # a float counts the microseconds of 285 years exactly
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(d|h|m|min|s|ms|us)?", re.ASCII)
+
+
+def parse_duration(text: str) -> float:
+    """Returns seconds, to the microsecond. Raises ValueError."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(
+            f'"{text}" is not a duration: expected a number and one of {", ".join(_UNIT_MICROS)}'
+        )
+    unit = "m" if match[2] == "min" else match[2] or "s"
+    return round(float(match[1]) * _UNIT_MICROS[unit]) / 1_000_000
+
+
+def render_duration(seconds: float) -> str:
+    if not math.isfinite(seconds):
+        return f"{seconds}s"
+    micros = round(seconds * 1_000_000)
+    if micros == 0:
+        return "0s"
+    unit = next(unit for unit, size in _UNIT_MICROS.items() if micros % size == 0)
+    return f"{micros // _UNIT_MICROS[unit]}{unit}"
+
+
+BOOL = Kind("on or off", bool, _parse_bool, _render_bool)
+INT = Kind("a whole number", int, _parse_int, str)
+FLOAT = Kind("a number", float, _parse_float, repr)
+TEXT = Kind("text", str, str, str)
+DURATION = Kind(
+    "a duration such as 500ms, 40s, 5m or 14d",
+    float,
+    parse_duration,
+    render_duration,
+    lower=0.0,
+    upper=_DURATION_MAX_SECONDS,
+)
+
+
+MAX_OFFSET = Setting(
+    name="clock.max_offset",
+    kind=DURATION,
+    default=0.5,
+    # Ten seconds is far above what any time service leaves; more would only hide a broken clock.
+    lower=0.001,
+    upper=10.0,
+    description="How far a node's clock may be ahead of the store's before it refuses to commit.",
+)
+
+MAX_BYTES = Setting(
+    name="kv.transaction.max_bytes",
+    kind=INT,
+    default=16 * 1024 * 1024,
+    # The exclusive section writes them all while everybody else waits.
+    lower=64 * 1024,
+    upper=1024 * 1024 * 1024,
+    unit="bytes",
+    description="How many bytes of keys and values one transaction may write.",
+)
+
+MAX_ROWS = Setting(
+    name="kv.transaction.max_rows",
+    kind=INT,
+    default=100_000,
+    lower=1_000,
+    upper=10_000_000,
+    unit="rows",
+    description="How many keys one transaction may write.",
+)
+
+ATTEMPTS = Setting(
+    name="kv.transaction.attempts",
+    kind=INT,
+    default=20,
+    lower=1,
+    upper=1_000,
+    description="How often a transaction is run in all before its retryable failure is handed on.",
+)
+
+WATCH_POLL_INTERVAL = Setting(
+    name="kv.watch.poll_interval",
+    kind=DURATION,
+    default=1.0,
+    # Notifications carry the load; the poll only bounds how long a lost one can matter.
+    lower=0.01,
+    upper=300.0,
+    description="How long a watch waits at most before it looks for changes without being notified.",
+)
+
+DEFINITIONS: tuple[AnySetting, ...] = (MAX_OFFSET, MAX_BYTES, MAX_ROWS, ATTEMPTS, WATCH_POLL_INTERVAL)

@@ -1,0 +1,1 @@
+"""The store: keys, serializable transactions, history, watches, marks and typed records."""

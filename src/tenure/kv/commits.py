@@ -1,0 +1,130 @@
+"""Group commit: the commits of a node's threads share one engine transaction.
+
+    thread a: commit ─► queue ─► leads: takes the queue ─► engine.commit ─► wakes b, c, hands on
+    thread b: commit ─► queue ─► sleeps ──────────────────────────────────► outcome
+    thread d:             commit ─► queue ─► sleeps ──────────────────────► leads the next group
+
+An fsync costs more than all the rest of a commit, so whoever comes while one is under way waits
+and goes with the next. There is no timer and no thread of its own: the first to come leads, and
+a leader hands on to the first who waits. Each waiter sleeps on an event of its own.
+
+A group whose connection broke is settled before anything else happens on the lane: refused, or
+found to have landed. Until then its members wait, since an answer that is wrong is worse.
+
+Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
+
+Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`.
+"""
+
+from collections import deque
+from copy import copy
+from itertools import count
+
+from tenure.base.clock import Clock
+from tenure.base.env import Env
+from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError, Unavailable
+from tenure.storage.engine import Commit, Engine, Group, Outcome
+
+GROUP_MAX = 128
+"""Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
+
+SETTLE_SECONDS_MAX = 1.0
+"""The longest pause between two tries to settle while the store is away."""
+
+
+class Committer:
+    """One lane to the engine: one group at a time is under way on it."""
+
+    def __init__(
+        self, engine: Engine, env: Env, clock: Clock, *, max_offset_micros: int, urgent: bool = False
+    ) -> None:
+        self._engine = engine
+        self._env = env
+        self._clock = clock
+        self._max_offset_micros = max_offset_micros
+        self._lane = engine.open_lane(urgent=urgent)
+        self._seqs = count(1)
+        self._lock = env.lock()
+        self._queue: deque[_Waiter] = deque()
+        self._led = False
+        self._closing = env.event()
+
+    def commit(self, commit: Commit) -> Outcome:
+        waiter = _Waiter(commit, self._env)
+        with self._lock:
+            self._queue.append(waiter)
+            leads, self._led = not self._led, True
+        if not leads:
+            waiter.woken.wait()
+        if waiter.outcome is None and waiter.error is None:
+            self._lead()
+        return waiter.result()
+
+    def _lead(self) -> None:
+        """Sends one group, the leader's own commit in it, and hands on to whoever waits first."""
+        with self._lock:
+            group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+        try:
+            outcomes = self._send(tuple(waiter.commit for waiter in group))
+            for waiter, outcome in zip(group, outcomes, strict=True):
+                waiter.outcome = outcome
+        except TenureError as error:
+            for waiter in group:
+                waiter.error = error
+        except BaseException:
+            for waiter in group:
+                waiter.error = OutcomeUnknown("the commit was interrupted")
+            raise
+        finally:
+            for waiter in group:
+                waiter.woken.set()
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        with self._lock:
+            if self._queue:
+                self._queue[0].woken.set()
+            else:
+                self._led = False
+
+    def _send(self, members: tuple[Commit, ...]) -> list[Outcome]:
+        seq = next(self._seqs)
+        group = Group(self._lane, seq, self._clock.wall_at(), self._max_offset_micros, members)
+        try:
+            return self._engine.commit(group)
+        except Disconnected as error:
+            outcomes = self._settle(seq)
+            if outcomes is None:
+                raise RetryError("the connection to the store broke before the commit landed") from error
+            return outcomes
+
+    def _settle(self, seq: int) -> list[Outcome] | None:
+        """Asks until somebody answers: the store may be restarting for a while."""
+        pause_seconds = 0.01
+        while True:
+            try:
+                return self._engine.settle(self._lane, seq)
+            except Unavailable as error:
+                if self._closing.wait(pause_seconds * self._env.rng.uniform(0.5, 1.0)):
+                    raise OutcomeUnknown("the node stopped while the store was away") from error
+                pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)
+
+    def close(self) -> None:
+        """Gives the lane up; only when no commit is under way."""
+        self._closing.set()
+        self._engine.close_lane(self._lane)
+
+
+class _Waiter:
+    def __init__(self, commit: Commit, env: Env) -> None:
+        self.commit = commit
+        self.woken = env.event()
+        self.outcome: Outcome | None = None
+        self.error: TenureError | None = None
+
+    def result(self) -> Outcome:
+        if self.error is not None:
+            # Several threads raise it: each gets its own, so that tracebacks do not mix.
+            raise copy(self.error) from self.error
+        assert self.outcome is not None
+        return self.outcome

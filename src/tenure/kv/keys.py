@@ -1,0 +1,132 @@
+"""The whole keyspace, on one page.
+
+    +--------+--------+-------+------------------------------+
+    | tenant | table  | index | key columns                  |
+    | 4 bytes| 4 bytes| 2     | order-preserving (encoding)  |
+    +--------+--------+-------+------------------------------+
+    '-------- head: 10 -------'
+
+    table       holds                                   key columns
+    1           thresholds                              the ten bytes of the head they are for
+    2           cleaned marks                           the ten bytes of the head they are for
+    3 .. 99     system records, as later layers add them
+    100 ..      tables of users
+
+The tenant comes first, so that all of a tenant is one span and no key of one tenant can be
+written with another's `Keyspace`. The head groups what changes together: the engines index
+changes by (head, at), and thresholds and cleaned marks are kept per head, because an index is
+what gets collected and flushed.
+
+Walk: `kv.store` owns a `Keyspace`; `kv.records` and the layers above make keys with it.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tenure.kv.encoding import KeyValue, encode, prefix_end
+from tenure.storage.engine import HEAD_BYTES, Guard
+
+THRESHOLDS = 1
+CLEANED_MARKS = 2
+USER_TABLES = 100
+
+PRIMARY = 1
+"""The index id of system records, which have no other."""
+
+TENANT_MAX = (1 << 32) - 2
+TABLE_MAX = (1 << 32) - 2
+INDEX_MAX = (1 << 16) - 2
+
+
+class Span(NamedTuple):
+    """A half-open interval of keys."""
+
+    lo: bytes
+    hi: bytes
+
+
+def disjoint(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sorts spans and joins those that touch."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.lo <= joined[-1].hi:
+            joined[-1] = Span(joined[-1].lo, max(joined[-1].hi, span.hi))
+        else:
+            joined.append(span)
+    return tuple(joined)
+
+
+class Keyspace:
+    """Makes the keys of one tenant."""
+
+    def __init__(self, tenant: int) -> None:
+        assert 0 < tenant <= TENANT_MAX, f"tenant {tenant} is out of range"
+        self.tenant = tenant
+        self.prefix = tenant.to_bytes(4, "big")
+        self._guards: dict[bytes, Guard] = {}
+        self._threshold_head = self.head(THRESHOLDS)
+        self._cleaned_head = self.head(CLEANED_MARKS)
+
+    def head(self, table: int, index: int = PRIMARY) -> bytes:
+        assert 0 < table <= TABLE_MAX and 0 < index <= INDEX_MAX, f"no such index: {table}/{index}"
+        return self.prefix + table.to_bytes(4, "big") + index.to_bytes(2, "big")
+
+    def key(self, table: int, values: Iterable[KeyValue], index: int = PRIMARY) -> bytes:
+        return self.head(table, index) + encode(values)
+
+    def all(self) -> Span:
+        return Span(self.prefix, prefix_end(self.prefix))
+
+    def table_span(self, table: int) -> Span:
+        prefix = self.prefix + table.to_bytes(4, "big")
+        return Span(prefix, prefix_end(prefix))
+
+    def index_span(self, table: int, index: int = PRIMARY) -> Span:
+        return self.head_span(self.head(table, index))
+
+    def head_span(self, head: bytes) -> Span:
+        return Span(head, prefix_end(head))
+
+    def prefix_span(self, table: int, values: Iterable[KeyValue], index: int = PRIMARY) -> Span:
+        """All keys of an index that begin with these columns."""
+        prefix = self.key(table, values, index)
+        return Span(prefix, prefix_end(prefix))
+
+    def owns(self, key: bytes) -> bool:
+        return key.startswith(self.prefix)
+
+    def threshold_key(self, head: bytes) -> bytes:
+        return self._threshold_head + head
+
+    def cleaned_key(self, head: bytes) -> bytes:
+        return self._cleaned_head + head
+
+    def point_guard(self, key: bytes) -> Guard:
+        """Where the marks of one key's index lie; kept, because every read asks."""
+        head = key[:HEAD_BYTES]
+        guard = self._guards.get(head)
+        if guard is None:
+            threshold, cleaned = self.threshold_key(head), self.cleaned_key(head)
+            guard = self._guards[head] = Guard(threshold, threshold, cleaned, cleaned)
+        return guard
+
+    def guard(self, span: Span) -> Guard:
+        """Where the marks of all indexes that a span touches lie."""
+        first = span.lo[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        last = _last_head(span.hi)
+        if first == last:
+            return self.point_guard(first)
+        return Guard(
+            self.threshold_key(first),
+            self.threshold_key(last),
+            self.cleaned_key(first),
+            self.cleaned_key(last),
+        )
+
+
+def _last_head(hi: bytes) -> bytes:
+    """The greatest head that a key below `hi` can have."""
+    head = hi[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+    if len(hi) > HEAD_BYTES:
+        return head
+    return (int.from_bytes(head, "big") - 1).to_bytes(HEAD_BYTES, "big")

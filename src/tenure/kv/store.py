@@ -1,0 +1,123 @@
+"""The store, as one tenant's node sees it: transactions, snapshots, history and watches.
+
+Walk: `node.py` builds one over an engine; everything above reads and writes through it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from tenure.base.clock import Clock
+from tenure.base.env import Env
+from tenure.base.errors import InvalidParameter, RetryError
+from tenure.base.settings import (
+    ATTEMPTS,
+    DEFINITIONS,
+    MAX_BYTES,
+    MAX_OFFSET,
+    MAX_ROWS,
+    WATCH_POLL_INTERVAL,
+    Settings,
+)
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.commits import Committer
+from tenure.kv.keys import Keyspace, Span
+from tenure.kv.snapshot import Snapshot, judge
+from tenure.kv.transaction import Limits, Transaction
+from tenure.kv.watch import Watch
+from tenure.storage.engine import Engine, History, Revision
+
+DEFAULT_TENANT = 1
+
+PAUSE_SECONDS = 0.002
+PAUSE_SECONDS_MAX = 0.25
+"""Pauses between attempts grow from the first to the second, with jitter, so that rivals part."""
+
+T = TypeVar("T")
+
+
+class Store:
+    def __init__(
+        self, engine: Engine, env: Env, *, tenant: int = DEFAULT_TENANT, settings: Settings | None = None
+    ) -> None:
+        settings = settings or Settings(DEFINITIONS)
+        self.engine = engine
+        self.env = env
+        self.keyspace = Keyspace(tenant)
+        self.clock = Clock(env)
+        self._limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
+        self._attempts = settings[ATTEMPTS]
+        self._poll_seconds = settings[WATCH_POLL_INTERVAL]
+        max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
+        self._committer = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros)
+        self._urgent = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros, urgent=True)
+
+    def begin(self, *, urgent: bool = False) -> Transaction:
+        """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits."""
+        committer = self._urgent if urgent else self._committer
+        return Transaction(self.engine, self.keyspace, self._limits, committer.commit)
+
+    def transact(
+        self, run: Callable[[Transaction], T], *, attempts: int | None = None, urgent: bool = False
+    ) -> T:
+        """Runs a function in a transaction and commits; again, from the start, on RetryError.
+
+        The function may run several times and must have no other effects. OutcomeUnknown is not
+        retried: it may have committed.
+        """
+        attempts = attempts or self._attempts
+        pause_seconds = PAUSE_SECONDS
+        while True:
+            attempts -= 1
+            txn = self.begin(urgent=urgent)
+            try:
+                result = run(txn)
+                txn.commit()
+                return result
+            except RetryError:
+                if attempts == 0:
+                    raise
+            finally:
+                txn.rollback()
+            self.env.sleep(self.env.rng.uniform(0, pause_seconds))
+            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+
+    def snapshot(self, at: Timestamp | None = None) -> Snapshot:
+        """Reads as of `at`, or as of now.
+
+        A read above the store clock would let a slow node commit below it; so the store clock is
+        pushed there first, which the engine refuses for a time that has not come yet.
+        """
+        clock_at = self.engine.clock_at()
+        if at is None:
+            at = clock_at
+        elif at < ZERO_AT:
+            raise InvalidParameter("a timestamp cannot be negative")
+        elif at > clock_at:
+            self.engine.push_clock(at)
+        return Snapshot(self.engine, self.keyspace, at)
+
+    def history(
+        self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None
+    ) -> "Interval":
+        """Every revision with since_at < at <= until_at in time order, cut between timestamps."""
+        assert self.keyspace.owns(span.lo), "a span of another tenant"
+        found = self.engine.history(
+            History(span.lo, span.hi, self.keyspace.guard(span), since_at, until_at=until_at, limit=limit)
+        )
+        judge(found, read_at=since_at, flushed_at=since_at)
+        return Interval(found.revisions, min(found.through_at, found.clock_at))
+
+    def watch(self, spans: Sequence[Span], *, since_at: Timestamp) -> Watch:
+        return Watch(
+            self.engine, self.keyspace, self.env, spans, since_at=since_at, poll_seconds=self._poll_seconds
+        )
+
+    def close(self) -> None:
+        self._committer.close()
+        self._urgent.close()
+
+
+class Interval(NamedTuple):
+    revisions: Sequence[Revision]
+    through_at: Timestamp
+    """Complete up to here; ask for the rest with this as `since_at`."""

@@ -1,0 +1,341 @@
+"""Optimistic, serializable transactions.
+
+    begin ──► reads at read_at, writes into a buffer ──► commit: validate, stamp, write
+                    │                                        in the engine's section
+                    └── refresh spans: what was read
+
+A transaction reads the store as of `read_at`, the store clock at its first read, with its own
+buffered writes laid over it. At commit the section proves that nothing it read has a revision
+newer than `read_at`; so it could as well have read everything at `commit_at`.
+
+A **child** runs while its parent is open, sees the parent's buffered writes (unless it reads
+committed rows only), commits before the parent and stays committed if the parent does not. The
+parent keeps its `read_at` and sees the child's writes laid over it:
+
+    what the parent reads  =  own writes  over  children's commits  over  the store at read_at
+
+Invariant (I2): what it read is unchanged at `commit_at`, phantoms included.
+Invariant (I4): `not_before_at < commit_at < deadline_at`, on the final timestamp.
+Invariant (I7): a child is over before its parent, and writes no key the parent has written.
+Invariant (I8): the parent's validation excuses exactly its descendants' commit timestamps.
+
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the engine's section.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from enum import Enum
+from heapq import merge
+from typing import NamedTuple
+
+from tenure.base.errors import BelowMark, CommitTooLarge, DeadlinePassed, RetryError, SnapshotTooOld, TooEarly
+from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
+from tenure.kv.keys import Keyspace, Span, disjoint
+from tenure.kv.snapshot import judge, pages
+from tenure.storage.engine import (
+    Commit,
+    Engine,
+    Found,
+    Guard,
+    Outcome,
+    Removal,
+    Stamp,
+    Status,
+    Write,
+    stamped,
+)
+
+
+class State(Enum):
+    OPEN = "open"
+    COMMITTED = "committed"
+    ENDED = "ended"
+    """Rolled back, failed, or with an outcome that is not known here."""
+
+
+class Limits(NamedTuple):
+    """How much one commit may write; more is bulk work."""
+
+    rows_max: int
+    bytes_max: int
+
+
+class Transaction:
+    def __init__(
+        self,
+        engine: Engine,
+        keyspace: Keyspace,
+        limits: Limits,
+        commit: Callable[[Commit], Outcome],
+        *,
+        parent: "Transaction | None" = None,
+        committed_only: bool = False,
+    ) -> None:
+        self._engine = engine
+        self._keyspace = keyspace
+        self._limits = limits
+        self._commit = commit
+        self._parent = parent
+        self._committed_only = committed_only
+        self._children: list[Transaction] = []
+        self._read_at: Timestamp | None = None
+        self._points: set[bytes] = set()
+        self._spans: list[Span] = []
+        self._writes: dict[bytes, Write] = {}
+        self._order: list[bytes] = []
+        """The keys of `_writes`, sorted: a scan finds its part without walking them all."""
+        self._removals: list[Removal] = []
+        self._bytes = 0
+        self._landed: dict[bytes, bytes | None] = {}
+        self._excused: list[Timestamp] = []
+        self.state = State.OPEN
+        self.commit_at: Timestamp | None = None
+        self.deadline_at: Timestamp | None = None
+        self.not_before_at: Timestamp | None = None
+
+    @property
+    def read_at(self) -> Timestamp:
+        if self._read_at is None:
+            self._read_at = self._engine.clock_at()
+        return self._read_at
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
+        assert self.state is State.OPEN, "the transaction is over"
+        assert self._keyspace.owns(key), "a key of another tenant"
+        write = self._buffered(key)
+        if write is not None:
+            return write.value
+        self._points.add(key)
+        if key in self._landed:
+            return self._landed[key]
+        found = self._engine.get(key, self._keyspace.point_guard(key), self._read_at)
+        self._accept(found, flushed_at)
+        return found.revisions[0].value if found.revisions else None
+
+    def scan(
+        self,
+        span: Span,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        flushed_at: Timestamp = ZERO_AT,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yields the visible rows of a span in key order; what is not asked for is not read."""
+        assert self.state is State.OPEN, "the transaction is over"
+        laid_over = self._laid_over(span)
+        stored = self._stored(span, limit, reverse, flushed_at, hidden=len(laid_over))
+        rows: Iterator[tuple[bytes, bytes]] = stored
+        if laid_over:
+            unhidden = ((key, value) for key, value in stored if key not in laid_over)
+            own = [(key, value) for key, value in laid_over.items() if value is not None]
+            own.sort(reverse=reverse)
+            rows = merge(unhidden, own, reverse=reverse)
+        for count, row in enumerate(rows, start=1):
+            yield row
+            if count == limit:
+                return
+
+    def _stored(
+        self, span: Span, limit: int | None, reverse: bool, flushed_at: Timestamp, *, hidden: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The store's rows of a span at `read_at`; each page becomes a refresh span as it is read."""
+        wanted = None if limit is None else limit + hidden
+        for page, answered in pages(
+            self._engine, self._keyspace, span, at=self._read_at, limit=wanted, reverse=reverse
+        ):
+            self._spans.append(answered)
+            self._accept(page, flushed_at)
+            for key, _, value in page.revisions:
+                assert value is not None
+                yield key, value
+
+    def _accept(self, found: Found, flushed_at: Timestamp) -> None:
+        if self._read_at is None:
+            self._read_at = found.clock_at
+        try:
+            judge(found, read_at=self._read_at, flushed_at=flushed_at)
+        except SnapshotTooOld as error:
+            # A fresh attempt reads at a fresh time; only a fixed time is hopeless.
+            raise BelowMark(str(error)) from error
+
+    def _buffered(self, key: bytes) -> Write | None:
+        """The uncommitted write of this key, by this transaction or an ancestor it may see."""
+        write = self._writes.get(key)
+        if write is None and self._parent is not None and not self._committed_only:
+            return self._parent._buffered(key)
+        return write if write is None or write.key_stamp is None else None
+
+    def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
+        """All that lies over the store within a span: later entries win."""
+        lo, hi = span
+        parents = {} if self._parent is None or self._committed_only else self._parent._uncommitted(span)
+        landed = {key: value for key, value in self._landed.items() if lo <= key < hi}
+        return parents | landed | self._own(span)
+
+    def _uncommitted(self, span: Span) -> dict[bytes, bytes | None]:
+        if self._parent is None or self._committed_only:
+            return self._own(span)
+        return self._parent._uncommitted(span) | self._own(span)
+
+    def _own(self, span: Span) -> dict[bytes, bytes | None]:
+        first, end = (bisect_left(self._order, bound) for bound in span)
+        writes = (self._writes[key] for key in self._order[first:end])
+        return {write.key: write.value for write in writes if write.key_stamp is None}
+
+    # ── writing ────────────────────────────────────────────────────────────────────────────────
+
+    def put(
+        self, key: bytes, value: bytes, *, key_stamp: Stamp | None = None, value_stamp: Stamp | None = None
+    ) -> None:
+        """Buffers a write. A stamp says where the commit timestamp goes; such a key is not read back."""
+        self._write(Write(key, value, key_stamp, value_stamp))
+
+    def delete(self, key: bytes) -> None:
+        self._write(Write(key, None))
+
+    def remove(self, removal: Removal) -> None:
+        """Takes revisions out of the store for good, with the commit: sweeps and cleaning only."""
+        assert self._keyspace.owns(removal.lo), "a span of another tenant"
+        self._removals.append(removal)
+
+    def _write(self, write: Write) -> None:
+        assert self.state is State.OPEN, "the transaction is over"
+        assert self._keyspace.owns(write.key), "a key of another tenant"
+        assert self._parent is None or not self._parent._has_written(write.key), (
+            "a child may not write a key that its parent has written"
+        )
+        former = self._writes.get(write.key)
+        size = self._bytes + _size(write) - (0 if former is None else _size(former))
+        rows = len(self._writes) + (former is None)
+        if rows > self._limits.rows_max or size > self._limits.bytes_max:
+            raise CommitTooLarge(
+                f"a transaction may write {self._limits.rows_max} rows and {self._limits.bytes_max} bytes",
+                hint="Split it, or use the bulk way: IMPORT, or a write from Spark.",
+            )
+        if former is None:
+            insort(self._order, write.key)
+        self._writes[write.key] = write
+        self._bytes = size
+
+    def _has_written(self, key: bytes) -> bool:
+        return key in self._writes or (self._parent is not None and self._parent._has_written(key))
+
+    # ── children ───────────────────────────────────────────────────────────────────────────────
+
+    def child(self, *, committed_only: bool = False) -> "Transaction":
+        assert self.state is State.OPEN, "the transaction is over"
+        child = type(self)(
+            self._engine,
+            self._keyspace,
+            self._limits,
+            self._commit,
+            parent=self,
+            committed_only=committed_only,
+        )
+        self._children.append(child)
+        return child
+
+    def _end(self, state: State) -> None:
+        self.state = state
+        parent = self._parent
+        if parent is None:
+            return
+        parent._children.remove(self)
+        if parent._read_at is not None:
+            # A parent that has not read yet will read at a time that shows all this by itself.
+            parent._landed |= self._landed
+            parent._excused += self._excused
+
+    # ── ending ─────────────────────────────────────────────────────────────────────────────────
+
+    def refresh(self) -> None:
+        """Moves `read_at` up to the store clock if all that was read is unchanged; else RetryError."""
+        assert self.state is State.OPEN, "the transaction is over"
+        clock_at, failed = self._engine.check(self._as_commit())
+        if failed is not None:
+            raise _failure(failed)
+        # From here on the store itself shows what the children wrote, and what others made of it.
+        self._read_at = clock_at
+        self._landed.clear()
+        self._excused.clear()
+
+    def commit(self) -> Timestamp:
+        """Returns the commit timestamp (of a transaction that only read: its `read_at`).
+
+        On RetryError and the like nothing was written; after OutcomeUnknown it may have been.
+        """
+        assert self.state is State.OPEN, "the transaction is over"
+        assert not self._children, "a child is still open"
+        try:
+            outcome = self._decide()
+            if outcome.status is not Status.COMMITTED:
+                raise _failure(outcome)
+        except BaseException:
+            self._end(State.ENDED)
+            raise
+        self.commit_at = outcome.at
+        if self._writes:
+            self._excused.append(outcome.at)
+            for write in self._writes.values():
+                key, _, value = stamped(write, outcome.at)
+                self._landed[key] = value
+        self._end(State.COMMITTED)
+        return outcome.at
+
+    def rollback(self) -> None:
+        """Gives the transaction up, and children that are still open; again is harmless."""
+        if self.state is State.OPEN:
+            for child in tuple(self._children):
+                child.rollback()
+            self._end(State.ENDED)
+
+    def _decide(self) -> Outcome:
+        if self._writes or self._removals:
+            return self._commit(self._as_commit())
+        if self._excused:
+            # It read one state with its children's effects laid over: prove that it is one state.
+            clock_at, failed = self._engine.check(self._as_commit())
+            return failed or Outcome(Status.COMMITTED, clock_at)
+        return Outcome(Status.COMMITTED, self.read_at)
+
+    def _as_commit(self) -> Commit:
+        spans = disjoint(self._spans)
+        starts = [lo for lo, _ in spans]
+        points = tuple(key for key in sorted(self._points) if not _covers(spans, starts, key))
+        guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
+        guards |= {self._keyspace.guard(span): None for span in spans}
+        return Commit(
+            read_at=self.read_at if points or spans else 0,
+            points=points,
+            spans=spans,
+            guards=tuple(guards),
+            excused=tuple(self._excused),
+            writes=tuple(self._writes.values()),
+            removals=tuple(self._removals),
+            deadline_at=self.deadline_at,
+            not_before_at=self.not_before_at,
+        )
+
+
+def _size(write: Write) -> int:
+    return len(write.key) + len(write.value or b"")
+
+
+def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:
+    position = bisect_left(starts, key + b"\0") - 1
+    return position >= 0 and key < spans[position].hi
+
+
+def _failure(outcome: Outcome) -> Exception:
+    at = to_text(outcome.at)
+    match outcome.status:
+        case Status.CONFLICT:
+            return RetryError(f"another transaction changed what this one read, at {at}")
+        case Status.BELOW_MARK:
+            return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
+        case Status.TOO_LATE:
+            return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
+        case _:
+            return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")

@@ -1,0 +1,101 @@
+"""Watches: the changes of spans, in timestamp order, as they are committed.
+
+    batch = (revisions with since < at <= resolved, resolved)
+
+Commit order is timestamp order, so once the store clock has reached R, no commit at or below R
+can come any more: `resolved` is simply the clock, taken before the rows. A batch never ends
+inside a timestamp. Signals only make it quick; the slow poll makes a lost one harmless.
+
+Invariant (I37): after a batch with resolved R, no revision at or below R is delivered, and
+every revision at or below R has been.
+
+A watch that has fallen below a threshold or cleaned mark raises instead of skipping; its
+caller catches up by other means first.
+
+Walk: `Store.watch` -> `Watch.next` -> `engine.history`; woken by `engine.subscribe`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenure.base.env import Env
+from tenure.base.timestamp import Timestamp
+from tenure.kv.keys import Keyspace, Span, disjoint
+from tenure.kv.snapshot import judge
+from tenure.storage.engine import Engine, Found, Guard, History, Revision
+
+BATCH_ROWS = 1_000
+"""Revisions per batch, unless one transaction alone has more."""
+
+
+class Batch(NamedTuple):
+    revisions: Sequence[Revision]
+    resolved_at: Timestamp
+
+
+class Watch:
+    """Pull batches with `next`; one consumer at a time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        keyspace: Keyspace,
+        env: Env,
+        spans: Sequence[Span],
+        *,
+        since_at: Timestamp,
+        poll_seconds: float,
+    ) -> None:
+        assert all(keyspace.owns(span.lo) for span in spans), "a span of another tenant"
+        self._engine = engine
+        self._env = env
+        self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]
+        self._poll_seconds = poll_seconds
+        self._signal = env.event()
+        self._stop = engine.subscribe(self._signal.set)
+        self.resolved_at = since_at
+
+    def next(self, timeout: float | None = None) -> Batch:
+        """Waits for the store clock to move; an empty batch with the old resolved after `timeout`."""
+        deadline = None if timeout is None else self._env.monotonic() + timeout
+        while True:
+            self._signal.clear()  # before looking, so that a commit after the look is not missed
+            batch = self._look()
+            if batch is not None:
+                self.resolved_at = batch.resolved_at
+                return batch
+            left = self._poll_seconds if deadline is None else deadline - self._env.monotonic()
+            if left <= 0:
+                return Batch((), self.resolved_at)
+            self._signal.wait(min(left, self._poll_seconds))
+
+    def _look(self) -> Batch | None:
+        # The clock of the first answer bounds the others: what they miss of it, nobody commits.
+        first = self._read(*self._guarded[0], until_at=None)
+        if first.clock_at <= self.resolved_at:
+            return None
+        others = [self._read(*each, until_at=first.clock_at) for each in self._guarded[1:]]
+        resolved_at = min(answer.through_at for answer in (first, *others))
+        revisions = [
+            revision
+            for answer in (first, *others)
+            for revision in answer.revisions
+            if revision.at <= resolved_at
+        ]
+        if others:
+            revisions.sort(key=lambda revision: (revision.at, revision.key))
+        return Batch(revisions, resolved_at)
+
+    def _read(self, span: Span, guard: Guard, *, until_at: Timestamp | None) -> Found:
+        found = self._engine.history(
+            History(span.lo, span.hi, guard, self.resolved_at, until_at=until_at, limit=BATCH_ROWS)
+        )
+        judge(found, read_at=self.resolved_at, flushed_at=self.resolved_at)
+        return found
+
+    def wake(self) -> None:
+        """Ends a wait early, so that whoever waits can look whether it should stop."""
+        self._signal.set()
+
+    def close(self) -> None:
+        self._stop()

@@ -1,0 +1,394 @@
+"""The SQLite engine: one file that several node processes on one machine share.
+
+    readers (a pool) ──────────────► WAL snapshot: never wait, never block
+    writer, urgent writer ─ turnstile ─ BEGIN IMMEDIATE … COMMIT (fsync)
+    checkpointer ──────────────────► moves the WAL into the file, off the commit path
+    poller ────────────────────────► asks `data_version`: has another process committed?
+
+Each writer has a connection of its own, so that a heartbeat never waits for this process's
+queue of ordinary commits. Commits are durable (`synchronous=FULL`): an acknowledged one is on
+disk. An fsync that fails is fatal, because the kernel may already have dropped the pages:
+the engine then answers nothing but that, until its process starts again.
+
+`:memory:` is the same code on a single connection, for tests and the simulator.
+
+Invariant (I5): a group is durable before its outcomes are returned, and all or nothing.
+
+Walk: `kv` -> `get`/`scan`/`history` (a reader) or `commit` (turnstile -> `sqlite_section.decide`).
+"""
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import apsw
+
+from tenure.base.clock import check_offset
+from tenure.base.env import Env, Task
+from tenure.base.errors import (
+    CorruptData,
+    DiskFull,
+    InputOutput,
+    InvalidParameter,
+    NewerFormat,
+    OutcomeUnknown,
+    RetryError,
+    StoreError,
+    TenureError,
+    Unavailable,
+)
+from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
+from tenure.storage import sqlite_reads, sqlite_section
+from tenure.storage.engine import FORMAT, Commit, Found, Group, Guard, History, Outcome, Scan, Status
+from tenure.storage.outcomes import decode_outcomes, encode_outcomes
+from tenure.storage.sqlite_section import Execute
+from tenure.storage.turnstile import Turnstile
+
+MEMORY = ":memory:"
+
+FATAL = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
+"""Errors after which SQLite's word on what is durable can no longer be trusted."""
+
+APPLICATION_ID = 0x54454E55
+"""Marks the file as ours in SQLite's header ("TENU")."""
+
+BUSY_MILLISECONDS = 10_000
+"""Our own writers queue at the turnstile; this is for strangers, such as a sqlite3 shell."""
+
+CACHE_KIB = 8_192
+"""Page cache per connection; a node has about ten of them."""
+
+POLL_SECONDS = 0.004
+"""How often another process's commits are looked for: half of the 8 ms they may take to show."""
+
+WAL_PAGES_MAX = 16_384
+"""64 MiB: where a commit checkpoints by itself because no checkpointer has kept up."""
+
+SCHEMA = """
+CREATE TABLE clock (at INTEGER NOT NULL);
+INSERT INTO clock VALUES (0);
+CREATE TABLE live (key BLOB PRIMARY KEY, at INTEGER NOT NULL, value BLOB) WITHOUT ROWID;
+CREATE INDEX live_changes ON live (substr(key, 1, 10), at);
+CREATE TABLE past (
+    key BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, value BLOB,
+    PRIMARY KEY (key, until)
+) WITHOUT ROWID;
+CREATE INDEX past_changes ON past (substr(key, 1, 10), at);
+CREATE TRIGGER live_to_past AFTER UPDATE ON live BEGIN
+    INSERT INTO past VALUES (OLD.key, OLD.at, NEW.at, OLD.value);
+END;
+CREATE TABLE lane (id BLOB PRIMARY KEY, seq INTEGER NOT NULL, outcomes BLOB) WITHOUT ROWID;
+"""
+
+_SET_LANE = "UPDATE lane SET seq = ?, outcomes = ? WHERE id = ?"
+
+
+class SqliteEngine:
+    """Shared by the threads of a process; see the contract in `storage.engine`."""
+
+    name = "sqlite"
+
+    def __init__(
+        self, path: str, env: Env, *, host_micros: Callable[[], int] | None = None, vfs: str | None = None
+    ) -> None:
+        self._path = path
+        self._env = env
+        self._host_micros = host_micros or env.wall_micros
+        self._vfs = vfs
+        self._failure: StoreError | None = None
+        self._urgent_lanes: set[bytes] = set()
+        self._wakes: tuple[Callable[[], None], ...] = ()
+        self._wakes_lock = env.lock()
+        self._poller: Task | None = None
+        self._closing = env.event()
+        self._readers: deque[_Connection] = deque()
+        with self._translated():
+            self._open()
+
+    def _open(self) -> None:
+        if self._path == MEMORY:
+            self._writer = self._urgent_writer = self._checkpointer = self._connect()
+            _lay_out(self._writer.execute, self._path)
+            return
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self._writer = self._connect(Turnstile(self._path))
+        with self._section(self._writer) as execute:
+            _lay_out(execute, self._path)
+        self._urgent_writer = self._connect(Turnstile(self._path, urgent=True))
+        self._checkpointer = self._connect()
+
+    def _connect(self, turnstile: Turnstile | None = None, *, query_only: bool = False) -> "_Connection":
+        connection = apsw.Connection(self._path, vfs=self._vfs)
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        if self._path != MEMORY:
+            connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("cache_size", -CACHE_KIB)
+        connection.pragma("wal_autocheckpoint", WAL_PAGES_MAX)
+        connection.pragma("query_only", query_only)
+        return _Connection(connection, self._env.lock(), turnstile)
+
+    # ── reads ──────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+        # The hottest path of the system: no context managers here.
+        reader = self._borrow()
+        try:
+            return sqlite_reads.get(reader.execute, key, guard, at)
+        except apsw.Error as error:
+            raise self._translate(error) from error
+        finally:
+            self._give_back(reader)
+
+    def scan(self, query: Scan) -> Found:
+        with self._snapshot() as execute:
+            return sqlite_reads.scan(execute, query)
+
+    def history(self, query: History) -> Found:
+        with self._snapshot() as execute:
+            return sqlite_reads.history(execute, query)
+
+    def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
+        with self._snapshot() as execute:
+            clock_at = sqlite_reads.clock_at(execute)
+            return clock_at, sqlite_section.failure(execute, commit, clock_at=clock_at)
+
+    def clock_at(self) -> Timestamp:
+        with self._snapshot() as execute:
+            return sqlite_reads.clock_at(execute)
+
+    def wall_micros(self) -> int:
+        return self._host_micros()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Execute]:
+        """Lends a connection inside a read transaction: all its statements see one state."""
+        reader = self._borrow()
+        try:
+            with self._translated():
+                reader.execute("BEGIN", ())
+                try:
+                    yield reader.execute
+                finally:
+                    reader.execute("ROLLBACK", ())
+        finally:
+            self._give_back(reader)
+
+    def _borrow(self) -> "_Connection":
+        if self._failure is not None:
+            raise self._failure
+        if self._path == MEMORY:
+            self._writer.lock.__enter__()
+            return self._writer
+        try:
+            return self._readers.pop()
+        except IndexError:
+            with self._translated():
+                return self._connect(query_only=True)
+
+    def _give_back(self, reader: "_Connection") -> None:
+        if self._path == MEMORY:
+            reader.lock.__exit__(None, None, None)
+        else:
+            self._readers.append(reader)
+
+    # ── the section ────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, group: Group) -> list[Outcome]:
+        writer = self._urgent_writer if group.lane in self._urgent_lanes else self._writer
+        with self._section(writer) as execute:
+            check_offset(
+                node_micros=micros_of(group.wall_at),
+                engine_micros=self._host_micros(),
+                max_offset_micros=group.max_offset_micros,
+            )
+            if _lane_row(execute, group.lane)[0] >= group.seq:
+                raise RetryError("the commit was given up before it arrived")
+            outcomes, clock_at = sqlite_section.decide(
+                execute, group.members, clock_at=sqlite_reads.clock_at(execute), wall_at=group.wall_at
+            )
+            if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
+                execute("ROLLBACK", ())  # an fsync would tell nobody anything
+                return outcomes
+            execute("UPDATE clock SET at = ?", (clock_at,))
+            execute(_SET_LANE, (group.seq, encode_outcomes(outcomes), group.lane))
+        self._wake()
+        return outcomes
+
+    def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
+        with self._section(self._writer) as execute:
+            last_seq, outcomes = _lane_row(execute, lane)
+            if last_seq < seq:
+                execute(_SET_LANE, (seq, None, lane))
+            return decode_outcomes(outcomes) if last_seq == seq and outcomes is not None else None
+
+    def open_lane(self, *, urgent: bool = False) -> bytes:
+        lane = self._env.rng.randbytes(16)
+        with self._section(self._writer) as execute:
+            execute("INSERT INTO lane (id, seq) VALUES (?, 0)", (lane,))
+        if urgent:
+            self._urgent_lanes.add(lane)
+        return lane
+
+    def close_lane(self, lane: bytes) -> None:
+        with self._section(self._writer) as execute:
+            execute("DELETE FROM lane WHERE id = ?", (lane,))
+        self._urgent_lanes.discard(lane)
+
+    def push_clock(self, at: Timestamp) -> Timestamp:
+        with self._section(self._writer) as execute:
+            if at > from_micros(self._host_micros(), LOGICAL_MAX):
+                raise InvalidParameter(f"timestamp {to_text(at)} lies in the future of the store's clock")
+            ((clock_at,),) = execute("UPDATE clock SET at = max(at, ?) RETURNING at", (at,))
+        return int(clock_at)
+
+    @contextmanager
+    def _section(self, writer: "_Connection") -> Iterator[Execute]:
+        """One exclusive, durable transaction; nothing is changed if its body raises."""
+        if self._failure is not None:
+            raise self._failure
+        with writer.lock, writer.turn(), self._translated():
+            writer.execute("BEGIN IMMEDIATE", ())
+            try:
+                yield writer.execute
+                if writer.connection.in_transaction:
+                    writer.execute("COMMIT", ())
+            except BaseException:
+                # SQLite may have rolled back by itself, for instance when the disk is full.
+                if writer.connection.in_transaction:
+                    writer.execute("ROLLBACK", ())
+                raise
+
+    # ── signals, upkeep ────────────────────────────────────────────────────────────────────────
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        with self._wakes_lock:
+            self._wakes += (wake,)
+            if self._poller is None and self._path != MEMORY:
+                self._poller = self._env.spawn("sqlite poller", self._poll)
+        return lambda: self._unsubscribe(wake)
+
+    def _unsubscribe(self, wake: Callable[[], None]) -> None:
+        with self._wakes_lock:
+            self._wakes = tuple(each for each in self._wakes if each is not wake)
+
+    def _wake(self) -> None:
+        for wake in self._wakes:
+            wake()
+
+    def _poll(self) -> None:
+        """Looks for commits of other processes; this process's own wake without it."""
+        connection = self._connect(query_only=True)
+        seen = None
+        while not self._closing.wait(POLL_SECONDS):
+            try:
+                ((version,),) = connection.execute("PRAGMA data_version", ())
+            except apsw.Error:
+                continue  # reads and commits report what is wrong; a lost signal is harmless
+            if version != seen:
+                seen = version
+                self._wake()
+        connection.close()
+
+    def checkpoint(self) -> None:
+        """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""
+        if self._path == MEMORY:
+            return
+        with self._translated(), self._checkpointer.lock:
+            pages, _ = self._checkpointer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages > WAL_PAGES_MAX:
+                # Readers have kept it from starting over: wait for them, but not for long.
+                self._checkpointer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._poller is not None:
+            self._poller.join()
+        for connection in {*self._readers, self._writer, self._urgent_writer, self._checkpointer}:
+            connection.close()
+        self._readers.clear()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (apsw.Error, OSError) as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: Exception) -> TenureError:
+        translated = _translate(error, self._path)
+        if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in FATAL:
+            self._failure = InputOutput(
+                f'store file "{self._path}": an fsync failed, so what is on disk is not known',
+                hint="Check the disk, then start this process again.",
+            )
+            return OutcomeUnknown(str(self._failure), hint=self._failure.hint)
+        return translated
+
+
+class _Connection:
+    """An apsw connection, its one cursor, and what must be held to use it."""
+
+    def __init__(
+        self, connection: apsw.Connection, lock: AbstractContextManager[object], turnstile: Turnstile | None
+    ) -> None:
+        self.connection = connection
+        self.lock = lock
+        self._turnstile = turnstile
+        self._run = connection.cursor().execute
+
+    def execute(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        # All rows at once: a statement left half read would hold its snapshot open.
+        return self._run(statement, values).fetchall()
+
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._turnstile is None else self._turnstile.pass_through()
+
+    def close(self) -> None:
+        self.connection.close(force=True)
+        if self._turnstile is not None:
+            self._turnstile.close()
+
+
+def _lay_out(execute: Execute, path: str) -> None:
+    """Creates the tables in an empty file; refuses a file that is not ours or too new."""
+    ((application_id,),) = execute("PRAGMA application_id", ())
+    ((file_format,),) = execute("PRAGMA user_version", ())
+    ((tables,),) = execute("SELECT count(*) FROM sqlite_schema", ())
+    if application_id == 0 and tables == 0:
+        execute(SCHEMA, ())
+        execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
+        execute(f"PRAGMA user_version = {FORMAT:d}", ())
+    elif application_id != APPLICATION_ID:
+        raise CorruptData(f'"{path}" is a SQLite file, but not a Tenure store')
+    elif file_format > FORMAT:
+        raise NewerFormat(
+            f'store file "{path}" has format {file_format}; this version of Tenure reads up to {FORMAT}',
+            hint="Start it with the newer version that wrote it.",
+        )
+
+
+def _lane_row(execute: Execute, lane: bytes) -> tuple[int, bytes | None]:
+    rows = execute("SELECT seq, outcomes FROM lane WHERE id = ?", (lane,))
+    if not rows:
+        raise OutcomeUnknown("the node that sent this commit was declared dead; its lane is closed")
+    seq, outcomes = rows[0]
+    return seq, outcomes
+
+
+def _translate(error: Exception, path: str) -> TenureError:
+    message = f'store file "{path}": {error}'
+    if isinstance(error, apsw.FullError):
+        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return CorruptData(message, hint="Restore the file from a backup; it was left as it is.")
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Unavailable(message, hint="Another program holds the file's lock.")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
+    return InputOutput(message, hint="Check that the directory exists, is writable and its disk is well.")

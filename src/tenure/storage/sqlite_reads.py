@@ -1,0 +1,140 @@
+"""How SQLite reads revisions: at a time, what changed, and everything in an interval.
+
+Each function gets a bare `execute` whose statements see one snapshot. A read at T walks `live`
+in key order; only where the newest revision is younger than T is the one visible at T looked
+up in `past`, by its key. So the cost follows the keys returned and those changed after T, not
+how much history there is.
+
+Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
+"""
+
+from tenure.base.timestamp import Timestamp, from_bytes
+from tenure.storage.engine import Found, Guard, History, Revision, Scan
+from tenure.storage.sqlite_section import MARKS, Execute, heads, marks
+
+UNLIMITED = 1 << 48
+
+# Scalar subqueries throughout: the same as joins costs SQLite three times as much.
+_CLOCK_AND_MARKS = (
+    "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
+)
+_GET_LIVE = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM live WHERE key = ?1"
+_GET_PAST = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM past WHERE key = ?1 AND until > ?4 AND at <= ?4 LIMIT 1"
+_GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
+_GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
+_SCAN_NOW = (
+    "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key {} LIMIT ?"
+)
+_VISIBLE = "FROM past p WHERE p.key = l.key AND p.until > ?3 AND p.at <= ?3"
+_SCAN_AT = (
+    f"SELECT key, CASE WHEN l.at <= ?3 THEN l.at ELSE (SELECT p.at {_VISIBLE} LIMIT 1) END,"
+    f" CASE WHEN l.at <= ?3 THEN l.value ELSE (SELECT p.value {_VISIBLE} LIMIT 1) END"
+    " FROM live l WHERE key >= ?1 AND key < ?2"
+    " AND CASE WHEN l.at <= ?3 THEN l.value IS NOT NULL"
+    f" ELSE EXISTS (SELECT 1 {_VISIBLE} AND p.value IS NOT NULL) END"
+    " ORDER BY key {} LIMIT ?4"
+)
+_CHANGED = (
+    "SELECT key, at, value FROM live INDEXED BY live_changes"
+    " WHERE substr(key, 1, 10) = ? AND at > ? AND key >= ? AND key < ?"
+)
+_PAST_AT = "SELECT key, at, value FROM past WHERE key = ? AND until > ? AND at <= ? AND at > ? LIMIT 1"
+_HISTORY = (
+    "SELECT key, at, value FROM live INDEXED BY live_changes"
+    " WHERE substr(key, 1, 10) = ?1 AND at > ?2 AND at <= ?3 AND key >= ?4 AND key < ?5"
+    " UNION ALL SELECT key, at, value FROM past INDEXED BY past_changes"
+    " WHERE substr(key, 1, 10) = ?1 AND at > ?2 AND at <= ?3 AND key >= ?4 AND key < ?5"
+    " ORDER BY 2, 1 LIMIT ?6"
+)
+
+
+def clock_at(execute: Execute) -> Timestamp:
+    ((at,),) = execute("SELECT at FROM clock", ())
+    return int(at)
+
+
+def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Found:
+    """Reads one key by statements that are each a whole answer of one snapshot, or none.
+
+    A revision younger than `at` says that the one visible then, if any, is in `past`; it can
+    leave there only below a mark, and the marks come with it.
+    """
+    asked = (key, guard.threshold_first, guard.cleaned_first)
+    rows = execute(_GET_LIVE, asked)
+    while not rows:  # again if it appeared or was cleaned between two looks
+        rows = execute(_GET_NOTHING, asked) or execute(_GET_LIVE, asked)
+    if at is not None and rows[0][3] > at:
+        rows = execute(_GET_PAST, (*asked, at)) or execute(_GET_NEITHER, asked)
+    clock, threshold, cleaned, revision_at, value = rows[0]
+    return Found(
+        clock,
+        from_bytes(threshold) if threshold else 0,
+        from_bytes(cleaned) if cleaned else 0,
+        (Revision(key, revision_at, value),) if revision_at else (),
+    )
+
+
+def scan(execute: Execute, query: Scan) -> Found:
+    clock = clock_at(execute)
+    threshold_at, cleaned_at = marks(execute, query.guard)
+    if query.since_at is not None:
+        revisions = _changed(execute, query, at=clock if query.at is None else query.at)
+    else:
+        revisions = _visible(execute, query, clock)
+    return Found(clock, threshold_at, cleaned_at, revisions)
+
+
+def _visible(execute: Execute, query: Scan, clock: Timestamp) -> list[Revision]:
+    order = "DESC" if query.reverse else "ASC"
+    limit = -1 if query.limit is None else query.limit
+    if query.at is None or query.at >= clock:
+        rows = execute(_SCAN_NOW.format(order), (query.lo, query.hi, limit))
+    else:
+        rows = execute(_SCAN_AT.format(order), (query.lo, query.hi, query.at, limit))
+    return [Revision(*row) for row in rows]
+
+
+def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
+    since_at = query.since_at or 0
+    changed: list[Revision] = []
+    for head in heads(execute, query.lo, query.hi):
+        for row in execute(_CHANGED, (head, since_at, query.lo, query.hi)):
+            # What is younger than `at` hides the revision that was visible then.
+            rows = [row] if row[1] <= at else execute(_PAST_AT, (row[0], at, at, since_at))
+            changed.extend(Revision(*each) for each in rows)
+    changed.sort(reverse=query.reverse)
+    return changed[: query.limit]
+
+
+def history(execute: Execute, query: History) -> Found:
+    clock = clock_at(execute)
+    threshold_at, cleaned_at = marks(execute, query.guard)
+    until_at = clock if query.until_at is None else query.until_at
+    limit = UNLIMITED if query.limit is None else query.limit
+    while True:
+        revisions, through_at = _interval(execute, query, until_at, limit)
+        if revisions or through_at == until_at:
+            return Found(clock, threshold_at, cleaned_at, revisions, through_at)
+        limit *= 2  # a single transaction is larger than the limit: an answer holds it whole
+
+
+def _interval(
+    execute: Execute, query: History, until_at: Timestamp, limit: int
+) -> tuple[list[Revision], Timestamp]:
+    """Returns revisions in order, cut between timestamps, and up to where that is all there is."""
+    gathered: list[Revision] = []
+    through_at = until_at
+    for head in _history_heads(execute, query):
+        rows = execute(_HISTORY, (head, query.since_at, until_at, query.lo, query.hi, limit + 1))
+        if len(rows) > limit:
+            through_at = min(through_at, rows[-1][1] - 1)
+        gathered.extend(Revision(*row) for row in rows)
+    gathered.sort(key=lambda revision: (revision.at, revision.key))
+    if len(gathered) > limit:
+        through_at = min(through_at, gathered[limit].at - 1)
+    return [revision for revision in gathered if revision.at <= through_at], through_at
+
+
+def _history_heads(execute: Execute, query: History) -> list[bytes]:
+    both = heads(execute, query.lo, query.hi) + heads(execute, query.lo, query.hi, table="past")
+    return sorted(set(both))

@@ -1,0 +1,184 @@
+"""What happens inside SQLite's section: validate each commit, then write it.
+
+Everything here runs inside one SQLite transaction that the caller began and will end, through a
+bare `execute`; so the same checks serve a commit (in the section) and a refresh (in a read
+transaction). Members of a group see one another because their rows are already there.
+
+Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
+Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
+Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
+revision, `past` is searched for a stranger's.
+
+Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `failure` -> `_apply`; `check` -> `failure`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from tenure.base.timestamp import MAX_AT, Timestamp, from_bytes
+from tenure.storage.engine import (
+    HEAD_BYTES,
+    Commit,
+    Guard,
+    Outcome,
+    Removal,
+    Removes,
+    Status,
+    head_of,
+    stamped,
+)
+
+Execute = Callable[[str, Sequence[object]], list[Any]]
+
+POINTS_MAX = 64
+"""Up to so many keys are looked up one by one; beyond, walking what changed is the better bet."""
+
+MARKS = (
+    "(SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
+    "(SELECT max(value) FROM live WHERE key BETWEEN ? AND ?)"
+)
+_SELECT_MARKS = "SELECT " + MARKS
+_POINT_AT = "SELECT at FROM live WHERE key = ? AND at > ?"
+_CHANGED = (
+    "SELECT key, at FROM live INDEXED BY live_changes"
+    " WHERE substr(key, 1, 10) = ? AND at > ? AND key >= ? AND key < ?"
+)
+_OLDER = "SELECT at FROM past WHERE key = ? AND until > ? AND at > ?"
+_NEXT_HEAD = "SELECT min(substr(key, 1, 10)) FROM {} WHERE substr(key, 1, 10) >= ?"
+_UPSERT = (
+    "INSERT INTO live(key, at, value) VALUES (?, ?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET at = excluded.at, value = excluded.value"
+)
+_REMOVE_PAST = (
+    "DELETE FROM past WHERE (key, until) IN (SELECT key, until FROM past INDEXED BY past_changes"
+    " WHERE substr(key, 1, 10) = ? AND at <= ? AND until <= ? AND key >= ? AND key < ? LIMIT ?)"
+    " RETURNING 1"
+)
+_REMOVE_LIVE = (
+    "DELETE FROM live WHERE key IN (SELECT key FROM live INDEXED BY live_changes"
+    " WHERE substr(key, 1, 10) = ? AND at <= ? AND key >= ? AND key < ?"
+    " AND (value IS NULL OR ?) LIMIT ?) RETURNING 1"
+)
+
+
+def decide(
+    execute: Execute, members: Iterable[Commit], *, clock_at: Timestamp, wall_at: Timestamp
+) -> tuple[list[Outcome], Timestamp]:
+    """Validates and writes the members in order; returns their outcomes and the new clock."""
+    outcomes = []
+    for commit in members:
+        commit_at = max(clock_at + 1, wall_at)
+        outcome = failure(execute, commit, clock_at=clock_at) or _mistimed(commit, commit_at)
+        if outcome is None:
+            outcome = _apply(execute, commit, commit_at)
+            clock_at = commit_at
+        outcomes.append(outcome)
+    return outcomes, clock_at
+
+
+def failure(execute: Execute, commit: Commit, *, clock_at: Timestamp) -> Outcome | None:
+    """Says why a transaction's reads no longer hold, or None."""
+    if clock_at <= commit.read_at:
+        return None  # nothing at all was committed since
+    for guard in commit.guards:
+        mark_at = max(marks(execute, guard))
+        if mark_at > commit.read_at:
+            return Outcome(Status.BELOW_MARK, mark_at)
+    for key, at in _newer(execute, commit):
+        conflict_at = _stranger(execute, commit, key, at)
+        if conflict_at is not None:
+            return Outcome(Status.CONFLICT, conflict_at, key)
+    return None
+
+
+def marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp]:
+    ((threshold, cleaned),) = execute(_SELECT_MARKS, guard)
+    return from_bytes(threshold or b""), from_bytes(cleaned or b"")
+
+
+def heads(execute: Execute, lo: bytes, hi: bytes, *, table: str = "live") -> list[bytes]:
+    """The heads that keys of [lo, hi) can have, at the cost of one seek each."""
+    head = head_of(lo)
+    if len(head) == HEAD_BYTES and hi <= _after(head):
+        return [head]
+    found: list[bytes] = []
+    statement = _NEXT_HEAD.format(table)
+    while True:
+        ((following,),) = execute(statement, (head,))
+        if following is None or following >= hi:
+            return found
+        found.append(following)
+        head = following + b"\0"
+
+
+def _after(head: bytes) -> bytes:
+    return (int.from_bytes(head, "big") + 1).to_bytes(HEAD_BYTES + 1, "big")[1:] or b"\xff"
+
+
+def _newer(execute: Execute, commit: Commit) -> Iterator[tuple[bytes, Timestamp]]:
+    """Yields the keys read whose newest revision is newer than `read_at`."""
+    read_at = commit.read_at
+    if len(commit.points) <= POINTS_MAX:
+        for key in commit.points:
+            for (at,) in execute(_POINT_AT, (key, read_at)):
+                yield key, at
+    else:
+        points = frozenset(commit.points)
+        for head in sorted({head_of(key) for key in commit.points}):
+            rows = execute(_CHANGED, (head, read_at, head, _after(head)))
+            yield from ((key, at) for key, at in rows if key in points)
+    yield from _newer_in_spans(execute, commit)
+
+
+def _newer_in_spans(execute: Execute, commit: Commit) -> Iterator[tuple[bytes, Timestamp]]:
+    spans = commit.spans
+    if not spans:
+        return
+    starts = [lo for lo, _ in spans]
+    touched = sorted(set(chain.from_iterable(heads(execute, lo, hi) for lo, hi in spans)))
+    for head in touched:
+        for key, at in execute(_CHANGED, (head, commit.read_at, spans[0][0], spans[-1][1])):
+            position = bisect_right(starts, key) - 1
+            if position >= 0 and key < spans[position][1]:
+                yield key, at
+
+
+def _stranger(execute: Execute, commit: Commit, key: bytes, at: Timestamp) -> Timestamp | None:
+    """The timestamp of a revision of `key` that nobody excuses, if there is one."""
+    if at not in commit.excused:
+        return at
+    older = execute(_OLDER, (key, commit.read_at, commit.read_at))
+    return next((past_at for (past_at,) in older if past_at not in commit.excused), None)
+
+
+def _mistimed(commit: Commit, commit_at: Timestamp) -> Outcome | None:
+    if commit.deadline_at is not None and commit_at >= commit.deadline_at:
+        return Outcome(Status.TOO_LATE, commit_at)
+    if commit.not_before_at is not None and commit_at <= commit.not_before_at:
+        return Outcome(Status.TOO_EARLY, commit_at)
+    return None
+
+
+def _apply(execute: Execute, commit: Commit, commit_at: Timestamp) -> Outcome:
+    for write in commit.writes:
+        # A trigger moves the revision that is overwritten from `live` to `past`.
+        execute(_UPSERT, stamped(write, commit_at))
+    removed = sum(_remove(execute, removal) for removal in commit.removals)
+    return Outcome(Status.COMMITTED, commit_at, removed=removed)
+
+
+def _remove(execute: Execute, removal: Removal) -> int:
+    lo, hi, removes, at, limit = removal
+    # A flushed revision goes whenever it ended; garbage only if it ended by `at`.
+    ended_by = MAX_AT if removes is Removes.FLUSHED else at
+    removed = 0
+    for head in heads(execute, lo, hi, table="past"):
+        removed += len(execute(_REMOVE_PAST, (head, at, ended_by, lo, hi, limit - removed)))
+    if removes is Removes.SUPERSEDED:
+        return removed
+    every = removes is Removes.FLUSHED
+    for head in heads(execute, lo, hi):
+        removed += len(execute(_REMOVE_LIVE, (head, at, lo, hi, every, limit - removed)))
+    return removed
