@@ -12,7 +12,7 @@ A commit takes `wall_at`, the bare wall clock, because the store clock is itself
 clock that all nodes share: `commit_at = max(store clock + 1, wall_at)`. A reading that a
 forward jump has spoiled therefore spoils no commit once the wall clock is right again.
 
-Walk: `kv.store` hands `wall_at` to each commit and observes every timestamp it gets back.
+Walk: `kv.commits` sends `wall_at` with each group and observes the timestamps it comes back with.
 """
 
 from tenure.base.env import Env

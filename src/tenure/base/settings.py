@@ -216,7 +216,7 @@ _UNIT_MICROS = {
     "us": 1,
 }
 _DURATION_MAX_SECONDS = 100 * 365 * 86_400.0  # a float counts the microseconds of 285 years exactly
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(d|h|m|min|s|ms|us)?", re.ASCII)
+_DURATION = re.compile(r"(\d{1,16}(?:\.\d{1,9})?)\s*(d|h|m|min|s|ms|us)?", re.ASCII)
 
 
 def parse_duration(text: str) -> float:

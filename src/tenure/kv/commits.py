@@ -22,7 +22,7 @@ from itertools import count
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env
-from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError, Unavailable
+from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError
 from tenure.storage.engine import Commit, Engine, Group, Outcome
 
 GROUP_MAX = 128
@@ -55,10 +55,23 @@ class Committer:
             self._queue.append(waiter)
             leads, self._led = not self._led, True
         if not leads:
-            waiter.woken.wait()
+            self._wait(waiter)
         if waiter.outcome is None and waiter.error is None:
             self._lead()
         return waiter.result()
+
+    def _wait(self, waiter: "_Waiter") -> None:
+        try:
+            waiter.woken.wait()
+        except BaseException:
+            # The thread is being stopped: if it was to lead, somebody else must.
+            with self._lock:
+                was_sent = waiter not in self._queue
+                if not was_sent:
+                    self._queue.remove(waiter)
+            if not was_sent and waiter.woken.is_set():
+                self._hand_on()
+            raise
 
     def _lead(self) -> None:
         """Sends one group, the leader's own commit in it, and hands on to whoever waits first."""
@@ -66,6 +79,7 @@ class Committer:
             group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
         try:
             outcomes = self._send(tuple(waiter.commit for waiter in group))
+            self._clock.observe(max(outcome.at for outcome in outcomes))
             for waiter, outcome in zip(group, outcomes, strict=True):
                 waiter.outcome = outcome
         except TenureError as error:
@@ -99,12 +113,14 @@ class Committer:
             return outcomes
 
     def _settle(self, seq: int) -> list[Outcome] | None:
-        """Asks until somebody answers: the store may be restarting for a while."""
+        """Asks until there is an answer: the store may be away or full for a while."""
         pause_seconds = 0.01
         while True:
             try:
                 return self._engine.settle(self._lane, seq)
-            except Unavailable as error:
+            except OutcomeUnknown:
+                raise
+            except TenureError as error:
                 if self._closing.wait(pause_seconds * self._env.rng.uniform(0.5, 1.0)):
                     raise OutcomeUnknown("the node stopped while the store was away") from error
                 pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)

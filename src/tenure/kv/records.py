@@ -113,14 +113,14 @@ class Records(Generic[R]):
             if value[0] == self._format:
                 return self._decode(memoryview(value)[1:])
             return self._decode_older(value)
-        except (IndexError, msgspec.MsgspecError) as error:
+        except (IndexError, KeyError, msgspec.MsgspecError) as error:
             raise CorruptData(f"a {self._kind.__name__} record cannot be read: {error}") from error
 
     def _decode_older(self, value: bytes) -> R:
         stored = value[0]
         if stored > self._format:
             raise NewerFormat(
-                f"a {self._kind.__name__} record has format {stored}; this version reads up to {self._format}",
+                f"a {self._kind.__name__} record has format {stored}; this version reads {self._format}",
                 hint="Run the newer version that wrote it.",
             )
         fields = msgspec.msgpack.decode(memoryview(value)[1:], type=list[Any])

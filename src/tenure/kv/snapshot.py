@@ -11,7 +11,7 @@ holds the lake's rows up to F passes `flushed_at=F`; without it, a cleaned span 
 Walk: `Store.snapshot(at)` -> `Snapshot` -> `engine`; `kv.transaction` uses `judge` and `pages` too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
@@ -44,7 +44,7 @@ class Snapshot:
         reverse: bool = False,
         flushed_at: Timestamp = ZERO_AT,
     ) -> Iterator[tuple[bytes, bytes]]:
-        for page, _ in pages(self._engine, self._keyspace, span, at=self.at, limit=limit, reverse=reverse):
+        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, limit, reverse):
             judge(page, read_at=self.at, flushed_at=flushed_at)
             for key, _, value in page.revisions:
                 assert value is not None
@@ -78,23 +78,20 @@ def pages(
     engine: Engine,
     keyspace: Keyspace,
     span: Span,
-    *,
-    at: Timestamp | None,
+    at: Callable[[], Timestamp | None],
     limit: int | None,
     reverse: bool,
 ) -> Iterator[tuple[Found, Span]]:
     """Yields a span's visible rows page by page, each with the part of the span it answers for.
 
-    Each page is a snapshot of its own at the same time: with `at` None the first one says which
-    time that is.
+    Each page is an engine snapshot of its own; `at` says anew for each at which time to read.
     """
     assert keyspace.owns(span.lo), "a span of another tenant"
     lo, hi = span
     guard = keyspace.guard(span)
-    while True:
+    while limit is None or limit > 0:
         asked = PAGE_ROWS if limit is None else min(PAGE_ROWS, limit)
-        page = engine.scan(Scan(lo, hi, guard, at=at, limit=asked, reverse=reverse))
-        at = page.clock_at if at is None else at
+        page = engine.scan(Scan(lo, hi, guard, at=at(), limit=asked, reverse=reverse))
         got = len(page.revisions)
         if got < asked:
             yield page, Span(lo, hi)
@@ -103,5 +100,3 @@ def pages(
         yield page, Span(last, hi) if reverse else Span(lo, last + b"\0")
         lo, hi = (lo, last) if reverse else (last + b"\0", hi)
         limit = None if limit is None else limit - got
-        if limit == 0:
-            return

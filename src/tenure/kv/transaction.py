@@ -39,9 +39,11 @@ from tenure.storage.engine import (
     Guard,
     Outcome,
     Removal,
+    Revision,
     Stamp,
     Status,
     Write,
+    mistimed,
     stamped,
 )
 
@@ -61,6 +63,29 @@ class Limits(NamedTuple):
 
 
 class Transaction:
+    __slots__ = (
+        "_bytes",
+        "_children",
+        "_commit",
+        "_committed_only",
+        "_engine",
+        "_excused",
+        "_keyspace",
+        "_landed",
+        "_limits",
+        "_order",
+        "_parent",
+        "_points",
+        "_read_at",
+        "_removals",
+        "_spans",
+        "_writes",
+        "commit_at",
+        "deadline_at",
+        "not_before_at",
+        "state",
+    )
+
     def __init__(
         self,
         engine: Engine,
@@ -86,7 +111,8 @@ class Transaction:
         """The keys of `_writes`, sorted: a scan finds its part without walking them all."""
         self._removals: list[Removal] = []
         self._bytes = 0
-        self._landed: dict[bytes, bytes | None] = {}
+        self._landed: dict[bytes, Revision] = {}
+        """What descendants have committed, the newest of each key; it shows if above `read_at`."""
         self._excused: list[Timestamp] = []
         self.state = State.OPEN
         self.commit_at: Timestamp | None = None
@@ -104,12 +130,13 @@ class Transaction:
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         assert self.state is State.OPEN, "the transaction is over"
         assert self._keyspace.owns(key), "a key of another tenant"
-        write = self._buffered(key)
-        if write is not None:
-            return write.value
+        if self._writes or self._parent is not None:
+            write = self._buffered(key)
+            if write is not None:
+                return write.value
         self._points.add(key)
-        if key in self._landed:
-            return self._landed[key]
+        if key in self._landed and self._shows(self._landed[key]):
+            return self._landed[key].value
         found = self._engine.get(key, self._keyspace.point_guard(key), self._read_at)
         self._accept(found, flushed_at)
         return found.revisions[0].value if found.revisions else None
@@ -122,8 +149,13 @@ class Transaction:
         reverse: bool = False,
         flushed_at: Timestamp = ZERO_AT,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the visible rows of a span in key order; what is not asked for is not read."""
+        """Yields the visible rows of a span in key order; what is not asked for is not read.
+
+        Writes made while it is under way do not show in it.
+        """
         assert self.state is State.OPEN, "the transaction is over"
+        if limit == 0:
+            return
         laid_over = self._laid_over(span)
         stored = self._stored(span, limit, reverse, flushed_at, hidden=len(laid_over))
         rows: Iterator[tuple[bytes, bytes]] = stored
@@ -142,9 +174,8 @@ class Transaction:
     ) -> Iterator[tuple[bytes, bytes]]:
         """The store's rows of a span at `read_at`; each page becomes a refresh span as it is read."""
         wanted = None if limit is None else limit + hidden
-        for page, answered in pages(
-            self._engine, self._keyspace, span, at=self._read_at, limit=wanted, reverse=reverse
-        ):
+        read_at = lambda: self._read_at  # noqa: E731  a refresh may move it between two pages
+        for page, answered in pages(self._engine, self._keyspace, span, read_at, wanted, reverse):
             self._spans.append(answered)
             self._accept(page, flushed_at)
             for key, _, value in page.revisions:
@@ -154,6 +185,8 @@ class Transaction:
     def _accept(self, found: Found, flushed_at: Timestamp) -> None:
         if self._read_at is None:
             self._read_at = found.clock_at
+        if found.threshold_at <= self._read_at and found.cleaned_at <= flushed_at:
+            return
         try:
             judge(found, read_at=self._read_at, flushed_at=flushed_at)
         except SnapshotTooOld as error:
@@ -171,8 +204,17 @@ class Transaction:
         """All that lies over the store within a span: later entries win."""
         lo, hi = span
         parents = {} if self._parent is None or self._committed_only else self._parent._uncommitted(span)
-        landed = {key: value for key, value in self._landed.items() if lo <= key < hi}
-        return parents | landed | self._own(span)
+        landed = {
+            key: revision.value
+            for key, revision in self._landed.items()
+            if lo <= key < hi and self._shows(revision)
+        }
+        # An ancestor's buffered write will be committed after all that has landed.
+        return landed | parents | self._own(span)
+
+    def _shows(self, landed: Revision) -> bool:
+        """Whether it lies over what is read; at a later `read_at` the store itself shows it."""
+        return self._read_at is not None and landed.at > self._read_at
 
     def _uncommitted(self, span: Span) -> dict[bytes, bytes | None]:
         if self._parent is None or self._committed_only:
@@ -243,10 +285,11 @@ class Transaction:
         if parent is None:
             return
         parent._children.remove(self)
-        if parent._read_at is not None:
-            # A parent that has not read yet will read at a time that shows all this by itself.
-            parent._landed |= self._landed
-            parent._excused += self._excused
+        parent._excused += self._excused
+        for key, revision in self._landed.items():
+            known = parent._landed.get(key)
+            if known is None or known.at < revision.at:
+                parent._landed[key] = revision
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -256,10 +299,7 @@ class Transaction:
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
             raise _failure(failed)
-        # From here on the store itself shows what the children wrote, and what others made of it.
         self._read_at = clock_at
-        self._landed.clear()
-        self._excused.clear()
 
     def commit(self) -> Timestamp:
         """Returns the commit timestamp (of a transaction that only read: its `read_at`).
@@ -268,6 +308,9 @@ class Transaction:
         """
         assert self.state is State.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
+        if not (self._writes or self._removals or self._excused or self.deadline_at or self.not_before_at):
+            self._end(State.COMMITTED)
+            return self.read_at
         try:
             outcome = self._decide()
             if outcome.status is not Status.COMMITTED:
@@ -276,11 +319,11 @@ class Transaction:
             self._end(State.ENDED)
             raise
         self.commit_at = outcome.at
-        if self._writes:
+        if self._writes and self._parent is not None:
             self._excused.append(outcome.at)
             for write in self._writes.values():
-                key, _, value = stamped(write, outcome.at)
-                self._landed[key] = value
+                revision = Revision(*stamped(write, outcome.at))
+                self._landed[revision.key] = revision
         self._end(State.COMMITTED)
         return outcome.at
 
@@ -294,11 +337,13 @@ class Transaction:
     def _decide(self) -> Outcome:
         if self._writes or self._removals:
             return self._commit(self._as_commit())
+        at = self.read_at
         if self._excused:
             # It read one state with its children's effects laid over: prove that it is one state.
-            clock_at, failed = self._engine.check(self._as_commit())
-            return failed or Outcome(Status.COMMITTED, clock_at)
-        return Outcome(Status.COMMITTED, self.read_at)
+            at, failed = self._engine.check(self._as_commit())
+            if failed is not None:
+                return failed
+        return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
 
     def _as_commit(self) -> Commit:
         spans = disjoint(self._spans)

@@ -197,6 +197,17 @@ class Outcome(NamedTuple):
     removed: int = 0
 
 
+def mistimed(
+    deadline_at: Timestamp | None, not_before_at: Timestamp | None, commit_at: Timestamp
+) -> Outcome | None:
+    """Compares a final timestamp with its bounds, strictly."""
+    if deadline_at is not None and commit_at >= deadline_at:
+        return Outcome(Status.TOO_LATE, commit_at)
+    if not_before_at is not None and commit_at <= not_before_at:
+        return Outcome(Status.TOO_EARLY, commit_at)
+    return None
+
+
 class Group(NamedTuple):
     lane: bytes
     seq: int
@@ -210,7 +221,10 @@ class Engine(Protocol):
     name: str
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
-        """Reads one key, visible at `at` (None: now): no revision, or one, maybe a tombstone."""
+        """Reads one key, visible at `at` (None: now): no revision, or one, maybe a tombstone.
+
+        One key has one head, so the guard's intervals are single keys.
+        """
         ...
 
     def scan(self, query: Scan) -> Found: ...
@@ -257,7 +271,8 @@ class Engine(Protocol):
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         """Returns what (lane, seq) came to, or None: it did not land and never will.
 
-        Raises OutcomeUnknown if the lane is gone. May be repeated with the same answer.
+        Raises OutcomeUnknown if the lane is gone, or has gone on to a later group. May be repeated
+        with the same answer.
         """
         ...
 

@@ -223,9 +223,12 @@ class SqliteEngine:
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         with self._section(self._writer) as execute:
             last_seq, outcomes = _lane_row(execute, lane)
+            if last_seq > seq:
+                raise OutcomeUnknown(f"the lane has gone on to group {last_seq}, past {seq}")
             if last_seq < seq:
+                outcomes = None
                 execute(_SET_LANE, (seq, None, lane))
-            return decode_outcomes(outcomes) if last_seq == seq and outcomes is not None else None
+            return None if outcomes is None else decode_outcomes(outcomes)
 
     def open_lane(self, *, urgent: bool = False) -> bytes:
         lane = self._env.rng.randbytes(16)

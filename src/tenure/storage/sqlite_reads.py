@@ -10,7 +10,7 @@ Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
 
 from tenure.base.timestamp import Timestamp, from_bytes
 from tenure.storage.engine import Found, Guard, History, Revision, Scan
-from tenure.storage.sqlite_section import MARKS, Execute, heads, marks
+from tenure.storage.sqlite_section import Execute, heads, marks
 
 UNLIMITED = 1 << 48
 
@@ -19,7 +19,9 @@ _CLOCK_AND_MARKS = (
     "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
 )
 _GET_LIVE = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM live WHERE key = ?1"
-_GET_PAST = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM past WHERE key = ?1 AND until > ?4 AND at <= ?4 LIMIT 1"
+_GET_PAST = (
+    f"SELECT {_CLOCK_AND_MARKS}, at, value FROM past WHERE key = ?1 AND until > ?4 AND at <= ?4 LIMIT 1"
+)
 _GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
 _GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
 _SCAN_NOW = (
@@ -70,7 +72,7 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
         clock,
         from_bytes(threshold) if threshold else 0,
         from_bytes(cleaned) if cleaned else 0,
-        (Revision(key, revision_at, value),) if revision_at else (),
+        [Revision(key, revision_at, value)] if revision_at else [],
     )
 
 
@@ -111,11 +113,11 @@ def history(execute: Execute, query: History) -> Found:
     threshold_at, cleaned_at = marks(execute, query.guard)
     until_at = clock if query.until_at is None else query.until_at
     limit = UNLIMITED if query.limit is None else query.limit
-    while True:
-        revisions, through_at = _interval(execute, query, until_at, limit)
-        if revisions or through_at == until_at:
-            return Found(clock, threshold_at, cleaned_at, revisions, through_at)
-        limit *= 2  # a single transaction is larger than the limit: an answer holds it whole
+    revisions, through_at = _interval(execute, query, until_at, limit)
+    if not revisions and through_at < until_at:
+        # The first transaction alone is larger than the limit, and an answer holds it whole.
+        revisions, through_at = _interval(execute, query, through_at + 1, UNLIMITED)
+    return Found(clock, threshold_at, cleaned_at, revisions, through_at)
 
 
 def _interval(

@@ -27,6 +27,7 @@ from tenure.storage.engine import (
     Removes,
     Status,
     head_of,
+    mistimed,
     stamped,
 )
 
@@ -35,11 +36,10 @@ Execute = Callable[[str, Sequence[object]], list[Any]]
 POINTS_MAX = 64
 """Up to so many keys are looked up one by one; beyond, walking what changed is the better bet."""
 
-MARKS = (
-    "(SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
+_MARKS = (
+    "SELECT (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
     "(SELECT max(value) FROM live WHERE key BETWEEN ? AND ?)"
 )
-_SELECT_MARKS = "SELECT " + MARKS
 _POINT_AT = "SELECT at FROM live WHERE key = ? AND at > ?"
 _CHANGED = (
     "SELECT key, at FROM live INDEXED BY live_changes"
@@ -70,7 +70,9 @@ def decide(
     outcomes = []
     for commit in members:
         commit_at = max(clock_at + 1, wall_at)
-        outcome = failure(execute, commit, clock_at=clock_at) or _mistimed(commit, commit_at)
+        outcome = failure(execute, commit, clock_at=clock_at) or mistimed(
+            commit.deadline_at, commit.not_before_at, commit_at
+        )
         if outcome is None:
             outcome = _apply(execute, commit, commit_at)
             clock_at = commit_at
@@ -94,14 +96,14 @@ def failure(execute: Execute, commit: Commit, *, clock_at: Timestamp) -> Outcome
 
 
 def marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp]:
-    ((threshold, cleaned),) = execute(_SELECT_MARKS, guard)
+    ((threshold, cleaned),) = execute(_MARKS, guard)
     return from_bytes(threshold or b""), from_bytes(cleaned or b"")
 
 
 def heads(execute: Execute, lo: bytes, hi: bytes, *, table: str = "live") -> list[bytes]:
     """The heads that keys of [lo, hi) can have, at the cost of one seek each."""
     head = head_of(lo)
-    if len(head) == HEAD_BYTES and hi <= _after(head):
+    if len(head) == HEAD_BYTES and _stays_in(head, hi):
         return [head]
     found: list[bytes] = []
     statement = _NEXT_HEAD.format(table)
@@ -113,8 +115,12 @@ def heads(execute: Execute, lo: bytes, hi: bytes, *, table: str = "live") -> lis
         head = following + b"\0"
 
 
-def _after(head: bytes) -> bytes:
-    return (int.from_bytes(head, "big") + 1).to_bytes(HEAD_BYTES + 1, "big")[1:] or b"\xff"
+def _stays_in(head: bytes, hi: bytes) -> bool:
+    """Whether every key from this head on and below `hi` has this head."""
+    if hi.startswith(head):
+        return True
+    following = (int.from_bytes(head, "big") + 1).to_bytes(HEAD_BYTES + 1, "big")
+    return hi <= following[1:]
 
 
 def _newer(execute: Execute, commit: Commit) -> Iterator[tuple[bytes, Timestamp]]:
@@ -126,8 +132,9 @@ def _newer(execute: Execute, commit: Commit) -> Iterator[tuple[bytes, Timestamp]
                 yield key, at
     else:
         points = frozenset(commit.points)
-        for head in sorted({head_of(key) for key in commit.points}):
-            rows = execute(_CHANGED, (head, read_at, head, _after(head)))
+        first, last = min(points), max(points)
+        for head in sorted({head_of(key) for key in points}):
+            rows = execute(_CHANGED, (head, read_at, first, last + b"\0"))
             yield from ((key, at) for key, at in rows if key in points)
     yield from _newer_in_spans(execute, commit)
 
@@ -151,14 +158,6 @@ def _stranger(execute: Execute, commit: Commit, key: bytes, at: Timestamp) -> Ti
         return at
     older = execute(_OLDER, (key, commit.read_at, commit.read_at))
     return next((past_at for (past_at,) in older if past_at not in commit.excused), None)
-
-
-def _mistimed(commit: Commit, commit_at: Timestamp) -> Outcome | None:
-    if commit.deadline_at is not None and commit_at >= commit.deadline_at:
-        return Outcome(Status.TOO_LATE, commit_at)
-    if commit.not_before_at is not None and commit_at <= commit.not_before_at:
-        return Outcome(Status.TOO_EARLY, commit_at)
-    return None
 
 
 def _apply(execute: Execute, commit: Commit, commit_at: Timestamp) -> Outcome:

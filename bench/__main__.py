@@ -1,0 +1,72 @@
+"""Runs the benchmarks: `make bench`, with ONLY=, QUICK=1 and BARS=1.
+
+Each module of `MODULES` has `run(quick: bool) -> list[Ratio]`. It checks the answers it measures
+and raises if one is wrong. `quick` is a tiny pass for correctness, whose ratios mean nothing.
+
+A crash or a wrong answer fails the run, after the other benchmarks have had their turn. A missed
+bar is printed as MISSED and fails the run only with `--bars`: speed depends on the machine.
+
+Walk: `make bench` and `.ci/run` call `main`; it calls each module's `run`.
+"""
+
+import argparse
+import importlib
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from typing import cast
+
+from bench.ratio import Ratio, table
+
+MODULES: tuple[str, ...] = ()
+"""Dotted names below `bench`, in the order in which they run."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    chosen = [name for name in MODULES if _is_chosen(name, options.only)]
+    if options.only and not chosen:
+        print(f'no benchmark is called "{options.only}"; there are: {", ".join(MODULES)}', file=sys.stderr)
+        return 1
+    measured: list[Ratio] = []
+    crashed: list[str] = []
+    for name in chosen:
+        began = time.monotonic()
+        try:
+            measured += _run(name, quick=options.quick)
+        except Exception:
+            traceback.print_exc()
+            crashed.append(name)
+        print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(table(measured))
+    return _verdict(measured, crashed, bars_fail=options.bars)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures Tenure beside its peers.")
+    parser.add_argument("--only", metavar="NAME", help="run NAME and what lies below it, such as store")
+    parser.add_argument("--quick", action="store_true", help="a tiny pass that checks answers, not speed")
+    parser.add_argument("--bars", action="store_true", help="fail if a bar is missed")
+    return parser
+
+
+def _is_chosen(name: str, only: str | None) -> bool:
+    return only is None or name == only or name.startswith(f"{only}.")
+
+
+def _run(name: str, *, quick: bool) -> list[Ratio]:
+    module = importlib.import_module(f"bench.{name}")
+    return cast(list[Ratio], module.run(quick))
+
+
+def _verdict(measured: Sequence[Ratio], crashed: Sequence[str], *, bars_fail: bool) -> int:
+    missed = [ratio.name for ratio in measured if not ratio.holds]
+    print(f"measured={len(measured)} missed={len(missed)} crashed={len(crashed)}")
+    for name in crashed:
+        print(f"crashed or answered wrongly: {name}", file=sys.stderr)
+    return 1 if crashed or (bars_fail and missed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""The command line: `tenure start` runs a node until SIGTERM or Ctrl-C.
+
+Standard output carries one line, `ready store=...`, for whoever waits for the node; everything
+else goes to standard error, one line per event, times in UTC. A node that cannot start says why
+in one line and exits with 1; one that was drained exits with 0.
+
+Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import FrameType
+
+from tenure import __version__
+from tenure.base.env import Env, SystemEnv
+from tenure.base.errors import TenureError
+from tenure.node import Node, redacted
+
+DEFAULT_STORE = "sqlite:tenure-data/store.db"
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+IDLE_SECONDS = 1.0
+"""The main thread only waits for a signal; this bounds the wait if another thread catches it."""
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    _log_to_stderr()
+    try:
+        _start(options.store, SystemEnv())
+    except TenureError as error:
+        print(f"tenure: {_one_line(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tenure", description="A SQL system whose schema may change.")
+    parser.add_argument("--version", action="version", version=f"tenure {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    start = commands.add_parser("start", help="run a node until SIGTERM or Ctrl-C, then drain it")
+    start.add_argument(
+        "--store",
+        default=DEFAULT_STORE,
+        metavar="ADDRESS",
+        help="sqlite:PATH or postgresql://USER@HOST/DATABASE (default: %(default)s)",
+    )
+    return parser
+
+
+def _start(address: str, env: Env) -> None:
+    for number in STOP_SIGNALS:
+        signal.signal(number, _interrupt)
+    # Whichever signal comes, and whenever: during the start it ends the start.
+    with suppress(KeyboardInterrupt):
+        node = Node(address, env)
+        try:
+            print(f"ready store={redacted(address)}", flush=True)
+            while True:
+                env.sleep(IDLE_SECONDS)
+        finally:
+            _log.info("draining")
+            node.stop()
+            _log.info("drained")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Breaks the main thread's wait, once: a second signal must not break the drain."""
+    for each in STOP_SIGNALS:
+        # Not SIG_IGN: Python complains about a signal that came before it and is handled after it.
+        signal.signal(each, lambda number, frame: None)
+    raise KeyboardInterrupt
+
+
+def _one_line(error: TenureError) -> str:
+    return " ".join(f"{error}. {error.hint}".split()) if error.hint else " ".join(str(error).split())
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class _Lines(logging.Formatter):
+    """Plain lines that begin with the UTC time, such as 2025-11-15T20:15:00.123Z."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        moment = datetime.fromtimestamp(record.created, UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

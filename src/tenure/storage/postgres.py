@@ -1,0 +1,261 @@
+"""The store on PostgreSQL: the engine for several machines.
+
+    reads     one statement each, READ COMMITTED, so of one snapshot; from a pool
+    commits   one round trip: a volatile function whose first statement locks the clock row
+    urgent    heartbeats have a connection to themselves and never wait behind a large group
+    signal    LISTEN/NOTIFY, in a task that reconnects by itself; started with the first subscriber
+
+Commit order is timestamp order because timestamps are given out under the lock on the clock row,
+which is held until the commit is durable. No Python runs between lock and COMMIT, so a node that
+stalls stalls nobody.
+
+Walk: `node.py` opens it, `kv` calls it; the SQL is in `postgres_sql` and `postgres_reads`, connections
+in `postgres_session`, their errors in `postgres_errors`, arrays in `postgres_group`, the signal in
+`postgres_listener`, the start-up probe in `postgres_probe`.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+from psycopg import sql
+
+from tenure.base.clock import check_offset
+from tenure.base.env import Env
+from tenure.base.errors import (
+    CorruptData,
+    InvalidParameter,
+    NewerFormat,
+    OutcomeUnknown,
+    RetryError,
+)
+from tenure.base.timestamp import MAX_AT, Timestamp, from_bytes, micros_of, to_text
+from tenure.storage import postgres_reads, postgres_sql
+from tenure.storage.engine import (
+    FORMAT,
+    Commit,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Revision,
+    Scan,
+    Status,
+)
+from tenure.storage.outcomes import decode_outcomes
+from tenure.storage.postgres_group import Int8Array, encode_group, encode_reads, head_bounds
+from tenure.storage.postgres_listener import Listener
+from tenure.storage.postgres_probe import probe
+from tenure.storage.postgres_session import Connection, Connector, Link, Pool, Rows
+
+SCHEMA_BYTES_MAX = 40
+"""PostgreSQL's names have 63 bytes; the channel's name adds a few to the schema's."""
+UNLIMITED = 1 << 48
+
+
+def _places(count: int) -> bytes:
+    return b", ".join([b"%b"] * count)
+
+
+# psycopg takes constant queries as bytes without composing them.
+_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(41)
+_CHECK = (
+    b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
+    % _places(15)
+)
+_SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
+_GET_NOW = postgres_reads.GET_NOW.encode()
+_GET_AT = postgres_reads.GET_AT.encode()
+_HISTORY = postgres_reads.HISTORY.encode()
+_ORDERS = ("ASC", "DESC")
+_SCAN_NOW = tuple(postgres_reads.scan_now(order).encode() for order in _ORDERS)
+_SCAN_AT = tuple(postgres_reads.scan_at(order).encode() for order in _ORDERS)
+_DIFF = tuple(postgres_reads.diff(order).encode() for order in _ORDERS)
+
+
+class PostgresEngine:
+    name = "postgres"
+
+    def __init__(self, dsn: str, env: Env, *, schema: str = "tenure", pool_size: int = 8) -> None:
+        if not 0 < len(schema.encode()) <= SCHEMA_BYTES_MAX or '"' in schema:
+            raise InvalidParameter(f'"{schema}" cannot be the name of the store\'s schema')
+        self._env = env
+        self._connector = Connector(dsn, schema)
+        self._prepare(schema)
+        probe(self._connector, env)
+        self._pool = Pool(self._connector, env, pool_size)
+        self._normal = Link(self._connector, env)
+        self._urgent = Link(self._connector, env)
+        self._urgent_lanes: set[bytes] = set()
+        self._listener = Listener(self._connector, env, f"{schema}.commit")
+
+    def _prepare(self, schema: str) -> None:
+        connection = self._connector.connect()
+        try:
+            with self._connector.translating(), connection.transaction():
+                # Two nodes that start at once take turns; so the second finds all done.
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"tenure {schema}"])
+                create_tables(connection, schema)
+        finally:
+            connection.close()
+
+    # -- reads
+
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+        arguments: dict[str, object] = {**guard._asdict(), "key": key}
+        if at is None:
+            return _found(self._pool.run(_GET_NOW, arguments))
+        return _found(self._pool.run(_GET_AT, {**arguments, "at": at}))
+
+    def scan(self, query: Scan) -> Found:
+        arguments: dict[str, object] = {
+            **query.guard._asdict(),
+            "lo": query.lo,
+            "hi": query.hi,
+            "limit": UNLIMITED if query.limit is None else query.limit,
+        }
+        if query.since_at is not None:
+            first, beyond = head_bounds(query.lo, query.hi)
+            at = MAX_AT if query.at is None else query.at
+            arguments |= {"first": first, "beyond": beyond, "since": query.since_at, "at": at}
+            return _found(self._pool.run(_DIFF[query.reverse], arguments))
+        if query.at is None:
+            return _found(self._pool.run(_SCAN_NOW[query.reverse], arguments))
+        return _found(self._pool.run(_SCAN_AT[query.reverse], {**arguments, "at": query.at}))
+
+    def history(self, query: History) -> Found:
+        first, beyond = head_bounds(query.lo, query.hi)
+        limit = UNLIMITED if query.limit is None else max(1, query.limit)
+        arguments: dict[str, object] = {
+            **query.guard._asdict(),
+            "lo": query.lo,
+            "hi": query.hi,
+            "first": first,
+            "beyond": beyond,
+            "since": query.since_at,
+            # Nothing is committed above the clock, so no bound is the clock of the snapshot.
+            "until": MAX_AT if query.until_at is None else query.until_at,
+        }
+        while True:
+            # One more than asked for, and all that share its timestamp: so a cut is seen.
+            found = _found(self._pool.run(_HISTORY, {**arguments, "limit": limit + 1}))
+            cut = _cut(found, found.clock_at if query.until_at is None else query.until_at, limit)
+            if cut is not None:
+                return cut
+            limit = len(found.revisions)  # a single transaction is larger than the limit
+
+    def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
+        arguments = [Int8Array([commit.read_at]), *encode_reads([commit])]
+        clock_at, status, at, key = self._pool.run(_CHECK, arguments)[0]
+        return clock_at, None if status is None else Outcome(Status(status), at, key)
+
+    def clock_at(self) -> Timestamp:
+        return int(self._pool.run(b"SELECT at FROM clock", [])[0][0])
+
+    def wall_micros(self) -> int:
+        return int(self._pool.run(b"SELECT wall_micros()", [])[0][0])
+
+    # -- the section
+
+    def push_clock(self, at: Timestamp) -> Timestamp:
+        clock_at = self._normal.run(b"SELECT push_clock(%b)", [at])[0][0]
+        if clock_at is None:
+            raise InvalidParameter(f"timestamp {to_text(at)} lies in the future of the store")
+        return int(clock_at)
+
+    def open_lane(self, *, urgent: bool = False) -> bytes:
+        lane = self._env.rng.randbytes(16)
+        if urgent:
+            self._urgent_lanes.add(lane)
+        self._link(lane).run(b"INSERT INTO lane (id, seq) VALUES (%b, 0) RETURNING seq", [lane])
+        return lane
+
+    def close_lane(self, lane: bytes) -> None:
+        self._link(lane).run(b"DELETE FROM lane WHERE id = %b RETURNING seq", [lane])
+        self._urgent_lanes.discard(lane)
+
+    def commit(self, group: Group) -> list[Outcome]:
+        rows = self._link(group.lane).run(_COMMIT_GROUP, encode_group(group))
+        verdict, engine_micros, outcomes = rows[0]
+        if verdict == postgres_sql.VERDICT_LANE_GONE:
+            raise _lane_gone(group.lane)
+        if verdict == postgres_sql.VERDICT_REFUSED:
+            raise RetryError("the group was refused: its outcome had already been settled")
+        if verdict == postgres_sql.VERDICT_CLOCK_AHEAD:
+            check_offset(
+                node_micros=micros_of(group.wall_at),
+                engine_micros=engine_micros,
+                max_offset_micros=group.max_offset_micros,
+            )
+        return decode_outcomes(outcomes)
+
+    def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
+        known_seq, outcomes = self._link(lane).run(_SETTLE, [lane, seq])[0]
+        if known_seq is None:
+            raise _lane_gone(lane)
+        if known_seq > seq:
+            raise OutcomeUnknown(f"lane {lane.hex()} has gone on to group {known_seq}, past {seq}")
+        return None if outcomes is None else decode_outcomes(outcomes)
+
+    def _link(self, lane: bytes) -> Link:
+        return self._urgent if lane in self._urgent_lanes else self._normal
+
+    # -- the signal, the end
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._listener.subscribe(wake)
+
+    def close(self) -> None:
+        self._listener.close()
+        for part in (self._pool, self._normal, self._urgent):
+            part.close()
+
+
+def create_tables(connection: Connection, schema: str) -> None:
+    """Makes what is missing, and brings the functions up to date; refuses a newer format."""
+    row = connection.execute("SELECT to_regclass('meta')::text").fetchone()
+    known = {} if row is None or row[0] is None else _meta(connection)
+    if int(known.get("format", FORMAT)) > FORMAT:
+        raise NewerFormat(
+            f'the store in schema "{schema}" has format {known["format"]}; '
+            f"this Tenure reads up to format {FORMAT}",
+            hint="Upgrade Tenure on this node to the version of the others.",
+        )
+    # Without rights to create anything a node can still use a store that is as it should be.
+    digest = hashlib.sha256((postgres_sql.TABLES + postgres_sql.FUNCTIONS).encode()).hexdigest()
+    if known.get("digest") == digest:
+        return
+    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    connection.execute(postgres_sql.TABLES.encode())
+    connection.execute(postgres_sql.FUNCTIONS.encode())
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES ('format', %s), ('digest', %s) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [str(FORMAT), digest],
+    )
+
+
+def _meta(connection: Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT name, value FROM meta").fetchall())
+
+
+def _found(rows: Rows) -> Found:
+    """The first row carries clock and marks: see `postgres_sql`."""
+    threshold, clock_at, cleaned = rows[0]
+    if clock_at is None:
+        raise CorruptData("the store's clock row is missing")
+    revisions = [Revision(*row) for row in rows[1:]]
+    return Found(clock_at, from_bytes(threshold or b""), from_bytes(cleaned or b""), revisions)
+
+
+def _cut(found: Found, until_at: Timestamp, limit: int) -> Found | None:
+    """Cuts a history to its limit between timestamps; None if not even one would be left."""
+    if len(found.revisions) <= limit:
+        return found._replace(through_at=until_at)
+    through_at = found.revisions[limit].at - 1
+    kept = [revision for revision in found.revisions if revision.at <= through_at]
+    return found._replace(revisions=kept, through_at=through_at) if kept else None
+
+
+def _lane_gone(lane: bytes) -> OutcomeUnknown:
+    return OutcomeUnknown(f"lane {lane.hex()} is gone: its owner was declared dead")

@@ -1,0 +1,83 @@
+"""The change signal on PostgreSQL: LISTEN on a connection of its own, in a task of its own.
+
+The task starts with the first subscriber, connects again by itself with growing pauses, and wakes
+everybody once after that, because something may have been committed while nobody listened. A
+signal is a hint: who waits for one also polls, slowly.
+
+Walk: `PostgresEngine.subscribe` -> `Listener.subscribe`; the section notifies (`postgres_sql`).
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from psycopg import sql
+
+from tenure.base.env import Env, Task
+from tenure.base.errors import TenureError
+from tenure.storage.postgres_session import Connection, Connector
+
+LISTEN_SECONDS = 5.0
+"""How long the listener waits at a time; only a lost wake-up at closing makes this felt."""
+RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.1, 5.0
+
+
+class Listener:
+    """Turns NOTIFY into calls of the subscribers."""
+
+    def __init__(self, connector: Connector, env: Env, channel: str) -> None:
+        self._connector = connector
+        self._env = env
+        self._channel = channel
+        self._lock = env.lock()
+        self._wakes: dict[object, Callable[[], None]] = {}
+        self._task: Task | None = None
+        self._closing = env.event()
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        ticket = object()
+        with self._lock:
+            self._wakes[ticket] = wake
+            if self._task is None:
+                self._task = self._env.spawn("store-listener", self._run)
+        return lambda: self._unsubscribe(ticket)
+
+    def _unsubscribe(self, ticket: object) -> None:
+        with self._lock:
+            self._wakes.pop(ticket, None)
+
+    def _run(self) -> None:
+        pause_seconds = RECONNECT_SECONDS_MIN
+        while not self._closing.is_set():
+            try:
+                connection = self._connector.connect()
+            except TenureError:
+                self._closing.wait(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, RECONNECT_SECONDS_MAX)
+                continue
+            with connection, suppress(TenureError), self._connector.translating(connection):
+                self._listen(connection)
+                pause_seconds = RECONNECT_SECONDS_MIN
+            self._closing.wait(RECONNECT_SECONDS_MIN)
+
+    def _listen(self, connection: Connection) -> None:
+        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        self._wake_all()  # something may have been committed while nobody listened
+        while not self._closing.is_set():
+            if any(True for _ in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1)):
+                self._wake_all()
+
+    def _wake_all(self) -> None:
+        with self._lock:
+            wakes = list(self._wakes.values())
+        for wake in wakes:
+            wake()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._task is None:
+            return
+        with suppress(TenureError):
+            connection = self._connector.connect()
+            with connection, self._connector.translating(connection):
+                connection.execute("SELECT pg_notify(%s, '')", [self._channel])
+        self._task.join(2 * LISTEN_SECONDS)

@@ -1,0 +1,275 @@
+"""Connections to PostgreSQL: how they are made, kept and pooled.
+
+    Connector   makes a connection with all its settings
+    Link        one connection for one purpose, made anew when it broke
+    Pool        connections for reads
+
+Errors are translated here, on the way out of every use of a connection, by `postgres_errors`.
+
+Walk: `storage.postgres`, its probe and its listener use these; nobody else knows psycopg.
+"""
+
+import select
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8BinaryDumper
+
+from tenure.base.env import Env, Event
+from tenure.base.errors import InvalidParameter, Unavailable
+from tenure.storage.postgres_errors import FATAL, translate
+from tenure.storage.postgres_group import BYTEA_ARRAY_OID, INT8_ARRAY_OID, ByteaArray, Int8Array
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+Rows: TypeAlias = list[tuple[Any, ...]]
+Arguments: TypeAlias = Mapping[str, object] | Sequence[object]
+
+STATEMENT_SECONDS = 60
+"""Bounds a section: the largest commit takes a few seconds, a stalled server must not take more."""
+LOCK_SECONDS = 30
+"""Bounds the queue before a section; half of the former, so the cause is told apart."""
+IDLE_IN_TRANSACTION_SECONDS = 10
+"""No transaction of ours waits for its client, except while the probe runs."""
+CONNECT_SECONDS = 5
+POOL_WAIT_SECONDS = 30.0
+
+_NETWORK: dict[str, str | int] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "tenure",
+    # A peer that vanished is noticed after about ten seconds, below a node session's expiry.
+    "keepalives": 1,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "synchronous_commit": "on",
+    "statement_timeout": f"{STATEMENT_SECONDS}s",
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS}s",
+    "timezone": "UTC",
+    # Nested loops over index scans, planned once: statistics lag behind tables that grow fast.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_memoize": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
+_CONFIGURE = "SELECT set_config(s.name, s.value, false) FROM unnest(%s::text[], %s::text[]) AS s(name, value)"
+
+
+class Connector:
+    """Knows where the database is and how our sessions are set; never shows the password."""
+
+    def __init__(self, dsn: str, schema: str) -> None:
+        self._options = {**_NETWORK, **_parse(dsn)}
+        self._password = str(self._options.get("password") or "")
+        self._settings = {**_SETTINGS, "search_path": f'"{schema}", pg_temp'}
+
+    def __repr__(self) -> str:
+        shown = {name: self._options.get(name) for name in ("host", "port", "dbname")}
+        return f"Connector({shown})"
+
+    def connect(self) -> Connection:
+        with self.translating():
+            connection = psycopg.connect(autocommit=True, **self._options)
+            try:
+                _register(connection)
+                connection.execute(_CONFIGURE, [list(self._settings), list(self._settings.values())])
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    @contextmanager
+    def translating(self, connection: Connection | None = None, *, awaiting: bool = False) -> Iterator[None]:
+        """Translates psycopg's errors; `awaiting` says that a commit may be on its way."""
+        try:
+            yield
+        except psycopg.Error as error:
+            text = str(error).strip()
+            if self._password:
+                text = text.replace(self._password, "********")
+            if connection is not None and error.diag.severity_nonlocalized in FATAL:
+                connection.close()  # the server has, but we would learn it only at the next use
+            is_broken = connection is not None and connection.closed
+            raise translate(error, text, is_broken=is_broken, awaiting=awaiting) from error
+
+
+def _parse(dsn: str) -> dict[str, Any]:
+    try:
+        return conninfo_to_dict(dsn)
+    except psycopg.Error:
+        # libpq quotes the part it cannot read, which may be the password.
+        raise InvalidParameter(
+            "the connection string of the store is malformed",
+            hint='Write it like "postgresql://user:password@host:5432/database".',
+        ) from None
+
+
+class _Int8ArrayDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = INT8_ARRAY_OID
+
+    def dump(self, obj: Int8Array) -> bytes:
+        return obj.encode()
+
+
+class _ByteaArrayDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = BYTEA_ARRAY_OID
+
+    def dump(self, obj: ByteaArray) -> bytes:
+        return obj.encode()
+
+
+def _register(connection: Connection) -> None:
+    # Every int is a bigint: the type must not depend on the value, or nothing stays prepared.
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.adapters.register_dumper(Int8Array, _Int8ArrayDumper)
+    connection.adapters.register_dumper(ByteaArray, _ByteaArrayDumper)
+
+
+def is_alive(connection: Connection) -> bool:
+    """Whether an idle connection seems usable; an idle one with something to read was shut down."""
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
+def run(connection: Connection, query: bytes, arguments: Arguments) -> Rows:
+    return connection.execute(query, arguments, prepare=True, binary=True).fetchall()
+
+
+class Link:
+    """One connection for one purpose, one statement at a time."""
+
+    def __init__(self, connector: Connector, env: Env) -> None:
+        self._connector = connector
+        self._lock = env.lock()
+        self._connection: Connection | None = None
+        self._is_closed = False
+
+    def run(self, query: bytes, arguments: Arguments) -> Rows:
+        """Runs a statement that changes something: Disconnected if no answer came."""
+        with self._lock:
+            connection = self._connected()
+            with self._connector.translating(connection, awaiting=True):
+                return run(connection, query, arguments)
+
+    def _connected(self) -> Connection:
+        if self._is_closed:
+            raise Unavailable("the store is closed")
+        if self._connection is not None and is_alive(self._connection):
+            return self._connection
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None  # stays so if connecting fails
+        self._connection = self._connector.connect()
+        return self._connection
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            if self._connection is not None:
+                self._connection.close()
+
+
+class Pool:
+    """Up to `size` connections; who comes when all are in use waits in line."""
+
+    def __init__(self, connector: Connector, env: Env, size: int) -> None:
+        self._connector = connector
+        self._env = env
+        self._lock = env.lock()
+        self._idle: list[Connection] = []
+        self._free = size
+        self._waiting: list[Event] = []
+        self._is_closed = False
+
+    def run(self, query: bytes, arguments: Arguments) -> Rows:
+        """Runs a read; on a connection that turns out dead it is run once more on a fresh one."""
+        with self._turn():
+            connection = self._take()
+            try:
+                return self._try(connection, query, arguments)
+            except Unavailable:
+                if not connection.closed:
+                    raise  # the database is there and answered: too busy, too slow
+            self._drop_idle()  # whatever killed one has most likely killed them all
+            return self._try(self._connector.connect(), query, arguments)
+
+    def _try(self, connection: Connection, query: bytes, arguments: Arguments) -> Rows:
+        try:
+            with self._connector.translating(connection):
+                return run(connection, query, arguments)
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._lock:
+            place = self._env.event() if self._free == 0 else None
+            if place is None:
+                self._free -= 1
+            else:
+                self._waiting.append(place)
+        if place is not None:
+            self._wait(place)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._waiting:
+                    self._waiting.pop(0).set()  # the turn goes on to the next in line
+                else:
+                    self._free += 1
+
+    def _wait(self, place: Event) -> None:
+        if place.wait(POOL_WAIT_SECONDS):
+            return
+        with self._lock:
+            if place in self._waiting:
+                self._waiting.remove(place)
+                raise Unavailable("all connections to the store are in use")
+
+    def _take(self) -> Connection:
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the store is closed")
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None and is_alive(connection):
+            return connection
+        if connection is not None:
+            connection.close()
+        return self._connector.connect()
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not connection.closed and not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            dropped, self._idle = self._idle, []
+        for connection in dropped:
+            connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+        self._drop_idle()

@@ -1,0 +1,35 @@
+"""One PostgreSQL for the whole test run, also for the workers of xdist; started when first needed."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import postgres_server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Workers of xdist inherit the variable, and so know that the directory is not theirs to remove.
+    if postgres_server.SHARED_DIRECTORY_VARIABLE not in os.environ:
+        directory = postgres_server.make_directory()
+        os.environ[postgres_server.SHARED_DIRECTORY_VARIABLE] = str(directory)
+        config.add_cleanup(lambda: _remove(directory))
+
+
+def _remove(directory: Path) -> None:
+    os.environ.pop(postgres_server.SHARED_DIRECTORY_VARIABLE, None)
+    postgres_server.remove_directory(directory)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> postgres_server.Server:
+    return postgres_server.shared()
+
+
+@pytest.fixture
+def postgres_directory() -> Iterator[Path]:
+    """A directory for a server of the test's own, to be stopped and started at will."""
+    directory = postgres_server.make_directory()
+    yield directory
+    postgres_server.remove_directory(directory)

@@ -1,0 +1,91 @@
+"""Time, randomness, waiting and threads are handed in by `base.env`, never taken.
+
+The simulator runs the same code on virtual time; one stray clock or thread would make its runs
+differ from seed to seed.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.source import Module, imports, product_modules
+
+BANNED_MODULES = {
+    "_thread",
+    "asyncio",
+    "concurrent",
+    "multiprocessing",
+    "queue",
+    "random",
+    "secrets",
+    "selectors",
+    "socket",
+    "threading",
+    "time",
+    "uuid",
+}
+BANNED_NAMES = {"os.urandom", "os.getrandom", "os.times"}
+BANNED_METHODS = {"now", "utcnow", "today"}
+"""Of datetime and date; `Clock.now` and its like are called on other names."""
+
+VALUE_TYPES = {"uuid.UUID"}
+"""What a banned module has that takes nothing from outside."""
+
+ALLOWED = {
+    ("base/env.py", "random"),
+    ("base/env.py", "threading"),
+    ("base/env.py", "time"),
+}
+
+
+def test_product_code_takes_no_time_randomness_or_threads_by_itself() -> None:
+    found = {
+        (module.path, name): line
+        for module in product_modules()
+        for line, name in [*_banned_imports(module), *_banned_uses(module)]
+    }
+    offences = [
+        f"{path}:{line} {name}" for (path, name), line in found.items() if (path, name) not in ALLOWED
+    ]
+    assert offences == []
+    assert found.keys() >= ALLOWED, f"no longer needed: {ALLOWED - found.keys()}"
+
+
+def test_nothing_is_ordered_by_its_address() -> None:
+    offences = [
+        f"{module.path}:{node.value.lineno}"
+        for module in product_modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.keyword)
+        and node.arg == "key"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "id"
+    ]
+    assert offences == []
+
+
+def test_the_walk_finds_what_it_bans() -> None:
+    text = (
+        "import time as t, os, datetime\nfrom os import urandom\nfrom uuid import UUID, uuid4\n"
+        "os.urandom(1)\ndatetime.date.today()\n"
+    )
+    module = Module("x.py", text, ast.parse(text))
+    assert [name for _, name in _banned_imports(module)] == ["time", "os.urandom", "uuid"]
+    assert [name for _, name in _banned_uses(module)] == ["os.urandom", "datetime.date.today"]
+
+
+def _banned_imports(module: Module) -> Iterator[tuple[int, str]]:
+    for line, name in imports(module):
+        if name.split(".")[0] in BANNED_MODULES and name not in VALUE_TYPES:
+            yield line, name.split(".")[0]
+        elif name in BANNED_NAMES:
+            yield line, name
+
+
+def _banned_uses(module: Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        name = ast.unparse(node)
+        is_wall_clock = node.attr in BANNED_METHODS and name.split(".")[-2] in ("datetime", "date")
+        if name in BANNED_NAMES or is_wall_clock:
+            yield node.lineno, name

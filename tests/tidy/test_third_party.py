@@ -1,0 +1,48 @@
+"""A library is known to few files, and each one that is needed at run time has its record."""
+
+import re
+import sys
+import tomllib
+from fnmatch import fnmatch
+
+from tests.tidy.source import ROOT, imports, product_modules
+
+KNOWN_TO = {
+    "apsw": ("storage/sqlite.py",),
+    "msgspec": ("kv/records.py",),
+    "psycopg": ("storage/postgres*.py",),
+}
+
+
+def test_libraries_are_imported_only_where_they_belong() -> None:
+    offences = [
+        f"{module.path}:{line} {library}"
+        for module in product_modules()
+        for line, name in imports(module)
+        if (library := name.split(".")[0]) not in sys.stdlib_module_names
+        and library != "tenure"
+        and not any(fnmatch(module.path, pattern) for pattern in KNOWN_TO.get(library, ()))
+    ]
+    assert offences == []
+
+
+def test_every_runtime_dependency_has_a_decision_record() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[\[<>=~! ]", line)[0] for line in project["dependencies"]}
+    records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    titles = "\n".join(path.read_text(encoding="utf-8").splitlines()[0] for path in records)
+    assert {name for name in names if name not in titles} == set()
+
+
+def test_every_runtime_dependency_is_used() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[\[<>=~! ]", line)[0].replace("-", "_") for line in project["dependencies"]}
+    used = {name.split(".")[0] for module in product_modules() for _, name in imports(module)}
+    assert names - used == set()
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    namespace: dict[str, str] = {}
+    exec((ROOT / "src" / "tenure" / "__init__.py").read_text(encoding="utf-8"), namespace)
+    assert namespace["__version__"] == project["version"]

@@ -1,0 +1,157 @@
+"""A node as its operator sees it: a real process that says when it is ready, and drains."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import postgres_server
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+ENDS_WITHIN_SECONDS = 30
+
+
+def test_a_node_says_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
+    with _node(tmp_path, "--store", "sqlite:data/store.db") as node:
+        assert _ready_line(node) == "ready store=sqlite:data/store.db\n"
+        out, err = _stop(node, signal.SIGTERM)
+    assert node.returncode == 0, err
+    assert out == ""
+    assert "drained" in err
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_drains_too(tmp_path: Path) -> None:
+    with _node(tmp_path) as node:
+        _ready_line(node)
+        _, err = _stop(node, signal.SIGINT)
+    assert node.returncode == 0, err
+    assert "Traceback" not in err
+
+
+def test_a_second_signal_does_not_break_the_drain(tmp_path: Path) -> None:
+    with _node(tmp_path) as node:
+        _ready_line(node)
+        node.send_signal(signal.SIGTERM)
+        _, err = _stop(node, signal.SIGINT)
+    assert node.returncode == 0, err
+    assert "drained" in err
+    assert "Traceback" not in err
+
+
+def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    with _node(tmp_path) as node:
+        assert _ready_line(node) == "ready store=sqlite:tenure-data/store.db\n"
+        _stop(node, signal.SIGTERM)
+    assert stat.S_IMODE((tmp_path / "tenure-data").stat().st_mode) == 0o700
+    assert (tmp_path / "tenure-data" / "store.db").is_file()
+
+
+def test_a_second_start_finds_the_store(tmp_path: Path) -> None:
+    for _ in range(2):
+        with _node(tmp_path) as node:
+            assert _ready_line(node).startswith("ready ")
+            _stop(node, signal.SIGTERM)
+        assert node.returncode == 0
+
+
+def test_two_nodes_share_a_store(tmp_path: Path) -> None:
+    with _node(tmp_path) as first, _node(tmp_path) as second:
+        assert _ready_line(first) == _ready_line(second)
+        _stop(first, signal.SIGTERM)
+        _stop(second, signal.SIGTERM)
+    assert (first.returncode, second.returncode) == (0, 0)
+
+
+def test_a_store_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert '"file"' in _failure(tmp_path, "sqlite:file/store.db")
+
+
+def test_a_directory_is_no_store(tmp_path: Path) -> None:
+    assert f'"{tmp_path}"' in _failure(tmp_path, f"sqlite:{tmp_path}")
+
+
+def test_a_corrupt_store_is_a_clear_error_and_left_alone(tmp_path: Path) -> None:
+    damaged = b"not a store " * 1000
+    (tmp_path / "store.db").write_bytes(damaged)
+    assert '"store.db"' in _failure(tmp_path, "sqlite:store.db")
+    assert (tmp_path / "store.db").read_bytes() == damaged
+
+
+@pytest.mark.parametrize("address", ["mysql://ann:secret@host/db", "postgresql://ann:secret@127.0.0.1:1/db"])
+def test_an_error_names_the_store_without_its_password(tmp_path: Path, address: str) -> None:
+    assert "secret" not in _failure(tmp_path, address)
+
+
+def test_a_node_runs_on_postgresql(tmp_path: Path, postgres: postgres_server.Server) -> None:
+    address = f"postgresql://postgres:secret@127.0.0.1:{postgres.port}/postgres"
+    with _node(tmp_path, "--store", address) as node:
+        assert _ready_line(node) == f"ready store={address.replace('secret', '***')}\n"
+        _, err = _stop(node, signal.SIGTERM)
+    assert node.returncode == 0, err
+    assert "secret" not in err
+
+
+def test_a_wrong_password_is_a_clear_error(tmp_path: Path, postgres_directory: Path) -> None:
+    server = postgres_server.start(postgres_directory)
+    address = postgres_server.add_role_with_password(server, "right")
+    line = _failure(tmp_path, address.replace("right", "wrong"))
+    assert "guarded" in line
+    assert "wrong" not in line
+
+
+def test_a_node_outlives_its_store_and_logs(tmp_path: Path, postgres_directory: Path) -> None:
+    server = postgres_server.start(postgres_directory)
+    with _node(tmp_path, "--store", f"postgresql://postgres@127.0.0.1:{server.port}/postgres") as node:
+        _ready_line(node)
+        postgres_server.stop(postgres_directory, immediate=True)
+        assert node.stderr is not None
+        assert any("clock check" in line for line in node.stderr)
+        assert node.poll() is None
+        _, err = _stop(node, signal.SIGTERM)
+    assert node.returncode == 0, err
+    assert "drained" in err
+
+
+@contextmanager
+def _node(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tenure.cli", "start", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ready_line(node: "subprocess.Popen[str]") -> str:
+    assert node.stdout is not None
+    return node.stdout.readline()
+
+
+def _stop(node: "subprocess.Popen[str]", number: signal.Signals) -> tuple[str, str]:
+    node.send_signal(number)
+    return node.communicate(timeout=ENDS_WITHIN_SECONDS)
+
+
+def _failure(folder: Path, address: str) -> str:
+    """Starts a node that cannot run; returns its one line on standard error."""
+    with _node(folder, "--store", address) as node:
+        out, err = node.communicate(timeout=ENDS_WITHIN_SECONDS)
+    assert (node.returncode, out) == (1, ""), err
+    assert err.startswith("tenure: ")
+    assert err.count("\n") == 1, err
+    return err
