@@ -33,6 +33,9 @@ USER_TABLES = 100
 PRIMARY = 1
 """The index id of system records, which have no other."""
 
+KEY_BYTES_MAX = 2_000
+"""The longest key: PostgreSQL indexes some 2,700 bytes, less what its pages need."""
+
 TENANT_MAX = (1 << 32) - 2
 TABLE_MAX = (1 << 32) - 2
 INDEX_MAX = (1 << 16) - 2
@@ -63,6 +66,7 @@ class Keyspace:
         assert 0 < tenant <= TENANT_MAX, f"tenant {tenant} is out of range"
         self.tenant = tenant
         self.prefix = tenant.to_bytes(4, "big")
+        self._end = prefix_end(self.prefix)
         self._guards: dict[bytes, Guard] = {}
         self._threshold_head = self.head(THRESHOLDS)
         self._cleaned_head = self.head(CLEANED_MARKS)
@@ -75,7 +79,7 @@ class Keyspace:
         return self.head(table, index) + encode(values)
 
     def all(self) -> Span:
-        return Span(self.prefix, prefix_end(self.prefix))
+        return Span(self.prefix, self._end)
 
     def table_span(self, table: int) -> Span:
         prefix = self.prefix + table.to_bytes(4, "big")
@@ -94,6 +98,9 @@ class Keyspace:
 
     def owns(self, key: bytes) -> bool:
         return key.startswith(self.prefix)
+
+    def owns_span(self, span: Span) -> bool:
+        return span.lo.startswith(self.prefix) and span.hi <= self._end
 
     def threshold_key(self, head: bytes) -> bytes:
         return self._threshold_head + head

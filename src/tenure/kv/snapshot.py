@@ -44,18 +44,24 @@ class Snapshot:
         reverse: bool = False,
         flushed_at: Timestamp = ZERO_AT,
     ) -> Iterator[tuple[bytes, bytes]]:
-        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, limit, reverse):
+        if limit == 0:
+            return
+        rows = 0
+        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, page_rows(limit), reverse):
             judge(page, read_at=self.at, flushed_at=flushed_at)
             for key, _, value in page.revisions:
                 assert value is not None
                 yield key, value
+                rows += 1
+                if rows == limit:
+                    return
 
     def diff(self, span: Span, *, since_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> Sequence[Revision]:
         """The keys whose revision visible here is newer than `since_at`, tombstones included.
 
         Its start is what must still be readable: below the threshold, tombstones may be gone.
         """
-        assert self._keyspace.owns(span.lo), "a span of another tenant"
+        assert self._keyspace.owns_span(span), "a span of another tenant"
         found = self._engine.scan(
             Scan(span.lo, span.hi, self._keyspace.guard(span), at=self.at, since_at=since_at)
         )
@@ -74,29 +80,30 @@ def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) 
         raise BaseMoved(f"rows up to {to_text(found.cleaned_at)} have moved to the lake")
 
 
+def page_rows(limit: int | None) -> int:
+    return PAGE_ROWS if limit is None else min(PAGE_ROWS, limit)
+
+
 def pages(
     engine: Engine,
     keyspace: Keyspace,
     span: Span,
     at: Callable[[], Timestamp | None],
-    limit: int | None,
+    asked: int,
     reverse: bool,
 ) -> Iterator[tuple[Found, Span]]:
-    """Yields a span's visible rows page by page, each with the part of the span it answers for.
+    """Yields a span's visible rows, so many a page, each with the part of the span it answers for.
 
     Each page is an engine snapshot of its own; `at` says anew for each at which time to read.
     """
-    assert keyspace.owns(span.lo), "a span of another tenant"
+    assert keyspace.owns_span(span), "a span of another tenant"
     lo, hi = span
     guard = keyspace.guard(span)
-    while limit is None or limit > 0:
-        asked = PAGE_ROWS if limit is None else min(PAGE_ROWS, limit)
+    while True:
         page = engine.scan(Scan(lo, hi, guard, at=at(), limit=asked, reverse=reverse))
-        got = len(page.revisions)
-        if got < asked:
+        if len(page.revisions) < asked:
             yield page, Span(lo, hi)
             return
         last = page.revisions[-1].key
         yield page, Span(last, hi) if reverse else Span(lo, last + b"\0")
         lo, hi = (lo, last) if reverse else (last + b"\0", hi)
-        limit = None if limit is None else limit - got

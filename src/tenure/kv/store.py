@@ -100,7 +100,7 @@ class Store:
         self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None
     ) -> "Interval":
         """Every revision with since_at < at <= until_at in time order, cut between timestamps."""
-        assert self.keyspace.owns(span.lo), "a span of another tenant"
+        assert self.keyspace.owns_span(span), "a span of another tenant"
         found = self.engine.history(
             History(span.lo, span.hi, self.keyspace.guard(span), since_at, until_at=until_at, limit=limit)
         )

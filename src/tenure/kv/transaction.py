@@ -23,15 +23,14 @@ Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from heapq import merge
 from typing import NamedTuple
 
 from tenure.base.errors import BelowMark, CommitTooLarge, DeadlinePassed, RetryError, SnapshotTooOld, TooEarly
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
-from tenure.kv.keys import Keyspace, Span, disjoint
-from tenure.kv.snapshot import judge, pages
+from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span, disjoint
+from tenure.kv.snapshot import judge, page_rows, pages
 from tenure.storage.engine import (
     Commit,
     Engine,
@@ -83,6 +82,7 @@ class Transaction:
         "commit_at",
         "deadline_at",
         "not_before_at",
+        "removed",
         "state",
     )
 
@@ -116,6 +116,9 @@ class Transaction:
         self._excused: list[Timestamp] = []
         self.state = State.OPEN
         self.commit_at: Timestamp | None = None
+        """Set by a commit that wrote something."""
+        self.removed = 0
+        """How many revisions its removals took: fewer than their limits means that none are left."""
         self.deadline_at: Timestamp | None = None
         self.not_before_at: Timestamp | None = None
 
@@ -151,36 +154,34 @@ class Transaction:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yields the visible rows of a span in key order; what is not asked for is not read.
 
-        Writes made while it is under way do not show in it.
+        Each page becomes a refresh span as it is read, and what lies over the store is laid over
+        page by page: a refresh between two pages moves the later ones to the later time.
         """
         assert self.state is State.OPEN, "the transaction is over"
         if limit == 0:
             return
-        laid_over = self._laid_over(span)
-        stored = self._stored(span, limit, reverse, flushed_at, hidden=len(laid_over))
-        rows: Iterator[tuple[bytes, bytes]] = stored
-        if laid_over:
-            unhidden = ((key, value) for key, value in stored if key not in laid_over)
-            own = [(key, value) for key, value in laid_over.items() if value is not None]
-            own.sort(reverse=reverse)
-            rows = merge(unhidden, own, reverse=reverse)
-        for count, row in enumerate(rows, start=1):
-            yield row
-            if count == limit:
-                return
-
-    def _stored(
-        self, span: Span, limit: int | None, reverse: bool, flushed_at: Timestamp, *, hidden: int
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """The store's rows of a span at `read_at`; each page becomes a refresh span as it is read."""
-        wanted = None if limit is None else limit + hidden
-        read_at = lambda: self._read_at  # noqa: E731  a refresh may move it between two pages
-        for page, answered in pages(self._engine, self._keyspace, span, read_at, wanted, reverse):
+        asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
+        rows = 0
+        for page, answered in pages(
+            self._engine, self._keyspace, span, lambda: self._read_at, asked, reverse
+        ):
             self._spans.append(answered)
             self._accept(page, flushed_at)
-            for key, _, value in page.revisions:
-                assert value is not None
-                yield key, value
+            for row in self._merged(page.revisions, answered, reverse):
+                yield row
+                rows += 1
+                if rows == limit:
+                    return
+
+    def _merged(
+        self, revisions: Sequence[Revision], answered: Span, reverse: bool
+    ) -> list[tuple[bytes, bytes]]:
+        stored = ((key, value) for key, _, value in revisions if value is not None)
+        laid_over = self._laid_over(answered)
+        if not laid_over:
+            return list(stored)
+        rows = dict(stored) | laid_over
+        return sorted(((key, value) for key, value in rows.items() if value is not None), reverse=reverse)
 
     def _accept(self, found: Found, flushed_at: Timestamp) -> None:
         if self._read_at is None:
@@ -239,7 +240,8 @@ class Transaction:
 
     def remove(self, removal: Removal) -> None:
         """Takes revisions out of the store for good, with the commit: sweeps and cleaning only."""
-        assert self._keyspace.owns(removal.lo), "a span of another tenant"
+        assert self.state is State.OPEN, "the transaction is over"
+        assert self._keyspace.owns_span(Span(removal.lo, removal.hi)), "a span of another tenant"
         self._removals.append(removal)
 
     def _write(self, write: Write) -> None:
@@ -248,6 +250,8 @@ class Transaction:
         assert self._parent is None or not self._parent._has_written(write.key), (
             "a child may not write a key that its parent has written"
         )
+        if len(write.key) > KEY_BYTES_MAX:
+            raise CommitTooLarge(f"a key of {len(write.key)} bytes is longer than {KEY_BYTES_MAX}")
         former = self._writes.get(write.key)
         size = self._bytes + _size(write) - (0 if former is None else _size(former))
         rows = len(self._writes) + (former is None)
@@ -308,6 +312,9 @@ class Transaction:
         """
         assert self.state is State.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
+        assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
+            "a child may not write a key that its parent has written"
+        )
         if not (self._writes or self._removals or self._excused or self.deadline_at or self.not_before_at):
             self._end(State.COMMITTED)
             return self.read_at
@@ -318,7 +325,9 @@ class Transaction:
         except BaseException:
             self._end(State.ENDED)
             raise
-        self.commit_at = outcome.at
+        if self._writes or self._removals:
+            self.commit_at = outcome.at
+            self.removed = outcome.removed
         if self._writes and self._parent is not None:
             self._excused.append(outcome.at)
             for write in self._writes.values():

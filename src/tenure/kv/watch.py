@@ -46,7 +46,7 @@ class Watch:
         since_at: Timestamp,
         poll_seconds: float,
     ) -> None:
-        assert all(keyspace.owns(span.lo) for span in spans), "a span of another tenant"
+        assert spans and all(map(keyspace.owns_span, spans)), "a span of another tenant"
         self._engine = engine
         self._env = env
         self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]

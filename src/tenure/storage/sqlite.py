@@ -105,8 +105,13 @@ class SqliteEngine:
         self._poller: Task | None = None
         self._closing = env.event()
         self._readers: deque[_Connection] = deque()
-        with self._translated():
-            self._open()
+        self._opened: list[_Connection] = []
+        try:
+            with self._translated():
+                self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self) -> None:
         if self._path == MEMORY:
@@ -114,6 +119,7 @@ class SqliteEngine:
             _lay_out(self._writer.execute, self._path)
             return
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        _inspect(self._path, self._vfs)
         self._writer = self._connect(Turnstile(self._path))
         with self._section(self._writer) as execute:
             _lay_out(execute, self._path)
@@ -131,7 +137,9 @@ class SqliteEngine:
         connection.pragma("cache_size", -CACHE_KIB)
         connection.pragma("wal_autocheckpoint", WAL_PAGES_MAX)
         connection.pragma("query_only", query_only)
-        return _Connection(connection, self._env.lock(), turnstile)
+        opened = _Connection(connection, self._env.lock(), turnstile)
+        self._opened.append(opened)
+        return opened
 
     # ── reads ──────────────────────────────────────────────────────────────────────────────────
 
@@ -296,7 +304,6 @@ class SqliteEngine:
             if version != seen:
                 seen = version
                 self._wake()
-        connection.close()
 
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""
@@ -312,9 +319,8 @@ class SqliteEngine:
         self._closing.set()
         if self._poller is not None:
             self._poller.join()
-        for connection in {*self._readers, self._writer, self._urgent_writer, self._checkpointer}:
-            connection.close()
-        self._readers.clear()
+        while self._opened:
+            self._opened.pop().close()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -358,22 +364,39 @@ class _Connection:
             self._turnstile.close()
 
 
+def _inspect(path: str, vfs: str | None) -> None:
+    """Refuses a file that is not ours before anything of it is changed, its journal mode included."""
+    connection = apsw.Connection(path, vfs=vfs)
+    try:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        _is_empty(lambda statement, values: connection.execute(statement, values).fetchall(), path)
+    finally:
+        connection.close()
+
+
 def _lay_out(execute: Execute, path: str) -> None:
-    """Creates the tables in an empty file; refuses a file that is not ours or too new."""
+    """Creates the tables in an empty file; two processes may come at once, hence in the section."""
+    if _is_empty(execute, path):
+        execute(SCHEMA, ())
+        execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
+        execute(f"PRAGMA user_version = {FORMAT:d}", ())
+
+
+def _is_empty(execute: Execute, path: str) -> bool:
+    """Whether the file is new; raises if it is neither that nor a store this version can read."""
     ((application_id,),) = execute("PRAGMA application_id", ())
     ((file_format,),) = execute("PRAGMA user_version", ())
     ((tables,),) = execute("SELECT count(*) FROM sqlite_schema", ())
     if application_id == 0 and tables == 0:
-        execute(SCHEMA, ())
-        execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
-        execute(f"PRAGMA user_version = {FORMAT:d}", ())
-    elif application_id != APPLICATION_ID:
+        return True
+    if application_id != APPLICATION_ID:
         raise CorruptData(f'"{path}" is a SQLite file, but not a Tenure store')
-    elif file_format > FORMAT:
+    if file_format > FORMAT:
         raise NewerFormat(
             f'store file "{path}" has format {file_format}; this version of Tenure reads up to {FORMAT}',
             hint="Start it with the newer version that wrote it.",
         )
+    return False
 
 
 def _lane_row(execute: Execute, lane: bytes) -> tuple[int, bytes | None]:

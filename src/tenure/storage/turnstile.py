@@ -40,9 +40,9 @@ class Turnstile:
             fcntl.flock(self._section, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        for descriptor in (self._queue, self._section):
-            if descriptor is not None:
-                os.close(descriptor)
+        if self._queue is not None:
+            os.close(self._queue)
+        os.close(self._section)
 
 
 def _open(path: str) -> int:

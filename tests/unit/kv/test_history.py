@@ -7,6 +7,7 @@ from tenure.base.timestamp import add_seconds
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
+from tenure.storage.engine import Revision
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, changes, row, write
 
 
@@ -67,9 +68,10 @@ def test_one_transaction_larger_than_the_limit_comes_whole(store: Store) -> None
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_asking_on_from_through_at_gives_everything_once(store: Store, limit: int) -> None:
     for number in range(5):
-        write(store, **{name: b"%d" % number for name in "abc"[: number % 3 + 1]})
+        write(store, **dict.fromkeys("abc"[: number % 3 + 1], b"%d" % number))
     whole = store.history(TABLE, since_at=0)
-    gathered, since_at = [], 0
+    gathered: list[Revision] = []
+    since_at = 0
     while since_at < whole.through_at:
         part = store.history(TABLE, since_at=since_at, limit=limit)
         gathered += part.revisions

@@ -14,7 +14,7 @@ from tests.unit.kv.rows import KEYS
 TABLE = 50
 
 
-class Lease(Record):
+class Lease(Record, frozen=True):
     node: int
     taken_at: int
     expires_at: int = 0
@@ -54,7 +54,9 @@ def test_a_deleted_record_is_gone(store: Store) -> None:
     assert LEASES.get(store.begin(), 1, 5) is None
 
 
-@given(st.builds(Lease, st.integers(0, 2**31), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1), st.text()))
+@given(
+    st.builds(Lease, st.integers(0, 2**31), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1), st.text())
+)
 def test_every_record_survives_encoding(lease: Lease) -> None:
     assert LEASES.decode(LEASES.encode(lease)) == lease
 
@@ -115,7 +117,7 @@ def test_two_stamps_in_one_record_would_be_a_bug(store: Store) -> None:
         LEASES.put(store.begin(), Lease(1, 0, 2**63 - 1), stamp="taken_at")
 
 
-class LeaseThree(Record):
+class LeaseThree(Record, frozen=True):
     node: int
     taken_at: int
     seconds: float

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
-from tenure.kv.keys import USER_TABLES
+from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
@@ -202,3 +202,11 @@ def test_the_marks_of_every_index_of_a_wide_span_count(store: Store) -> None:
 def test_the_key_of_another_tenant_cannot_be_read(store: Store) -> None:
     with pytest.raises(AssertionError):
         store.snapshot().get(b"\0\0\0\2" + row("a")[4:])
+
+
+def test_a_span_that_reaches_into_another_tenant_cannot_be_read(store: Store) -> None:
+    span = Span(row("a"), b"\0\0\0\3")
+    with pytest.raises(AssertionError):
+        list(store.snapshot().scan(span))
+    with pytest.raises(AssertionError):
+        store.snapshot().diff(span, since_at=0)

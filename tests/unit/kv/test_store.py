@@ -85,7 +85,9 @@ def test_no_pause_follows_the_last_attempt(store: Store, env: ManualEnv) -> None
     assert env.monotonic() == 0
 
 
-@pytest.mark.parametrize("error", [OutcomeUnknown("may have committed"), UserError("wrong"), ValueError("bug")])
+@pytest.mark.parametrize(
+    "error", [OutcomeUnknown("may have committed"), UserError("wrong"), ValueError("bug")]
+)
 def test_other_errors_are_not_run_again(store: Store, error: Exception) -> None:
     run = Doomed(error, times=1)
     with pytest.raises(type(error)):
@@ -104,7 +106,9 @@ def test_a_commit_with_an_unknown_outcome_is_not_run_again(store: Store, engine:
 
 
 @pytest.mark.invariant("I5")
-def test_a_commit_that_was_refused_after_a_cut_is_run_again_once(store: Store, engine: BreakingEngine) -> None:
+def test_a_commit_that_was_refused_after_a_cut_is_run_again_once(
+    store: Store, engine: BreakingEngine
+) -> None:
     engine.on_commit = lambda group, deliver: (
         cut_before_landing(group, deliver) if group.seq == 1 else deliver(group)
     )

@@ -74,7 +74,7 @@ def test_cleaning_moves_the_mark_and_removes_in_one_commit(store: Store) -> None
 
 
 def test_cleaning_is_bounded_and_goes_on_where_it_was(store: Store) -> None:
-    at = write(store, **{name: b"1" for name in "abcde"})
+    at = write(store, **dict.fromkeys("abcde", b"1"))
     left = []
     for _ in range(3):
         store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=2))

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import BelowMark, RetryError
-from tenure.kv.keys import USER_TABLES
+from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
@@ -303,6 +303,11 @@ def test_a_commit_below_the_threshold_is_retryable(store: Store) -> None:
 def test_the_key_of_another_tenant_cannot_be_read(store: Store) -> None:
     with pytest.raises(AssertionError):
         store.begin().get(b"\0\0\0\2" + row("a")[4:])
+
+
+def test_a_span_that_reaches_into_another_tenant_cannot_be_read(store: Store) -> None:
+    with pytest.raises(AssertionError):
+        list(store.begin().scan(Span(row("a"), b"\0\0\0\3")))
 
 
 def write_number(store: Store, number: int) -> None:

@@ -128,3 +128,27 @@ def test_a_scan_under_way_goes_on_at_the_refreshed_time_or_is_validated(store: S
     except RetryError:
         return
     assert seen == b"new"
+
+
+@pytest.mark.invariant("I2")
+def test_a_childs_write_does_not_hide_a_stranger_from_a_scan_that_was_refreshed(store: Store) -> None:
+    number_rows(store, PAGE_ROWS + 500, b"old")
+    last = row(PAGE_ROWS + 100)
+    txn = store.begin()
+    txn.get(row(0))
+    child = txn.child()
+    child.put(last, b"child")
+    child.commit()
+    rows = txn.scan(TABLE)
+    next(rows)
+    rival = store.begin()
+    rival.put(last, b"stranger")
+    rival.commit()
+    txn.refresh()
+    seen = dict(rows)[last]
+    txn.put(row("z"), b"1")
+    try:
+        txn.commit()
+    except RetryError:
+        return
+    assert seen == b"stranger"

@@ -207,6 +207,12 @@ def test_too_many_bytes_are_refused(env: ManualEnv, engine: BreakingEngine) -> N
         txn.put(row("b"), bytes(5 * 1024))
 
 
+def test_a_key_longer_than_every_engine_can_index_is_refused(store: Store) -> None:
+    with pytest.raises(CommitTooLarge) as caught:
+        store.begin().put(row("a" * 3_000), b"1")
+    assert caught.value.sqlstate == "54000"
+
+
 def test_a_key_written_again_counts_once_toward_the_limits(env: ManualEnv, engine: BreakingEngine) -> None:
     txn = limited(engine, env).begin()
     for _ in range(10):
