@@ -19,7 +19,15 @@ from typing import cast
 
 from bench.ratio import Ratio, table
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = (
+    "store.commits",
+    "store.commits_postgres",
+    "store.point_reads",
+    "store.incremental_scan",
+    "store.watch",
+    "store.heartbeat",
+    "store.simulator",
+)
 """Dotted names below `bench`, in the order in which they run."""
 
 

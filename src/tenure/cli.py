@@ -1,6 +1,6 @@
 """The command line: `tenure start` runs a node until SIGTERM or Ctrl-C.
 
-Standard output carries one line, `ready store=...`, for whoever waits for the node; everything
+Standard output carries one line, `ready instance=... store=...`, for whoever waits for the node; everything
 else goes to standard error, one line per event, times in UTC. A node that cannot start says why
 in one line and exits with 1; one that was drained exits with 0.
 
@@ -63,7 +63,8 @@ def _start(address: str, env: Env) -> None:
     with suppress(KeyboardInterrupt):
         node = Node(address, env)
         try:
-            print(f"ready store={redacted(address)}", flush=True)
+            instance = node.liveness.session().id.instance
+            print(f"ready instance={instance} store={redacted(address)}", flush=True)
             while True:
                 env.sleep(IDLE_SECONDS)
         finally:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.base.errors import OutcomeUnknown, RetryError
+from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost
 from tenure.storage.engine import Commit, Removal, Removes, Status
 from tests.contract.engine_client import ALL, Client, key, write
 
@@ -59,7 +59,7 @@ def test_lanes_know_nothing_of_one_another(client: Client) -> None:
 def test_nothing_lands_on_a_closed_lane(client: Client) -> None:
     client.put("a")
     client.engine.close_lane(client.lane)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(SessionLost):
         client.put("b")
     with pytest.raises(OutcomeUnknown):
         client.engine.settle(client.lane, 1)
@@ -77,5 +77,5 @@ def test_an_urgent_lane_commits_like_any(client: Client) -> None:
     assert client.put("b") == at + 1
     assert urgent.engine.settle(urgent.lane, 1) == [(Status.COMMITTED, at, b"", 0)]
     urgent.engine.close_lane(urgent.lane)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(SessionLost):
         urgent.put("c")

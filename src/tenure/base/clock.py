@@ -12,7 +12,7 @@ A commit takes `wall_at`, the bare wall clock, because the store clock is itself
 clock that all nodes share: `commit_at = max(store clock + 1, wall_at)`. A reading that a
 forward jump has spoiled therefore spoils no commit once the wall clock is right again.
 
-Walk: `kv.commits` sends `wall_at` with each group and observes the timestamps it comes back with.
+Walk: `kv.commits` sends `wall_at` with each group; all of `kv` observes the timestamps it gets back.
 """
 
 from tenure.base.env import Env
@@ -35,8 +35,10 @@ class Clock:
             return self._last_at
 
     def observe(self, at: Timestamp) -> None:
-        with self._lock:
-            self._last_at = max(self._last_at, at)
+        # Most reads bring nothing new; it only ever rises, so the first look needs no lock.
+        if at > self._last_at:
+            with self._lock:
+                self._last_at = max(self._last_at, at)
 
 
 def check_offset(*, node_micros: int, engine_micros: int, max_offset_micros: int) -> None:

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tenure.base.env import Env, Task
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, TenureError
 
 BACKOFF_FIRST_SECONDS = 0.1
 """A passing error, such as a broken connection, is often gone by then."""
@@ -43,6 +43,7 @@ class Loop:
         interval_seconds: float,
         log: logging.Logger,
         jitter: float = 0.1,
+        backoff_max_seconds: float = BACKOFF_MAX_SECONDS,
         on_failure: Callable[[CorruptData], None] | None = None,
     ) -> None:
         assert interval_seconds > 0
@@ -54,6 +55,7 @@ class Loop:
         self._interval_seconds = interval_seconds
         self._log = log
         self._jitter = jitter
+        self._backoff_max_seconds = backoff_max_seconds
         self._on_failure = on_failure
         self._errors_in_a_row = 0
         self._wake = env.event()
@@ -93,8 +95,10 @@ class Loop:
             wanted_seconds = self._step()
         except CorruptData as error:
             return self._fail(error)
-        except Exception:
-            return self._back_off()
+        except TenureError as error:
+            return self._back_off(error, is_expected=True)
+        except Exception as error:
+            return self._back_off(error, is_expected=False)
         self._errors_in_a_row = 0
         return self._spread(self._interval_seconds) if wanted_seconds is None else max(0.0, wanted_seconds)
 
@@ -105,15 +109,18 @@ class Loop:
             self._on_failure(error)
         return 0.0
 
-    def _back_off(self) -> float:
+    def _back_off(self, error: Exception, *, is_expected: bool) -> float:
+        """An error of our own tree says all in its message; any other is a bug and shows where."""
         self._errors_in_a_row += 1
-        seconds = self._spread(backoff_seconds(self._errors_in_a_row))
+        longest_seconds = min(self._backoff_max_seconds, backoff_seconds(self._errors_in_a_row))
+        seconds = self._spread(longest_seconds)
         self._log.error(
-            'loop "%s": a step failed (%d in a row), next in %.1f s',
+            'loop "%s": a step failed (%d in a row), next in %.1f s: %s',
             self.name,
             self._errors_in_a_row,
             seconds,
-            exc_info=True,
+            error,
+            exc_info=not is_expected,
         )
         return seconds
 

@@ -304,4 +304,42 @@ WATCH_POLL_INTERVAL = Setting(
     description="How long a watch waits at most before it looks for changes without being notified.",
 )
 
-DEFINITIONS: tuple[AnySetting, ...] = (MAX_OFFSET, MAX_BYTES, MAX_ROWS, ATTEMPTS, WATCH_POLL_INTERVAL)
+LIVENESS_TTL = Setting(
+    name="liveness.ttl",
+    kind=DURATION,
+    default=40.0,
+    # A node that is slow for a second must not be declared dead; the others wait for a dead one.
+    lower=0.5,
+    upper=3_600.0,
+    description="How long a node session lives without a heartbeat before others may delete it.",
+)
+
+LIVENESS_HEARTBEAT = Setting(
+    name="liveness.heartbeat",
+    kind=DURATION,
+    default=5.0,
+    lower=0.05,
+    upper=600.0,
+    description="How often a node extends its session, with a jitter of a tenth.",
+)
+
+JOBS_ADOPT_INTERVAL = Setting(
+    name="jobs.adopt_interval",
+    kind=DURATION,
+    default=30.0,
+    # Watches and expiries wake the runner; the poll only bounds how long a lost wake can matter.
+    lower=0.1,
+    upper=3_600.0,
+    description="How long a node waits at most before it looks for jobs to adopt without being woken.",
+)
+
+DEFINITIONS: tuple[AnySetting, ...] = (
+    MAX_OFFSET,
+    MAX_BYTES,
+    MAX_ROWS,
+    ATTEMPTS,
+    WATCH_POLL_INTERVAL,
+    LIVENESS_TTL,
+    LIVENESS_HEARTBEAT,
+    JOBS_ADOPT_INTERVAL,
+)

@@ -9,7 +9,15 @@
     table       holds                                   key columns
     1           thresholds                              the ten bytes of the head they are for
     2           cleaned marks                           the ten bytes of the head they are for
-    3 .. 99     system records, as later layers add them
+    3           node sessions: existence                instance, epoch
+    4           node sessions: expiration               instance, epoch
+    5           node sessions: freeze marks             instance, epoch
+    6           instances                               instance
+    8           jobs                                    id
+    9           jobs: control of open ones              id
+    10          jobs: control of ended ones             id
+    11          jobs: progress                          id
+    .. 99       system records, as later layers add them
     100 ..      tables of users
 
 The tenant comes first, so that all of a tenant is one span and no key of one tenant can be
@@ -28,6 +36,14 @@ from tenure.storage.engine import HEAD_BYTES, Guard
 
 THRESHOLDS = 1
 CLEANED_MARKS = 2
+SESSIONS = 3
+EXPIRATIONS = 4
+FREEZES = 5
+INSTANCES = 6
+JOBS = 8
+JOB_CONTROL = 9
+JOBS_ENDED = 10
+JOB_PROGRESS = 11
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -38,6 +38,10 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 R = TypeVar("R", bound=Record)
+
+replace = msgspec.structs.replace
+"""Makes a record that differs in the fields named."""
+
 Upgrade = Callable[[list[Any]], list[Any]]
 
 
@@ -81,7 +85,7 @@ class Records(Generic[R]):
         if stamp is None:
             txn.put(self.key_of(record), self.encode(record))
             return
-        record = msgspec.structs.replace(record, **{stamp: MAX_AT})
+        record = replace(record, **{stamp: MAX_AT})
         value = self.encode(record)
         place = UINT64 + to_bytes(MAX_AT)
         assert value.count(place) == 1, "the greatest timestamp stands in for the commit's, once"

@@ -22,7 +22,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Limits, Transaction
+from tenure.kv.transaction import Limits, Scope, Transaction
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, History, Revision
 
@@ -44,7 +44,8 @@ class Store:
         self.env = env
         self.keyspace = Keyspace(tenant)
         self.clock = Clock(env)
-        self._limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
+        limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
+        self._scope = Scope(engine, self.keyspace, self.clock, limits)
         self._attempts = settings[ATTEMPTS]
         self._poll_seconds = settings[WATCH_POLL_INTERVAL]
         max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
@@ -54,7 +55,7 @@ class Store:
     def begin(self, *, urgent: bool = False) -> Transaction:
         """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits."""
         committer = self._urgent if urgent else self._committer
-        return Transaction(self.engine, self.keyspace, self._limits, committer.commit)
+        return Transaction(self._scope, committer.commit)
 
     def transact(
         self, run: Callable[[Transaction], T], *, attempts: int | None = None, urgent: bool = False
@@ -93,7 +94,8 @@ class Store:
         elif at < ZERO_AT:
             raise InvalidParameter("a timestamp cannot be negative")
         elif at > clock_at:
-            self.engine.push_clock(at)
+            clock_at = self.engine.push_clock(at)
+        self.clock.observe(clock_at)
         return Snapshot(self.engine, self.keyspace, at)
 
     def history(
@@ -105,12 +107,23 @@ class Store:
             History(span.lo, span.hi, self.keyspace.guard(span), since_at, until_at=until_at, limit=limit)
         )
         judge(found, read_at=since_at, flushed_at=since_at)
+        self.clock.observe(found.clock_at)
         return Interval(found.revisions, min(found.through_at, found.clock_at))
 
     def watch(self, spans: Sequence[Span], *, since_at: Timestamp) -> Watch:
         return Watch(
-            self.engine, self.keyspace, self.env, spans, since_at=since_at, poll_seconds=self._poll_seconds
+            self.engine,
+            self.keyspace,
+            self.env,
+            self.clock,
+            spans,
+            since_at=since_at,
+            poll_seconds=self._poll_seconds,
         )
+
+    def lanes(self) -> tuple[bytes, ...]:
+        """This node's lanes to the engine, for whoever will have to close them if it dies."""
+        return self._committer.lane, self._urgent.lane
 
     def close(self) -> None:
         self._committer.close()

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from tenure.base.clock import Clock
 from tenure.base.errors import BelowMark, CommitTooLarge, DeadlinePassed, RetryError, SnapshotTooOld, TooEarly
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span, disjoint
@@ -61,10 +62,20 @@ class Limits(NamedTuple):
     bytes_max: int
 
 
+class Scope(NamedTuple):
+    """What all transactions of a store share."""
+
+    engine: Engine
+    keyspace: Keyspace
+    clock: Clock
+    limits: Limits
+
+
 class Transaction:
     __slots__ = (
         "_bytes",
         "_children",
+        "_clock",
         "_commit",
         "_committed_only",
         "_engine",
@@ -77,6 +88,7 @@ class Transaction:
         "_points",
         "_read_at",
         "_removals",
+        "_scope",
         "_spans",
         "_writes",
         "commit_at",
@@ -88,17 +100,14 @@ class Transaction:
 
     def __init__(
         self,
-        engine: Engine,
-        keyspace: Keyspace,
-        limits: Limits,
+        scope: Scope,
         commit: Callable[[Commit], Outcome],
         *,
         parent: "Transaction | None" = None,
         committed_only: bool = False,
     ) -> None:
-        self._engine = engine
-        self._keyspace = keyspace
-        self._limits = limits
+        self._scope = scope
+        self._engine, self._keyspace, self._clock, self._limits = scope
         self._commit = commit
         self._parent = parent
         self._committed_only = committed_only
@@ -125,8 +134,13 @@ class Transaction:
     @property
     def read_at(self) -> Timestamp:
         if self._read_at is None:
-            self._read_at = self._engine.clock_at()
+            self._read_from(self._engine.clock_at())
+        assert self._read_at is not None
         return self._read_at
+
+    def _read_from(self, clock_at: Timestamp) -> None:
+        self._read_at = clock_at
+        self._clock.observe(clock_at)
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -185,7 +199,8 @@ class Transaction:
 
     def _accept(self, found: Found, flushed_at: Timestamp) -> None:
         if self._read_at is None:
-            self._read_at = found.clock_at
+            self._read_from(found.clock_at)
+        assert self._read_at is not None
         if found.threshold_at <= self._read_at and found.cleaned_at <= flushed_at:
             return
         try:
@@ -272,14 +287,7 @@ class Transaction:
 
     def child(self, *, committed_only: bool = False) -> "Transaction":
         assert self.state is State.OPEN, "the transaction is over"
-        child = type(self)(
-            self._engine,
-            self._keyspace,
-            self._limits,
-            self._commit,
-            parent=self,
-            committed_only=committed_only,
-        )
+        child = type(self)(self._scope, self._commit, parent=self, committed_only=committed_only)
         self._children.append(child)
         return child
 
@@ -303,7 +311,7 @@ class Transaction:
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
             raise _failure(failed)
-        self._read_at = clock_at
+        self._read_from(clock_at)
 
     def commit(self) -> Timestamp:
         """Returns the commit timestamp (of a transaction that only read: its `read_at`).
@@ -316,8 +324,9 @@ class Transaction:
             "a child may not write a key that its parent has written"
         )
         if not (self._writes or self._removals or self._excused or self.deadline_at or self.not_before_at):
+            read_at = self.read_at
             self._end(State.COMMITTED)
-            return self.read_at
+            return read_at
         try:
             outcome = self._decide()
             if outcome.status is not Status.COMMITTED:
@@ -352,6 +361,7 @@ class Transaction:
             at, failed = self._engine.check(self._as_commit())
             if failed is not None:
                 return failed
+            self._clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
 
     def _as_commit(self) -> Commit:

@@ -18,6 +18,7 @@ Walk: `Store.watch` -> `Watch.next` -> `engine.history`; woken by `engine.subscr
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tenure.base.clock import Clock
 from tenure.base.env import Env
 from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Keyspace, Span, disjoint
@@ -41,6 +42,7 @@ class Watch:
         engine: Engine,
         keyspace: Keyspace,
         env: Env,
+        clock: Clock,
         spans: Sequence[Span],
         *,
         since_at: Timestamp,
@@ -49,23 +51,30 @@ class Watch:
         assert spans and all(map(keyspace.owns_span, spans)), "a span of another tenant"
         self._engine = engine
         self._env = env
+        self._clock = clock
         self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]
         self._poll_seconds = poll_seconds
         self._signal = env.event()
+        self._woken = False
         self._stop = engine.subscribe(self._signal.set)
         self.resolved_at = since_at
 
-    def next(self, timeout: float | None = None) -> Batch:
-        """Waits for the store clock to move; an empty batch with the old resolved after `timeout`."""
+    def next(self, timeout: float | None = None, *, changes_only: bool = False) -> Batch:
+        """Waits for the store clock to move; an empty batch with the old resolved after `timeout`.
+
+        With `changes_only` it waits on until a batch has revisions in it.
+        """
         deadline = None if timeout is None else self._env.monotonic() + timeout
         while True:
             self._signal.clear()  # before looking, so that a commit after the look is not missed
             batch = self._look()
             if batch is not None:
                 self.resolved_at = batch.resolved_at
-                return batch
+                if batch.revisions or not changes_only:
+                    return batch
             left = self._poll_seconds if deadline is None else deadline - self._env.monotonic()
-            if left <= 0:
+            if left <= 0 or self._woken:
+                self._woken = False
                 return Batch((), self.resolved_at)
             self._signal.wait(min(left, self._poll_seconds))
 
@@ -74,6 +83,7 @@ class Watch:
         first = self._read(*self._guarded[0], until_at=None)
         if first.clock_at <= self.resolved_at:
             return None
+        self._clock.observe(first.clock_at)
         others = [self._read(*each, until_at=first.clock_at) for each in self._guarded[1:]]
         resolved_at = min(answer.through_at for answer in (first, *others))
         revisions = [
@@ -95,6 +105,7 @@ class Watch:
 
     def wake(self) -> None:
         """Ends a wait early, so that whoever waits can look whether it should stop."""
+        self._woken = True
         self._signal.set()
 
     def close(self) -> None:

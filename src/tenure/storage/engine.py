@@ -21,8 +21,8 @@ way. Each committer owns a lane, a row that names the last group it sent: a grou
 lands only if the lane's seq is lower, and raises it in the same engine transaction. `settle`
 raises the seq itself and so refuses a group for ever, or finds what it came to. Whichever is
 first decides; a commit still in flight cannot land later. The next group on a lane says that
-the outcome of the last one is known, so a lane is one row that never grows. A lane that is gone
-(its owner was declared dead) lets nothing land and can no longer tell.
+the outcome of the last one is known, so a lane is one row that never grows. A lane that is closed
+(its owner was declared dead) lets nothing land any more, and can no longer tell what did.
 
 **Reads** are exact: rows, marks and clock come from one snapshot of the engine. A revision's
 visibility at T is `at <= T < until`. Every key that has a revision has a row in `live`, so a
@@ -263,7 +263,7 @@ class Engine(Protocol):
         """Decides a group in one section and makes it durable; one outcome per member.
 
         Raises ClockAhead, DiskFull and other StoreErrors when nothing was changed; RetryError if
-        the group was refused by `settle`; OutcomeUnknown if the lane is gone; Disconnected if the
+        the group was refused by `settle`; SessionLost if the lane is closed; Disconnected if the
         connection broke, so that only `settle` can tell.
         """
         ...
@@ -271,7 +271,7 @@ class Engine(Protocol):
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         """Returns what (lane, seq) came to, or None: it did not land and never will.
 
-        Raises OutcomeUnknown if the lane is gone, or has gone on to a later group. May be repeated
+        Raises OutcomeUnknown if the lane is closed, or has gone on to a later group. May be repeated
         with the same answer.
         """
         ...

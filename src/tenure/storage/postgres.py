@@ -27,6 +27,7 @@ from tenure.base.errors import (
     NewerFormat,
     OutcomeUnknown,
     RetryError,
+    SessionLost,
 )
 from tenure.base.timestamp import MAX_AT, Timestamp, from_bytes, micros_of, to_text
 from tenure.storage import postgres_reads, postgres_sql
@@ -71,6 +72,9 @@ _ORDERS = ("ASC", "DESC")
 _SCAN_NOW = tuple(postgres_reads.scan_now(order).encode() for order in _ORDERS)
 _SCAN_AT = tuple(postgres_reads.scan_at(order).encode() for order in _ORDERS)
 _DIFF = tuple(postgres_reads.diff(order).encode() for order in _ORDERS)
+
+
+LANE_CLOSED = "the node that sent this commit was declared dead: its lane is closed"
 
 
 class PostgresEngine:
@@ -178,7 +182,7 @@ class PostgresEngine:
         rows = self._link(group.lane).run(_COMMIT_GROUP, encode_group(group))
         verdict, engine_micros, outcomes = rows[0]
         if verdict == postgres_sql.VERDICT_LANE_GONE:
-            raise _lane_gone(group.lane)
+            raise SessionLost(LANE_CLOSED)
         if verdict == postgres_sql.VERDICT_REFUSED:
             raise RetryError("the group was refused: its outcome had already been settled")
         if verdict == postgres_sql.VERDICT_CLOCK_AHEAD:
@@ -192,7 +196,7 @@ class PostgresEngine:
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         known_seq, outcomes = self._link(lane).run(_SETTLE, [lane, seq])[0]
         if known_seq is None:
-            raise _lane_gone(lane)
+            raise OutcomeUnknown(LANE_CLOSED)
         if known_seq > seq:
             raise OutcomeUnknown(f"lane {lane.hex()} has gone on to group {known_seq}, past {seq}")
         return None if outcomes is None else decode_outcomes(outcomes)
@@ -255,7 +259,3 @@ def _cut(found: Found, until_at: Timestamp, limit: int) -> Found | None:
     through_at = found.revisions[limit].at - 1
     kept = [revision for revision in found.revisions if revision.at <= through_at]
     return found._replace(revisions=kept, through_at=through_at) if kept else None
-
-
-def _lane_gone(lane: bytes) -> OutcomeUnknown:
-    return OutcomeUnknown(f"lane {lane.hex()} is gone: its owner was declared dead")

@@ -209,7 +209,7 @@ DECLARE
     start_at bigint; clock_at bigint; next_at bigint; known_seq bigint;
     statuses bigint[]; ats bigint[]; keys bytea[]; removed bigint[];
     p bigint := 0; s bigint := 0; g bigint := 0; w bigint := 0; m bigint := 0; wave bigint; i bigint;
-    failure record;
+    failure record; notified text; channel text := current_schema() || '.commit';
 BEGIN
     SELECT c.at INTO clock_at FROM clock c FOR UPDATE;
     engine_micros := wall_micros();
@@ -225,19 +225,21 @@ BEGIN
     keys := array_fill(''::bytea, ARRAY[cardinality(read_ats)]);
 
     FOR wave IN 1 .. cardinality(m_ends) LOOP
-        FOR failure IN SELECT f.member, f.status, f.at, f.key FROM failures(
-            clock_at, read_ats, excused_ends, excused_ats,
-            p_members[p + 1 : p_ends[wave]], p_keys[p + 1 : p_ends[wave]],
-            s_members[s + 1 : s_ends[wave]], s_los[s + 1 : s_ends[wave]], s_his[s + 1 : s_ends[wave]],
-            s_firsts[s + 1 : s_ends[wave]], s_beyonds[s + 1 : s_ends[wave]],
-            g_members[g + 1 : g_ends[wave]],
-            g_thresholds[g + 1 : g_ends[wave]], g_threshold_lasts[g + 1 : g_ends[wave]],
-            g_cleaneds[g + 1 : g_ends[wave]], g_cleaned_lasts[g + 1 : g_ends[wave]]) AS f
-        LOOP
-            statuses[failure.member] := failure.status;
-            ats[failure.member] := failure.at;
-            keys[failure.member] := failure.key;
-        END LOOP;
+        IF p_ends[wave] > p OR s_ends[wave] > s OR g_ends[wave] > g THEN
+            FOR failure IN SELECT f.member, f.status, f.at, f.key FROM failures(
+                clock_at, read_ats, excused_ends, excused_ats,
+                p_members[p + 1 : p_ends[wave]], p_keys[p + 1 : p_ends[wave]],
+                s_members[s + 1 : s_ends[wave]], s_los[s + 1 : s_ends[wave]], s_his[s + 1 : s_ends[wave]],
+                s_firsts[s + 1 : s_ends[wave]], s_beyonds[s + 1 : s_ends[wave]],
+                g_members[g + 1 : g_ends[wave]],
+                g_thresholds[g + 1 : g_ends[wave]], g_threshold_lasts[g + 1 : g_ends[wave]],
+                g_cleaneds[g + 1 : g_ends[wave]], g_cleaned_lasts[g + 1 : g_ends[wave]]) AS f
+            LOOP
+                statuses[failure.member] := failure.status;
+                ats[failure.member] := failure.at;
+                keys[failure.member] := failure.key;
+            END LOOP;
+        END IF;
 
         FOR i IN m + 1 .. m_ends[wave] LOOP
             IF statuses[i] = 0 THEN
@@ -285,16 +287,17 @@ BEGIN
         m := m_ends[wave]; p := p_ends[wave]; s := s_ends[wave]; g := g_ends[wave]; w := w_ends[wave];
     END LOOP;
 
-    -- The form of `storage.outcomes`.
-    SELECT coalesce(string_agg(substring(int2send(o.status::int2) from 2) || int8send(o.at)
-        || int4send(o.removed::int) || int2send(length(o.key)::int2) || o.key, ''::bytea ORDER BY o.nr),
-        ''::bytea) INTO outcomes
-    FROM unnest(statuses, ats, removed, keys) WITH ORDINALITY AS o(status, at, removed, key, nr);
-    UPDATE lane l SET seq = lane_seq, outcomes = commit_group.outcomes WHERE l.id = lane_id;
+    -- The form of `storage.outcomes`; in a loop, since one statement costs more than many of these.
+    outcomes := ''::bytea;
+    FOR i IN 1 .. cardinality(statuses) LOOP
+        outcomes := outcomes || substring(int2send(statuses[i]::int2) from 2) || int8send(ats[i])
+            || int4send(removed[i]::int) || int2send(length(keys[i])::int2) || keys[i];
+    END LOOP;
     IF clock_at > start_at THEN
-        UPDATE clock SET at = clock_at;
-        PERFORM pg_notify(current_schema() || '.commit', '');
+        notified := pg_notify(channel, '');
     END IF;
+    WITH told AS (UPDATE lane l SET seq = lane_seq, outcomes = commit_group.outcomes WHERE l.id = lane_id)
+    UPDATE clock SET at = clock_at;
 END $$;
 """
 

@@ -36,6 +36,7 @@ from tenure.base.errors import (
     NewerFormat,
     OutcomeUnknown,
     RetryError,
+    SessionLost,
     StoreError,
     TenureError,
     Unavailable,
@@ -63,6 +64,16 @@ CACHE_KIB = 8_192
 
 POLL_SECONDS = 0.004
 """How often another process's commits are looked for: half of the 8 ms they may take to show."""
+
+WAL_PAGES_KEPT = 2_048
+"""8 MiB: from this size on, the WAL is made to start over."""
+
+WAL_PAGES_LAST = 512
+"""2 MiB: commits wait while no more than about this is moved, a few milliseconds."""
+
+CHECKPOINT_PASSES_MAX = 4
+"""Each pass finds what came during the one before, which is less; a disk that is too slow for that
+must not keep the checkpointer at it for ever."""
 
 WAL_PAGES_MAX = 16_384
 """64 MiB: where a commit checkpoints by itself because no checkpointer has kept up."""
@@ -124,7 +135,7 @@ class SqliteEngine:
         with self._section(self._writer) as execute:
             _lay_out(execute, self._path)
         self._urgent_writer = self._connect(Turnstile(self._path, urgent=True))
-        self._checkpointer = self._connect()
+        self._checkpointer = self._connect(Turnstile(self._path))
 
     def _connect(self, turnstile: Turnstile | None = None, *, query_only: bool = False) -> "_Connection":
         connection = apsw.Connection(self._path, vfs=self._vfs)
@@ -215,7 +226,8 @@ class SqliteEngine:
                 engine_micros=self._host_micros(),
                 max_offset_micros=group.max_offset_micros,
             )
-            if _lane_row(execute, group.lane)[0] >= group.seq:
+            last_seq, _ = _lane_row(execute, group.lane, SessionLost)
+            if last_seq >= group.seq:
                 raise RetryError("the commit was given up before it arrived")
             outcomes, clock_at = sqlite_section.decide(
                 execute, group.members, clock_at=sqlite_reads.clock_at(execute), wall_at=group.wall_at
@@ -230,7 +242,7 @@ class SqliteEngine:
 
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         with self._section(self._writer) as execute:
-            last_seq, outcomes = _lane_row(execute, lane)
+            last_seq, outcomes = _lane_row(execute, lane, OutcomeUnknown)
             if last_seq > seq:
                 raise OutcomeUnknown(f"the lane has gone on to group {last_seq}, past {seq}")
             if last_seq < seq:
@@ -310,10 +322,18 @@ class SqliteEngine:
         if self._path == MEMORY:
             return
         with self._translated(), self._checkpointer.lock:
-            pages, _ = self._checkpointer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages > WAL_PAGES_MAX:
-                # Readers have kept it from starting over: wait for them, but not for long.
-                self._checkpointer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            moved = 0
+            for _ in range(CHECKPOINT_PASSES_MAX):
+                pages = self._checkpointer.move_wal()
+                if pages <= WAL_PAGES_KEPT:
+                    return
+                if pages - moved <= WAL_PAGES_LAST:
+                    break
+                moved = pages
+            # Commits add to it all the time, so it would never start over and only grow: the little
+            # that came during the last pass is moved while they wait.
+            with self._checkpointer.turn():
+                self._checkpointer.move_wal()
 
     def close(self) -> None:
         self._closing.set()
@@ -354,6 +374,14 @@ class _Connection:
     def execute(self, statement: str, values: Sequence[Any]) -> list[Any]:
         # All rows at once: a statement left half read would hold its snapshot open.
         return self._run(statement, values).fetchall()
+
+    def move_wal(self) -> int:
+        """Moves what no reader needs from the WAL into the file; returns the pages of the WAL."""
+        try:
+            pages, _ = self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            return 0  # another process is at it
+        return pages
 
     def turn(self) -> AbstractContextManager[None]:
         return nullcontext() if self._turnstile is None else self._turnstile.pass_through()
@@ -399,10 +427,10 @@ def _is_empty(execute: Execute, path: str) -> bool:
     return False
 
 
-def _lane_row(execute: Execute, lane: bytes) -> tuple[int, bytes | None]:
+def _lane_row(execute: Execute, lane: bytes, closed: type[TenureError]) -> tuple[int, bytes | None]:
     rows = execute("SELECT seq, outcomes FROM lane WHERE id = ?", (lane,))
     if not rows:
-        raise OutcomeUnknown("the node that sent this commit was declared dead; its lane is closed")
+        raise closed("the node that sent this commit was declared dead: its lane is closed")
     seq, outcomes = rows[0]
     return seq, outcomes
 

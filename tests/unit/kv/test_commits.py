@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import Disconnected, DiskFull, OutcomeUnknown, RetryError, Unavailable
+from tenure.base.errors import Disconnected, DiskFull, OutcomeUnknown, RetryError, SessionLost, Unavailable
 from tenure.kv.commits import GROUP_MAX
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -236,11 +236,22 @@ def test_an_owner_whose_lane_is_gone_does_not_know(store: Store, engine: Breakin
         write(store, a=b"1")
 
 
-def test_nothing_lands_on_a_lane_that_is_gone(store: Store, engine: BreakingEngine) -> None:
+def test_nothing_lands_on_a_lane_that_is_closed(store: Store, engine: BreakingEngine) -> None:
     store.close()
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(SessionLost):
         write(store, a=b"1")
     assert engine.get(row("a"), store.keyspace.point_guard(row("a"))).revisions == []
+
+
+def test_a_node_declared_dead_goes_on_with_new_lanes(store: Store, engine: BreakingEngine) -> None:
+    former = store.lanes()
+    for lane in former:
+        engine.close_lane(lane)
+    with pytest.raises(SessionLost):
+        write(store, a=b"1")
+    write(store, a=b"2")
+    assert store.begin().get(row("a")) == b"2"
+    assert store.lanes()[0] not in former
 
 
 def test_an_error_that_changed_nothing_is_not_settled(store: Store, engine: BreakingEngine) -> None:

@@ -1,0 +1,1 @@
+"""The store beside bare SQLite and bare PostgreSQL: one module per promise."""

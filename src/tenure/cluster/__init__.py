@@ -1,0 +1,1 @@
+"""Nodes as a cluster: their sessions, the jobs they claim, the settings they share."""

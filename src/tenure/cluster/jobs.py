@@ -1,0 +1,289 @@
+"""Jobs as records: who asked for what, who may run it, how far it is.
+
+    job        id -> kind, owner, description, payload      written by whoever creates it
+    control    id -> state, claim, run, errors              open jobs: states and claims
+    ended      id -> the same, of jobs that are over        so that adopting looks at open ones alone
+    progress   id -> fraction, status, data                 written often, by the run alone
+
+Three keys, so that progress does not conflict with control. A job is created in the caller's
+transaction: it exists if and only if what it belongs to does.
+
+**The fence** is (session, run, state). Each adoption and each resume takes the next run number.
+Every write of a run, and every effect it has in the store, goes through `fenced`, which reads all
+three in the same transaction and observes the session; so a run whose claim is gone, or that was
+asked to stop, commits nothing more, however late it finds out.
+
+**Claims.** A claim is taken over only in a transaction that finds the claiming session absent. An
+expired session that nobody has deleted still holds its claims.
+
+Invariant (I22): a claim moves from one session to another only where the former is absent.
+Invariant (I23): a run writes only under its fence.
+Invariant (I24): of two runs of a job only the one with the greater run number can have effects.
+
+Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cluster.runner` calls
+`claim`, then `fenced`, `checkpoint` and `step` for the run it started.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tenure.base.clock import Clock
+from tenure.base.errors import SessionLost, TenureError, UserError
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.job_states import CLAIMABLE, TERMINAL, State, check_step
+from tenure.cluster.sessions import SessionId, Sessions
+from tenure.kv.encoding import decode
+from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED, Keyspace, Span
+from tenure.kv.records import Record, Records, replace
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import HEAD_BYTES
+
+ERRORS_MAX = 10
+"""How many errors of former attempts a job remembers."""
+
+NOBODY = SessionId(0, ZERO_AT)
+
+
+class FenceLost(TenureError):
+    """The run may no longer write: its claim moved on, or its job was asked to stop."""
+
+    sqlstate = "57P01"
+
+
+class UnknownJob(UserError):
+    sqlstate = "42704"
+
+
+class Job(Record, frozen=True):
+    id: int
+    kind: str
+    owner: str
+    description: str
+    payload: bytes
+    created_at: Timestamp
+
+
+class Control(Record, frozen=True):
+    id: int
+    kind: str
+    state: State = State.PENDING
+    claim_instance: int = 0
+    claim_epoch_at: Timestamp = ZERO_AT
+    run: int = 0
+    attempts: int = 0
+    """Attempts that failed for a passing reason since the last one that got anywhere."""
+    retry_at: Timestamp = ZERO_AT
+    started_at: Timestamp = ZERO_AT
+    finished_at: Timestamp = ZERO_AT
+    error: str = ""
+    errors: tuple[str, ...] = ()
+    canceled: bool = False
+    """Whether it reverts because somebody canceled it: says how it will end."""
+
+    @property
+    def claim(self) -> SessionId:
+        return SessionId(self.claim_instance, self.claim_epoch_at)
+
+
+class Progress(Record, frozen=True):
+    id: int
+    fraction: float = 0.0
+    status: str = ""
+    data: bytes = b""
+
+
+class Fence(NamedTuple):
+    job: int
+    session: SessionId
+    run: int
+    state: State
+
+
+class Jobs:
+    """The jobs of one tenant; every function belongs to the caller's transaction."""
+
+    def __init__(self, keyspace: Keyspace, sessions: Sessions, clock: Clock) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._jobs = Records(keyspace, JOBS, Job, key=("id",))
+        self._control = Records(keyspace, JOB_CONTROL, Control, key=("id",))
+        self._ended = Records(keyspace, JOBS_ENDED, Control, key=("id",))
+        self._progress = Records(keyspace, JOB_PROGRESS, Progress, key=("id",))
+
+    def open_span(self) -> Span:
+        """Where the control of open jobs is kept: what a watch for work looks at."""
+        return self._control.span()
+
+    def id_of(self, key: bytes) -> int:
+        (id,) = decode(key[HEAD_BYTES:])
+        assert isinstance(id, int)
+        return id
+
+    def decode_control(self, value: bytes) -> Control:
+        return self._control.decode(value)
+
+    # ── asked for by users ─────────────────────────────────────────────────────────────────────
+
+    def create(
+        self, txn: Transaction, *, kind: str, payload: bytes = b"", owner: str = "", description: str = ""
+    ) -> Job:
+        id = self._fresh_id(txn)
+        job = Job(id, kind, owner, description, payload, self._clock.now())
+        self._jobs.put(txn, job)
+        self._control.put(txn, Control(id, kind))
+        return job
+
+    def _fresh_id(self, txn: Transaction) -> int:
+        """Ids follow the time of creation; two nodes that draw the same one find it taken."""
+        while True:
+            id = self._clock.now()
+            if self._jobs.get(txn, id) is None:
+                return id
+
+    def request_pause(self, txn: Transaction, id: int) -> None:
+        self._request(txn, id, State.PAUSE_REQUESTED)
+
+    def request_cancel(self, txn: Transaction, id: int) -> None:
+        self._request(txn, id, State.CANCEL_REQUESTED)
+
+    def resume(self, txn: Transaction, id: int) -> None:
+        """Lets a paused job go on, or takes back a request to pause; the next run is a new one."""
+        control = self._open(txn, id)
+        if control.state in (State.PENDING, State.RUNNING):
+            return
+        check_step(id, control.state, State.PENDING)
+        self._control.put(txn, replace(control, state=State.PENDING, retry_at=ZERO_AT))
+
+    def _request(self, txn: Transaction, id: int, state: State) -> None:
+        control = self._open(txn, id)
+        if control.state is state:
+            return
+        check_step(id, control.state, state)
+        self._control.put(txn, replace(control, state=state, retry_at=ZERO_AT))
+
+    def _open(self, txn: Transaction, id: int) -> Control:
+        control = self.control(txn, id)
+        if control is None:
+            raise UnknownJob(f"job {id} does not exist")
+        return control
+
+    # ── read by everybody ──────────────────────────────────────────────────────────────────────
+
+    def get(self, txn: Transaction | Snapshot, id: int) -> Job | None:
+        return self._jobs.get(txn, id)
+
+    def control(self, txn: Transaction | Snapshot, id: int) -> Control | None:
+        return self._control.get(txn, id) or self._ended.get(txn, id)
+
+    def progress(self, txn: Transaction | Snapshot, id: int) -> Progress:
+        return self._progress.get(txn, id) or Progress(id)
+
+    def list(self, txn: Transaction | Snapshot) -> Iterator[tuple[Job, Control, Progress]]:
+        for job in self._jobs.scan(txn):
+            control = self.control(txn, job.id)
+            assert control is not None, "a job has no control record"
+            yield job, control, self.progress(txn, job.id)
+
+    def open(self, txn: Transaction | Snapshot) -> Iterator[Control]:
+        return self._control.scan(txn)
+
+    # ── done by whoever claims ─────────────────────────────────────────────────────────────────
+
+    def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
+        """Takes a job for a session, as its next run; None if it is not to be had."""
+        control = self._control.get(txn, id)
+        if control is None or control.state not in CLAIMABLE:
+            return None
+        if control.claim not in (NOBODY, session) and self._sessions.find(txn, control.claim) is not None:
+            return None
+        self._sessions.observe(txn, session)
+        state = State.RUNNING if control.state is State.PENDING else control.state
+        claimed = replace(
+            control,
+            state=state,
+            claim_instance=session.instance,
+            claim_epoch_at=session.epoch_at,
+            run=control.run + 1,
+            started_at=control.started_at or self._clock.now(),
+        )
+        self._control.put(txn, claimed)
+        return Fence(id, session, claimed.run, state)
+
+    def fenced(self, txn: Transaction, fence: Fence) -> Control:
+        """Makes a transaction of a run one that commits only while the run may write."""
+        control = self._control.get(txn, fence.job)
+        if control is None or (control.claim, control.run, control.state) != fence[1:]:
+            raise FenceLost(f"run {fence.run} of job {fence.job} may no longer write")
+        try:
+            self._sessions.observe(txn, fence.session)
+        except SessionLost as error:
+            raise FenceLost(str(error)) from error
+        return control
+
+    def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
+        """Saves how far a run is, together with whatever effects the transaction has."""
+        control = self.fenced(txn, fence)
+        self._progress.put(txn, progress)
+        if control.attempts:
+            self._control.put(txn, replace(control, attempts=0))
+
+    def step(self, txn: Transaction, fence: Fence, state: State, *, error: str = "") -> Fence | None:
+        """Takes a run to its next state; returns the fence it goes on with, None if it is over."""
+        control = self.fenced(txn, fence)
+        check_step(fence.job, control.state, state)
+        canceled = control.canceled or control.state is State.CANCEL_REQUESTED
+        control = replace(_with_error(control, error), state=state, canceled=canceled)
+        if state in TERMINAL:
+            self._end(txn, control)
+            return None
+        if state is State.REVERTING:
+            self._control.put(txn, control)
+            return fence._replace(state=state)
+        self._control.put(txn, _unclaimed(control))
+        return None
+
+    def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
+        """Gives a run's claim up for now: somebody may take it again after `retry_at`."""
+        control = _with_error(self.fenced(txn, fence), error)
+        state = State.PENDING if control.state is State.RUNNING else control.state
+        again = replace(control, state=state, attempts=control.attempts + 1, retry_at=retry_at)
+        self._control.put(txn, _unclaimed(again))
+
+    def release(self, txn: Transaction, fence: Fence) -> None:
+        """Gives a run's claim up because its node is going: the job waits for the next one."""
+        control = self.fenced(txn, fence)
+        state = State.PENDING if control.state is State.RUNNING else control.state
+        self._control.put(txn, _unclaimed(replace(control, state=state)))
+
+    def _end(self, txn: Transaction, control: Control) -> None:
+        self._control.delete(txn, control.id)
+        self._ended.put(txn, _unclaimed(replace(control, finished_at=self._clock.now())))
+
+    # ── upkeep ─────────────────────────────────────────────────────────────────────────────────
+
+    def forget_ended(
+        self, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
+    ) -> int | None:
+        """Looks at so many ended jobs above the id `after` and deletes those that ended before a time.
+
+        Returns the id to go on after, None when all have been looked at: they are kept by id, so
+        old ones may stand behind any number of young ones.
+        """
+        span = Span(self._ended.key(after) + b"\0", self._ended.span().hi)
+        looked = [self._ended.decode(value) for _, value in txn.scan(span, limit=limit)]
+        for control in looked:
+            if control.finished_at < before_at:
+                for records in (self._jobs, self._ended, self._progress):
+                    records.delete(txn, control.id)
+        return looked[-1].id if len(looked) == limit else None
+
+
+def _unclaimed(control: Control) -> Control:
+    return replace(control, claim_instance=NOBODY.instance, claim_epoch_at=NOBODY.epoch_at)
+
+
+def _with_error(control: Control, error: str) -> Control:
+    if not error:
+        return control
+    return replace(control, error=error, errors=(*control.errors, error)[-ERRORS_MAX:])

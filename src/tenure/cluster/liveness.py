@@ -1,0 +1,159 @@
+"""A node's own session: made before anything is done under it, kept alive, given up last.
+
+    step():  no session ──► create ──► session ──► heartbeat ──► heartbeat ...
+                                          │
+                              found gone or frozen: `done` is set,
+                              all that hangs on it is dropped, a new one is made
+
+`expires_at` is the expiration as last acknowledged by the store, of this very session, and zero
+once it is done. A transaction that commits below it, or observes the session, knows that what
+was claimed under the session is still held.
+
+A heartbeat that fails for want of a store changes nothing: the session may well live on, and the
+next step tries again. Only the store's word that the session is gone ends it.
+
+Invariant (I13): `expires_at` is never above what a committed and acknowledged heartbeat of the
+same epoch wrote.
+Invariant (I20): a lost session is not revived: the node goes on under a new one.
+
+Walk: `node.py` runs `step` in a loop; leases and jobs ask for `session()`; drain ends in `release`.
+"""
+
+import logging
+from collections.abc import Callable
+
+from tenure.base.env import Env
+from tenure.base.errors import RetryError, SessionLost, TooEarly
+from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
+from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds
+from tenure.cluster.sessions import SessionId, Sessions
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+
+RETRY_SECONDS = 0.05
+"""Pause after a heartbeat that lost a race; it is far more urgent than the next regular one."""
+
+JITTER = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """One session of this node; others know it by its id alone."""
+
+    def __init__(self, sessions: Sessions, id: SessionId, expires_at: Timestamp, env: Env) -> None:
+        self._sessions = sessions
+        self._expires_at = expires_at
+        self.id = id
+        self.done = env.event()
+
+    @property
+    def expires_at(self) -> Timestamp:
+        return ZERO_AT if self.done.is_set() else self._expires_at
+
+    def observe(self, txn: Transaction) -> None:
+        self._sessions.observe(txn, self.id)
+
+    def acknowledged(self, expires_at: Timestamp) -> None:
+        """A heartbeat was committed; acknowledgements may come out of order."""
+        self._expires_at = max(self._expires_at, expires_at)
+
+
+class Liveness:
+    def __init__(
+        self,
+        store: Store,
+        sessions: Sessions,
+        settings: Callable[[], Settings],
+        *,
+        address: str,
+        version: int,
+        on_lost: Callable[[Session], None] = lambda session: None,
+    ) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._settings = settings
+        self._address = address
+        self._version = version
+        self._on_lost = on_lost
+        self._started_at = store.clock.now()
+        self._session: Session | None = None
+        self._released = False
+
+    def session(self) -> Session:
+        """The node's current session; SessionLost while it has none."""
+        session = self._session
+        if session is None or session.done.is_set():
+            raise SessionLost("this node has no session just now; it is getting a new one")
+        return session
+
+    def step(self) -> float | None:
+        """Keeps the session alive, or makes a new one; returns the seconds to the next step."""
+        if self._released:
+            return None
+        session = self._session
+        if session is None or session.done.is_set():
+            self._session = self._create(None if session is None else session.id.instance)
+            return self._pause()
+        try:
+            return self._beat(session)
+        except SessionLost as error:
+            _log.warning("%s; getting a new session", error)
+            session.done.set()
+            self._on_lost(session)
+            return 0.0
+
+    def _create(self, wanted: int | None) -> Session:
+        ttl_seconds = self._settings()[LIVENESS_TTL]
+
+        def create(txn: Transaction) -> tuple[Transaction, int]:
+            instance = self._sessions.create(
+                txn,
+                ttl_seconds=ttl_seconds,
+                lanes=self._store.lanes(),
+                address=self._address,
+                started_at=self._started_at,
+                version=self._version,
+                wanted=wanted,
+            )
+            return txn, instance
+
+        # Nodes that start together draw the same instance id; all but one of them draw again.
+        txn, instance = self._store.transact(create, urgent=True)
+        epoch_at = txn.commit_at
+        assert epoch_at is not None, "a session was made without a commit"
+        session = SessionId(instance, epoch_at)
+        return Session(self._sessions, session, add_seconds(epoch_at, ttl_seconds), self._store.env)
+
+    def _beat(self, session: Session) -> float:
+        ttl_seconds = self._settings()[LIVENESS_TTL]
+        txn = self._store.begin(urgent=True)
+        try:
+            self._sessions.extend(txn, session.id, ttl_seconds=ttl_seconds)
+            commit_at = txn.commit()
+        except TooEarly:
+            return self._pause()  # the ttl was lowered; the expiration lies further away already
+        except RetryError:
+            return RETRY_SECONDS
+        finally:
+            txn.rollback()
+        session.acknowledged(add_seconds(commit_at, ttl_seconds))
+        return self._pause()
+
+    def _pause(self) -> float:
+        """The heartbeat's interval, spread so that nodes started together do not beat together."""
+        return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(1 - JITTER, 1 + JITTER)
+
+    def drain(self) -> None:
+        """Lets others see that this node is going; its session lives on until `release`."""
+        session = self._session
+        if session is not None and not session.done.is_set():
+            self._store.transact(lambda txn: self._sessions.mark_draining(txn, session.id))
+
+    def release(self) -> None:
+        """Deletes the session, last of all: when no transaction, commit or job is left under it."""
+        self._released = True
+        session = self._session
+        if session is not None and not session.done.is_set():
+            self._store.transact(lambda txn: self._sessions.release(txn, session.id), urgent=True)
+            session.done.set()

@@ -1,0 +1,213 @@
+"""Node sessions as records: made once, extended by heartbeats, deleted once.
+
+    existence    (instance, epoch)                 written once, deleted once; observers read it
+    expiration   (instance, epoch) -> expires_at   heartbeats write it; a deleter reads it
+    freeze       (instance, epoch)                 a mark that no heartbeat may pass
+    instance     id -> address, epoch, version ... what `system.sql_instances` shows
+
+    made ──────► present ──────► expired ──────► deleted
+                 heartbeats        still           for ever: nothing writes
+                 move the expiry   observable      under this id again
+
+A session is (instance id, epoch); the epoch is the commit timestamp of the session's insert, so
+it never repeats. Until its first heartbeat it expires one ttl after its epoch. Existence and
+expiration are two keys so that a transaction that observes the session does not conflict with
+its heartbeats, however long it runs.
+
+Invariant (I14): an expiration never falls, and a frozen session's never grows again.
+Invariant (I20): a session that was deleted is never written again.
+Invariant (I21): only its deletion makes a session dead, and others delete it only in a
+transaction that commits after its expiration.
+
+Walk: `cluster.liveness` and `cluster.deaths` call these inside their transactions.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tenure.base.errors import CorruptData, SessionLost
+from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds, to_text
+from tenure.kv.encoding import At, decode, encode
+from tenure.kv.keys import EXPIRATIONS, FREEZES, INSTANCES, SESSIONS, Keyspace, Span
+from tenure.kv.records import Record, Records, replace
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import HEAD_BYTES
+
+
+class SessionId(NamedTuple):
+    instance: int
+    epoch_at: Timestamp
+
+    def to_bytes(self) -> bytes:
+        return encode((self.instance, At(self.epoch_at)))
+
+    def __str__(self) -> str:
+        return f"{self.instance}@{to_text(self.epoch_at)}"
+
+
+def parse_session_id(data: bytes) -> SessionId | None:
+    """Reads an id back; None if it has not the shape of one, and so names no session."""
+    try:
+        instance, epoch_at = decode(data)
+    except (CorruptData, ValueError):
+        return None
+    # Exactly these types: a bool is an int to Python, but names no instance.
+    if type(instance) is int and type(epoch_at) is At:
+        return SessionId(instance, int(epoch_at))
+    return None
+
+
+class Existence(Record, frozen=True):
+    instance: int
+    epoch_at: Timestamp
+    ttl_seconds: float
+    """How long it lives without a single heartbeat."""
+    lanes: tuple[bytes, ...]
+    """The node's lanes to the engine: closed when the session is gone, so nothing can land late."""
+
+
+class Expiration(Record, frozen=True):
+    instance: int
+    epoch_at: Timestamp
+    expires_at: Timestamp
+
+
+class Freeze(Record, frozen=True):
+    instance: int
+    epoch_at: Timestamp
+    reason: str
+
+
+class Instance(Record, frozen=True):
+    id: int
+    epoch_at: Timestamp
+    address: str
+    started_at: Timestamp
+    version: int
+    draining: bool = False
+
+
+class Present(NamedTuple):
+    """A session that exists, as a reader finds it."""
+
+    id: SessionId
+    expires_at: Timestamp
+    lanes: tuple[bytes, ...]
+
+
+class Sessions:
+    """The sessions of one tenant; every function belongs to the caller's transaction."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        key = ("instance", "epoch_at")
+        self._existence = Records(keyspace, SESSIONS, Existence, key=key)
+        self._expiration = Records(keyspace, EXPIRATIONS, Expiration, key=key)
+        self._freeze = Records(keyspace, FREEZES, Freeze, key=key)
+        self.instances = Records(keyspace, INSTANCES, Instance, key=("id",))
+
+    def span(self) -> Span:
+        """Where existence is kept: what a watch for deaths looks at."""
+        return self._existence.span()
+
+    def id_of(self, key: bytes) -> SessionId:
+        """The session whose existence is kept under this key."""
+        instance, epoch_at = decode(key[HEAD_BYTES:])
+        assert isinstance(instance, int) and isinstance(epoch_at, At)
+        return SessionId(instance, int(epoch_at))
+
+    def create(
+        self,
+        txn: Transaction,
+        *,
+        ttl_seconds: float,
+        lanes: tuple[bytes, ...],
+        address: str,
+        started_at: Timestamp,
+        version: int,
+        wanted: int | None = None,
+    ) -> int:
+        """Makes a session and its instance; returns the instance id. The commit timestamp is its epoch.
+
+        `wanted` is the id the node had before, taken again if no session has it.
+        """
+        taken = {session.instance for session in self._existence.scan(txn)}
+        free = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        instance = wanted if wanted is not None and wanted not in taken else free
+        self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes), stamp="epoch_at")
+        self.instances.put(txn, Instance(instance, ZERO_AT, address, started_at, version), stamp="epoch_at")
+        return instance
+
+    def extend(self, txn: Transaction, session: SessionId, *, ttl_seconds: float) -> None:
+        """Moves the expiration to the commit timestamp + ttl; SessionLost if it may not be moved.
+
+        A ttl that was lowered must not make the expiration fall: the commit then fails as too
+        early, and the old expiration, further away, stands.
+        """
+        present = self.find(txn, session)
+        if present is None:
+            raise SessionLost(f"session {session} is gone")
+        if self._freeze.get(txn, *session) is not None:
+            raise SessionLost(f"session {session} is frozen: it will expire and be deleted")
+        txn.not_before_at = add_seconds(present.expires_at, -ttl_seconds) - 1
+        record = Expiration(session.instance, session.epoch_at, ZERO_AT)
+        self._expiration.put(txn, record, stamp="expires_at", plus=add_seconds(ZERO_AT, ttl_seconds))
+
+    def observe(self, txn: Transaction, session: SessionId) -> None:
+        """If `txn` commits, the session exists at its commit timestamp, expired or not."""
+        if self._existence.get(txn, *session) is None:
+            raise SessionLost(f"session {session} is gone")
+
+    def freeze(self, txn: Transaction, session: SessionId, reason: str) -> None:
+        """Lets no further heartbeat pass: within one ttl the session dies the ordinary way."""
+        if self._existence.get(txn, *session) is not None:
+            self._freeze.put(txn, Freeze(session.instance, session.epoch_at, reason))
+
+    def delete_expired(self, txn: Transaction, session: SessionId) -> Present | None:
+        """Deletes another's session in a transaction that commits after its expiration, or not at all.
+
+        Returns what was deleted, None if it is gone already. The commit fails as too early if the
+        session has not expired.
+        """
+        present = self.find(txn, session)
+        if present is not None:
+            txn.not_before_at = present.expires_at
+            self._delete(txn, session)
+        return present
+
+    def release(self, txn: Transaction, session: SessionId) -> None:
+        """Deletes one's own session: only when nothing is left that was done under it."""
+        if self._existence.get(txn, *session) is not None:
+            self._delete(txn, session)
+
+    def mark_draining(self, txn: Transaction, session: SessionId) -> None:
+        instance = self.instances.get(txn, session.instance)
+        if instance is not None and instance.epoch_at == session.epoch_at:
+            self.instances.put(txn, replace(instance, draining=True))
+
+    def find(self, txn: Transaction | Snapshot, session: SessionId) -> Present | None:
+        existence = self._existence.get(txn, *session)
+        if existence is None:
+            return None
+        expiration = self._expiration.get(txn, *session)
+        return _present(existence, expiration)
+
+    def list(self, txn: Transaction | Snapshot) -> Iterator[Present]:
+        expirations = {(each.instance, each.epoch_at): each for each in self._expiration.scan(txn)}
+        for existence in self._existence.scan(txn):
+            yield _present(existence, expirations.get((existence.instance, existence.epoch_at)))
+
+    def _delete(self, txn: Transaction, session: SessionId) -> None:
+        self._existence.delete(txn, *session)
+        self._expiration.delete(txn, *session)
+        self._freeze.delete(txn, *session)
+        instance = self.instances.get(txn, session.instance)
+        if instance is not None and instance.epoch_at == session.epoch_at:
+            self.instances.delete(txn, session.instance)
+
+
+def _present(existence: Existence, expiration: Expiration | None) -> Present:
+    session = SessionId(existence.instance, existence.epoch_at)
+    if expiration is None:
+        return Present(session, add_seconds(session.epoch_at, existence.ttl_seconds), existence.lanes)
+    return Present(session, expiration.expires_at, existence.lanes)

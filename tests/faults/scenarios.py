@@ -1,0 +1,36 @@
+"""The list of scenarios, and on which engines each makes sense.
+
+Walk: `__main__` runs them all; `test_faults_smoke` runs each for a few seconds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.faults import beats, clocks, crashes, cuts, disks, inputs
+from tests.faults.harness import Result, Run
+
+BOTH = ("sqlite", "postgres")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    run: Callable[[Run], Result]
+    engines: tuple[str, ...] = BOTH
+    seconds_max: float = float("inf")
+    """Longer would show nothing more."""
+
+
+SCENARIOS = (
+    Scenario("processes", crashes.processes),
+    Scenario("kill", crashes.kill),
+    Scenario("pg_immediate", crashes.pg_immediate, ("postgres",)),
+    Scenario("pg_backend_kill", crashes.pg_backend_kill, ("postgres",)),
+    Scenario("cut", cuts.cut),
+    Scenario("skew", clocks.skew),
+    Scenario("clock_ahead", clocks.clock_ahead),
+    Scenario("idle", clocks.idle, seconds_max=10.0),
+    Scenario("disk_full", disks.disk_full, seconds_max=10.0),
+    Scenario("bad_input", inputs.bad_input, seconds_max=5.0),
+    Scenario("heartbeat_load", beats.heartbeat_load),
+)

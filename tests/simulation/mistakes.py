@@ -1,0 +1,385 @@
+"""Wrong versions of product functions, each as somebody might really have written it.
+
+Walk: `mutants.MUTANTS` is made of `ALL`; a swap replaces the function of the same place.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tenure.base import clock as clocks
+from tenure.base.errors import (
+    BaseMoved,
+    DeadlinePassed,
+    OutcomeUnknown,
+    RetryError,
+    SnapshotTooOld,
+    TooEarly,
+)
+from tenure.base.timestamp import MAX_AT, from_micros
+from tenure.kv import snapshot, store, transaction, watch
+from tenure.kv.commits import Committer
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tenure.kv.watch import Batch, Watch
+from tenure.storage import sqlite, sqlite_reads, sqlite_section
+from tenure.storage.engine import Found, History, Outcome, Removal, Removes, Revision, Status
+from tenure.storage.outcomes import decode_outcomes
+from tenure.storage.sqlite import SqliteEngine
+from tests.simulation import shapes
+from tests.simulation.hub import Hub
+from tests.simulation.workload import SWEPT, Client
+
+# Functions are kept before anything is swapped.
+_as_commit = Transaction._as_commit
+_scan = Transaction.scan
+_refresh = Transaction.refresh
+_end = Transaction._end
+_look = Watch._look
+_get = SqliteEngine.get
+_send = Committer._send
+_pages = snapshot.pages
+_decide = sqlite_section.decide
+_marks = sqlite_section.marks
+_newer_in_spans = sqlite_section._newer_in_spans
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def deadline_checked_early(self: Transaction) -> Any:
+    now_at = from_micros(self._engine.wall_micros())
+    if self.deadline_at is not None and now_at >= self.deadline_at:
+        raise DeadlinePassed("too late")
+    return _as_commit(self)._replace(deadline_at=None)
+
+
+def not_before_checked_early(self: Transaction) -> Any:
+    now_at = from_micros(self._engine.wall_micros())
+    if self.not_before_at is not None and now_at <= self.not_before_at:
+        raise TooEarly("too early")
+    return _as_commit(self)._replace(not_before_at=None)
+
+
+def snapshot_without_push(self: Store, at: Any = None) -> Any:
+    clock_at = self.engine.clock_at()
+    return snapshot.Snapshot(self.engine, self.keyspace, clock_at if at is None else at)
+
+
+def decide_by_wall_clock(execute: Any, members: Any, *, clock_at: int, wall_at: int) -> Any:
+    outcomes = []
+    for commit in members:
+        outcome = sqlite_section.failure(execute, commit, clock_at=clock_at)
+        if outcome is None:
+            outcome, clock_at = sqlite_section._apply(execute, commit, wall_at), wall_at
+        outcomes.append(outcome)
+    return outcomes, clock_at
+
+
+def offset_not_checked(**_: int) -> None:
+    return None
+
+
+def bare_wall_clock(self: clocks.Clock) -> int:
+    return self.wall_at()
+
+
+def nothing_observed(self: clocks.Clock, at: int) -> None:
+    return None
+
+
+# ── validation ───────────────────────────────────────────────────────────────────────────────────
+
+
+def no_newer_in_spans(execute: Any, commit: Any) -> Iterator[Any]:
+    return iter(())
+
+
+def no_newer_points(execute: Any, commit: Any) -> Iterator[Any]:
+    return _newer_in_spans(execute, commit)
+
+
+def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
+    spans = list(self._spans)
+    rows = list(_scan(self, *asked, **named))
+    self._spans[:] = spans
+    self._points |= {key for key, _ in rows}
+    return iter(rows)
+
+
+def pages_at_one_time(engine: Any, keyspace: Any, span: Any, read_at: Any, *rest: Any) -> Any:
+    began_at = read_at()
+    return _pages(engine, keyspace, span, read_at if began_at is None else lambda: began_at, *rest)
+
+
+def every_newer_excused(execute: Any, commit: Any, key: bytes, at: int) -> Any:
+    return None if commit.excused else at
+
+
+def past_not_searched(execute: Any, commit: Any, key: bytes, at: int) -> Any:
+    return None if at in commit.excused else at
+
+
+def nobody_excused(self: Transaction) -> Any:
+    return _as_commit(self)._replace(excused=())
+
+
+def refresh_unchecked(self: Transaction) -> None:
+    self._read_at = self._engine.clock_at()
+
+
+def refresh_forgets(self: Transaction) -> None:
+    _refresh(self)
+    self._landed.clear()
+    self._excused.clear()
+
+
+def end_forgets(self: Transaction, state: Any) -> None:
+    """A parent that has not read will see its child by itself; but its own parent may have read."""
+    if self._parent is not None and self._parent._read_at is None:
+        self._landed.clear()
+        self._excused.clear()
+    _end(self, state)
+
+
+def overlay_always(self: Transaction, landed: Any) -> bool:
+    return self._read_at is not None
+
+
+def overlay_never(self: Transaction, landed: Any) -> bool:
+    return False
+
+
+def own_buffer_only(self: Transaction, key: bytes) -> Any:
+    return self._writes.get(key)
+
+
+def nothing_uncommitted(self: Transaction, span: Any) -> dict[bytes, Any]:
+    return {}
+
+
+# ── groups and unknown outcomes ──────────────────────────────────────────────────────────────────
+
+
+def settle_looks_up(self: SqliteEngine, lane: bytes, seq: int) -> Any:
+    with self._section(self._writer) as execute:
+        rows = execute("SELECT seq, outcomes FROM lane WHERE id = ?", (lane,))
+        if not rows:
+            raise OutcomeUnknown("the lane is closed")
+        last_seq, outcomes = rows[0]
+        return decode_outcomes(outcomes) if last_seq == seq and outcomes is not None else None
+
+
+def not_settled(self: Committer, seq: int) -> None:
+    return None
+
+
+def decide_each_alone(execute: Any, members: Any, *, clock_at: int, wall_at: int) -> Any:
+    failures = [sqlite_section.failure(execute, commit, clock_at=clock_at) for commit in members]
+    outcomes = []
+    for commit, failed in zip(members, failures, strict=True):
+        commit_at = max(clock_at + 1, wall_at)
+        outcome = failed or _untimely(commit, commit_at)
+        if outcome is None:
+            outcome, clock_at = sqlite_section._apply(execute, commit, commit_at), commit_at
+        outcomes.append(outcome)
+    return outcomes, clock_at
+
+
+def _untimely(commit: Any, commit_at: int) -> Any:
+    if commit.deadline_at is not None and commit_at >= commit.deadline_at:
+        return Outcome(Status.TOO_LATE, commit_at)
+    if commit.not_before_at is not None and commit_at <= commit.not_before_at:
+        return Outcome(Status.TOO_EARLY, commit_at)
+    return None
+
+
+def decide_one_for_all(execute: Any, members: Any, *, clock_at: int, wall_at: int) -> Any:
+    for commit in members:
+        failed = sqlite_section.failure(execute, commit, clock_at=clock_at)
+        if failed is not None:
+            return [failed for _ in members], clock_at
+    return _decide(execute, members, clock_at=clock_at, wall_at=wall_at)
+
+
+def decide_all_committed(execute: Any, members: Any, *, clock_at: int, wall_at: int) -> Any:
+    outcomes, clock_at = _decide(execute, members, clock_at=clock_at, wall_at=wall_at)
+    if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
+        return outcomes, clock_at
+    reported = []
+    for outcome in outcomes:
+        if outcome.status is not Status.COMMITTED:
+            clock_at += 1
+            outcome = Outcome(Status.COMMITTED, clock_at)
+        reported.append(outcome)
+    return reported, clock_at
+
+
+def outcomes_mixed_up(self: Committer, members: Any) -> Any:
+    return list(reversed(_send(self, members)))
+
+
+# ── reads, marks and removals ────────────────────────────────────────────────────────────────────
+
+
+def get_in_two_looks(self: SqliteEngine, key: bytes, guard: Any, at: Any = None) -> Any:
+    """Looks into `past` first and into `live` later: what moves in between is in neither."""
+    if at is None:
+        return _get(self, key, guard, at)
+    asked = (key, guard.threshold_first, guard.cleaned_first, at)
+    rows = self._writer.execute(sqlite_reads._GET_PAST, asked)
+    assert Hub.current is not None
+    Hub.current.sleep(0.05, "between two looks")
+    found = _get(self, key, guard, None)
+    if not found.revisions or found.revisions[0].at <= at:
+        return found
+    return found._replace(revisions=[Revision(key, row[3], row[4]) for row in rows])
+
+
+def judge_threshold_only(found: Found, *, read_at: int, flushed_at: int = 0) -> None:
+    if found.threshold_at > read_at:
+        raise SnapshotTooOld("gone")
+
+
+def judge_cleaned_only(found: Found, *, read_at: int, flushed_at: int = 0) -> None:
+    if found.cleaned_at > flushed_at:
+        raise BaseMoved("moved")
+
+
+def accept_by_judge(self: Transaction, found: Found, flushed_at: int) -> None:
+    if self._read_at is None:
+        self._read_at = found.clock_at
+    try:
+        transaction.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
+    except SnapshotTooOld as error:
+        raise RetryError("gone") from error
+
+
+def marks_without_cleaned(execute: Any, guard: Any) -> tuple[int, int]:
+    return _marks(execute, guard)[0], 0
+
+
+def marks_without_threshold(execute: Any, guard: Any) -> tuple[int, int]:
+    return 0, _marks(execute, guard)[1]
+
+
+def remove_newest_below(execute: Any, removal: Any) -> int:
+    lo, hi, removes, at, limit = removal
+    removed = 0
+    for head in sqlite_section.heads(execute, lo, hi, table="past"):
+        removed += len(execute(sqlite_section._REMOVE_PAST, (head, at, MAX_AT, lo, hi, limit - removed)))
+    if removes is not Removes.SUPERSEDED:
+        for head in sqlite_section.heads(execute, lo, hi):
+            every = removes is Removes.FLUSHED
+            removed += len(execute(sqlite_section._REMOVE_LIVE, (head, at, lo, hi, every, limit - removed)))
+    return removed
+
+
+def sweep_then_publish(client: Client) -> None:
+    client.sweep_at = client.store.engine.clock_at()
+    head, span = client.tables.heads[SWEPT], client.tables.spans[SWEPT]
+    removal = Removal(span.lo, span.hi, Removes.GARBAGE, client.sweep_at, 100)
+    client.transact(lambda txn: txn.remove(removal))
+    shapes.publish(client, head, 0.0)
+
+
+# ── watches ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def resolved_is_now(self: Watch) -> Any:
+    batch = _look(self)
+    now_at = from_micros(self._env.wall_micros())
+    return None if batch is None else Batch(batch.revisions, max(batch.resolved_at, now_at))
+
+
+def since_is_skipped(self: Watch, span: Any, guard: Any, *, until_at: Any) -> Found:
+    since_at = self.resolved_at + 1
+    found = self._engine.history(
+        History(span.lo, span.hi, guard, since_at, until_at=until_at, limit=watch.BATCH_ROWS)
+    )
+    snapshot.judge(found, read_at=self.resolved_at, flushed_at=self.resolved_at)
+    return found
+
+
+def cut_inside_timestamp(execute: Any, query: Any, until_at: int, limit: int) -> Any:
+    gathered = []
+    for head in sqlite_reads._history_heads(execute, query):
+        asked = (head, query.since_at, until_at, query.lo, query.hi, limit + 1)
+        gathered += [Revision(*row) for row in execute(sqlite_reads._HISTORY, asked)]
+    gathered.sort(key=lambda revision: (revision.at, revision.key))
+    if len(gathered) <= limit:
+        return gathered, until_at
+    return gathered[:limit], gathered[limit - 1].at
+
+
+def next_without_poll(self: Watch, timeout: float | None = None) -> Batch:
+    while True:
+        self._signal.clear()
+        batch = self._look()
+        if batch is not None:
+            self.resolved_at = batch.resolved_at
+            return batch
+        if not self._signal.wait(timeout):
+            return Batch((), self.resolved_at)
+
+
+def signal_cleared_late(self: Watch, timeout: float | None = None) -> Batch:
+    """Clears after looking, so that a commit in between is missed; and has no poll to make up."""
+    while True:
+        batch = self._look()
+        self._signal.clear()
+        if batch is not None:
+            self.resolved_at = batch.resolved_at
+            return batch
+        self._signal.wait(None)
+
+
+_JUDGES = (snapshot, transaction, store, watch)
+
+
+def _judging(wrong: Any) -> tuple[tuple[Any, str, Any], ...]:
+    return (*((module, "judge", wrong) for module in _JUDGES), (Transaction, "_accept", accept_by_judge))
+
+
+ALL: tuple[tuple[Any, ...], ...] = (
+    ("deadline checked before commit", ((Transaction, "_as_commit", deadline_checked_early),), "time"),
+    ("not-before checked before commit", ((Transaction, "_as_commit", not_before_checked_early),), "time"),
+    ("no clock push on a read above the clock", ((Store, "snapshot", snapshot_without_push),), "time"),
+    ("commit_at is the wall clock", ((sqlite_section, "decide", decide_by_wall_clock),)),
+    ("max_offset not checked", ((sqlite, "check_offset", offset_not_checked),)),
+    ("clock reading is the wall clock", ((clocks.Clock, "now", bare_wall_clock),)),
+    ("clock observes nothing", ((clocks.Clock, "observe", nothing_observed),)),
+    ("span refresh skipped", ((sqlite_section, "_newer_in_spans", no_newer_in_spans),), "plain"),
+    ("point refresh skipped", ((sqlite_section, "_newer", no_newer_points),), "plain"),
+    ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
+    ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
+    ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
+    ("child's writes not excused", ((Transaction, "_as_commit", nobody_excused),), "family"),
+    ("parent does not see its child's version", ((Transaction, "_shows", overlay_never),), "family"),
+    ("stale overlay after refresh", ((Transaction, "_shows", overlay_always),), "family"),
+    ("refresh forgets a grandchild", ((Transaction, "refresh", refresh_forgets),), "family"),
+    ("child that read nothing forgets its child", ((Transaction, "_end", end_forgets),), "family"),
+    (
+        "child sees nothing of the parent's buffer",
+        ((Transaction, "_buffered", own_buffer_only), (Transaction, "_uncommitted", nothing_uncommitted)),
+        "family",
+    ),
+    ("refresh without validation", ((Transaction, "refresh", refresh_unchecked),), "plain"),
+    ("scan keeps its time over a refresh", ((transaction, "pages", pages_at_one_time),), "plain"),
+    ("unknown outcome looked up, not refused", ((SqliteEngine, "settle", settle_looks_up),)),
+    ("unknown outcome reported as failed", ((Committer, "_settle", not_settled),)),
+    ("group members not validated together", ((sqlite_section, "decide", decide_each_alone),), "plain"),
+    ("a failing member fails the rest", ((sqlite_section, "decide", decide_one_for_all),), "plain"),
+    ("a failing member reported committed", ((sqlite_section, "decide", decide_all_committed),), "plain"),
+    ("outcomes given to the wrong members", ((Committer, "_send", outcomes_mixed_up),), "plain"),
+    ("past and live read in two looks", ((SqliteEngine, "get", get_in_two_looks),), "sweep"),
+    ("cleaned mark ignored on read", _judging(judge_threshold_only), "lake"),
+    ("cleaned mark ignored at validation", ((sqlite_section, "marks", marks_without_cleaned),), "lake"),
+    ("threshold ignored on read", _judging(judge_cleaned_only), "sweep"),
+    ("threshold ignored at validation", ((sqlite_section, "marks", marks_without_threshold),), "tombstones"),
+    ("removed before the threshold is published", ((shapes.SHAPES, "sweep", sweep_then_publish),), "sweep"),
+    ("sweep drops the newest below threshold", ((sqlite_section, "_remove", remove_newest_below),), "sweep"),
+    ("resolved is the node's now", ((Watch, "_look", resolved_is_now),)),
+    ("resolved off by one", ((Watch, "_read", since_is_skipped),)),
+    ("batch cut inside a timestamp", ((sqlite_reads, "_interval", cut_inside_timestamp),)),
+    ("lost signal and no poll", ((Watch, "next", next_without_poll),)),
+    ("signal cleared after the look", ((Watch, "next", signal_cleared_late),)),
+)

@@ -1,0 +1,86 @@
+"""What must happen now and then, or the runs prove nothing: counted, and asked for.
+
+Walk: `cluster.run` calls `observe` at the end of each run; `__main__` prints what was not seen.
+"""
+
+from tenure.storage.engine import Removes, Status
+from tests.simulation.trace import Get, Trace, Txn
+
+SOMETIMES = (
+    "refresh succeeded",
+    "refresh failed",
+    "parent refreshed over a child's write",
+    "parent validated over a child's write",
+    "parent refused because of a stranger",
+    "child stayed when its parent did not commit",
+    "transaction aborted by deadline",
+    "transaction refused as too early",
+    "ambiguous commit found landed",
+    "ambiguous commit refused",
+    "late commit landed",
+    "late commit refused",
+    "outcome unknown",
+    "node refused for skew",
+    "clock pushed by a read",
+    "read refused below threshold",
+    "commit refused below a mark",
+    "BaseMoved",
+    "sweep removed something",
+    "cleaning removed something",
+    "watch fell below a mark",
+    "watch woken by poll after a lost signal",
+    "group of several commits",
+    "group with a refused and a committed member",
+    "phantom refused",
+    "crash after commit before ack",
+    "operation cancelled",
+    "restart",
+)
+
+
+def observe(trace: Trace) -> None:
+    """Counts what only the whole history shows."""
+    seen = trace.seen
+    for raised, name in (
+        ("DeadlinePassed", "transaction aborted by deadline"),
+        ("TooEarly", "transaction refused as too early"),
+        ("OutcomeUnknown", "outcome unknown"),
+        ("ClockAhead", "node refused for skew"),
+    ):
+        seen[name] += seen[f"raised {raised}"]
+    for landing in trace.landings:
+        for removal in landing.removals:
+            if landing.removed:
+                is_cleaning = removal.removes is Removes.FLUSHED
+                seen["cleaning removed something" if is_cleaning else "sweep removed something"] += 1
+    for txn in trace.txns:
+        if txn.refusals:
+            _observe_refusals(trace, txn)
+        if txn.children:
+            _observe_family(trace, txn)
+
+
+def _observe_refusals(trace: Trace, txn: Txn) -> None:
+    found = {key for read in txn.reads if not isinstance(read, Get) for key, _ in read.rows}
+    for refusal in txn.refusals:
+        status, _, key, _ = refusal.outcome
+        if status is Status.BELOW_MARK:
+            trace.seen["commit refused below a mark"] += 1
+        elif status is Status.CONFLICT and txn.children:
+            trace.seen["parent refused because of a stranger"] += 1
+        elif status is Status.CONFLICT and key not in refusal.commit.points and key not in found:
+            trace.seen["phantom refused"] += 1
+
+
+def _observe_family(trace: Trace, txn: Txn) -> None:
+    landed = [child for child in txn.descendants() if child.landed]
+    if not landed:
+        return
+    if txn.ended and not txn.landed and txn.state == "aborted":
+        trace.seen["child stayed when its parent did not commit"] += 1
+    written = {key for child in landed if child.landed_at for key in child.final_writes(child.landed_at)}
+    points = {read.key for read in txn.reads if isinstance(read, Get)}
+    if txn.landed and points & written:
+        trace.seen["parent validated over a child's write"] += 1
+    if any(read.read_at > child.landed_at for read in txn.reads for child in landed if child.landed_at):
+        trace.seen["parent refreshed over a child's write"] += 1

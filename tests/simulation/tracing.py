@@ -1,0 +1,262 @@
+"""The store as clients of the simulation use it: product code, with every call recorded.
+
+Reads of a head that is cleaned into the lake are given together with the lake's rows, as the
+table layer does it: the lake of a time F holds every version up to F, and the store the rest.
+Here the lake is simply the recorded history.
+
+Walk: `workload` -> here -> `tenure.kv` -> `wire.SimEngine`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError, SnapshotTooOld, TenureError
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.keys import Span
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Interval as StoreInterval
+from tenure.kv.store import Store
+from tenure.kv.transaction import Scope, State, Transaction
+from tenure.kv.watch import Batch, Watch
+from tenure.storage.engine import Commit, Removal, Revision, Stamp
+from tests.simulation.trace import Diff, Get, Interval, Put, Range, Reading, Trace, Txn
+from tests.simulation.wire import SimEngine
+
+
+class TracingTransaction(Transaction):
+    def __init__(self, scope: Scope, *rest: Any, **named: Any) -> None:
+        super().__init__(scope, *rest, **named)
+        engine = scope.engine
+        assert isinstance(engine, SimEngine)
+        self.trace: Trace = engine.wire.trace
+        self._hub = engine.wire.hub
+        parent = self._parent
+        self.record: Txn = self.trace.begin(
+            engine.machine.name,
+            self._keyspace.tenant,
+            parent.record if isinstance(parent, TracingTransaction) else None,
+            self._committed_only,
+            self._hub.t,
+        )
+
+    def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
+        began = self.trace.tick()
+        with Refusals(self.trace):
+            value = super().get(key, flushed_at=flushed_at)
+        if value is None and flushed_at:
+            value = self.trace.value_at(key, flushed_at)
+        read = Get(began, self.trace.tick(), key, value, self._read_at or 0, flushed_at)
+        self.record.reads.append(read)
+        return value
+
+    def scan(
+        self,
+        span: Span,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        flushed_at: Timestamp = ZERO_AT,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        with Refusals(self.trace):
+            return self.scan_around(span, _nothing, limit=limit, reverse=reverse, flushed_at=flushed_at)
+
+    def scan_around(
+        self, span: Span, between: Callable[[], None], *, flushed_at: Timestamp = ZERO_AT, **named: Any
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Reads a span, with something done after the second row: all of it counts as one read."""
+        limit, reverse = named.get("limit"), named.get("reverse", False)
+        began = self.trace.tick()
+        answer = super().scan(span, limit=limit, reverse=reverse, flushed_at=flushed_at)
+        rows = list(islice(answer, 2))
+        between()
+        rows += answer
+        rows = with_lake(self.trace, rows, span, flushed_at)
+        read = Range(began, self.trace.tick(), span, limit, reverse, rows, self._read_at or 0, flushed_at)
+        self.record.reads.append(read)
+        return iter(rows)
+
+    def put(
+        self, key: bytes, value: bytes, *, key_stamp: Stamp | None = None, value_stamp: Stamp | None = None
+    ) -> None:
+        super().put(key, value, key_stamp=key_stamp, value_stamp=value_stamp)
+        self.record.puts.append(Put(self.trace.tick(), key, value, key_stamp, value_stamp))
+
+    def delete(self, key: bytes) -> None:
+        super().delete(key)
+        self.record.puts.append(Put(self.trace.tick(), key, None, None, None))
+
+    def remove(self, removal: Removal) -> None:
+        super().remove(removal)
+        self.record.removals.append(removal)
+
+    def refresh(self) -> None:
+        try:
+            super().refresh()
+        except RetryError:
+            self.trace.seen["refresh failed"] += 1
+            raise
+        self.trace.tick()
+        self.trace.seen["refresh succeeded"] += 1
+
+    def _as_commit(self) -> Commit:
+        commit = super()._as_commit()
+        self.trace.sent(commit, self.record)
+        return commit
+
+    def commit(self) -> Timestamp:
+        self.record.deadline_at, self.record.not_before_at = self.deadline_at, self.not_before_at
+        try:
+            with Refusals(self.trace):
+                at = super().commit()
+        except OutcomeUnknown as error:
+            self._over("unknown", error)
+            raise
+        except TenureError as error:
+            self._over("aborted", error)
+            raise
+        except BaseException as error:
+            self._over("unknown", error)
+            raise
+        self.trace.ended(self.record, "committed", read_at=self._read_at or 0, acked_at=at)
+        return at
+
+    def rollback(self) -> None:
+        was_open = self.state is State.OPEN and self.record.state == "open"
+        super().rollback()
+        if was_open:
+            self._over("aborted", None)
+
+    def _over(self, state: str, error: BaseException | None) -> None:
+        self.record.error = type(error).__name__ if error is not None else ""
+        self.trace.ended(self.record, state, read_at=self._read_at or 0)
+
+
+def _nothing() -> None:
+    return None
+
+
+class Refusals:
+    """Counts what product code refuses and why."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            self._trace.seen[f"raised {type(error).__name__}"] += 1
+            if isinstance(error, SnapshotTooOld | BelowMark):
+                self._trace.seen["read refused below threshold"] += 1
+            elif isinstance(error, BaseMoved):
+                self._trace.seen["BaseMoved"] += 1
+
+
+class TracingSnapshot:
+    def __init__(self, snapshot: Snapshot, trace: Trace, record: Txn) -> None:
+        self._snapshot = snapshot
+        self._trace = trace
+        self._record = record
+        self.at = snapshot.at
+
+    def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
+        began = self._trace.tick()
+        with Refusals(self._trace):
+            value = self._snapshot.get(key, flushed_at=flushed_at)
+        if value is None and flushed_at:
+            value = self._trace.value_at(key, min(flushed_at, self.at))
+        self._record.reads.append(Get(began, self._trace.tick(), key, value, self.at, flushed_at))
+        return value
+
+    def scan(
+        self, span: Span, *, limit: int | None = None, reverse: bool = False, flushed_at: Timestamp = ZERO_AT
+    ) -> list[tuple[bytes, bytes]]:
+        began = self._trace.tick()
+        with Refusals(self._trace):
+            rows = list(self._snapshot.scan(span, limit=limit, reverse=reverse, flushed_at=flushed_at))
+        rows = with_lake(self._trace, rows, span, min(flushed_at, self.at))
+        step = self._trace.tick()
+        self._record.reads.append(Range(began, step, span, limit, reverse, rows, self.at, flushed_at))
+        return rows
+
+    def diff(self, span: Span, *, since_at: Timestamp) -> Sequence[Revision]:
+        with Refusals(self._trace):
+            found = self._snapshot.diff(span, since_at=since_at)
+        self._trace.diffs.append(Diff(self._trace.tick(), span, since_at, self.at, found))
+        return found
+
+
+class TracingWatch:
+    def __init__(self, watch: Watch, trace: Trace, spans: Sequence[Span]) -> None:
+        self._watch = watch
+        self._trace = trace
+        self._spans = spans
+        self.close = watch.close
+
+    @property
+    def resolved_at(self) -> Timestamp:
+        return self._watch.resolved_at
+
+    def next(self, timeout: float | None = None) -> Batch:
+        since_at = self._watch.resolved_at
+        with Refusals(self._trace):
+            batch = self._watch.next(timeout)
+        self._trace.intervals.append(
+            Interval(self._trace.tick(), "watch", self._spans, since_at, batch.resolved_at, batch.revisions)
+        )
+        return batch
+
+
+class TracingStore(Store):
+    engine: SimEngine
+
+    def begin(self, *, urgent: bool = False) -> TracingTransaction:
+        committer = self._urgent if urgent else self._committer
+        return TracingTransaction(self._scope, committer.commit)
+
+    def traced(self, run: Callable[[TracingTransaction], None], *, urgent: bool = False) -> None:
+        """`transact`, for functions that know they are recorded."""
+        self.transact(run, urgent=urgent)  # type: ignore[arg-type]
+
+    def snapshot_at(self, at: Timestamp | None = None) -> TracingSnapshot:
+        trace = self.engine.wire.trace
+        record = trace.begin(
+            self.engine.machine.name, self.keyspace.tenant, None, False, self.engine.wire.hub.t
+        )
+        snapshot = self.snapshot(at)
+        record.snapshot_at = snapshot.at
+        if at is not None:
+            record.floor_at = ZERO_AT
+        return TracingSnapshot(snapshot, trace, record)
+
+    def interval(
+        self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None
+    ) -> StoreInterval:
+        trace = self.engine.wire.trace
+        with Refusals(trace):
+            answer = self.history(span, since_at=since_at, until_at=until_at, limit=limit)
+        trace.intervals.append(
+            Interval(trace.tick(), "history", (span,), since_at, answer.through_at, answer.revisions)
+        )
+        return answer
+
+    def watching(self, spans: Sequence[Span], *, since_at: Timestamp) -> TracingWatch:
+        return TracingWatch(self.watch(spans, since_at=since_at), self.engine.wire.trace, spans)
+
+    def read_clock(self, name: str, above_at: Timestamp) -> None:
+        trace = self.engine.wire.trace
+        at = self.clock.now()
+        trace.readings.append(Reading(trace.tick(), name, at, above_at))
+
+
+def with_lake(
+    trace: Trace, rows: list[tuple[bytes, bytes]], span: Span, flushed_at: Timestamp
+) -> list[tuple[bytes, bytes]]:
+    """Lays the store's rows over those that the lake of `flushed_at` has."""
+    if not flushed_at:
+        return rows
+    lake = {key: trace.value_at(key, flushed_at) for key in trace.keys_in(span)}
+    merged = {key: value for key, value in lake.items() if value is not None} | dict(rows)
+    return sorted(merged.items())
