@@ -43,6 +43,7 @@ format: $(VENV)/.dev ## format the code and fix what can be fixed
 	@$(PY) -m ruff format .
 
 sim: $(VENV)/.dev ## simulate by seed: SEEDS=300 or SEEDS=5000..5300, MUTANTS=1
+	@$(PY) -m tests.faults --quick --only processes
 	@PYTHONHASHSEED=0 $(PY) -m tests.simulation --seeds $(SEEDS) $(if $(MUTANTS),--mutants) $(ARGS)
 
 faults: $(VENV)/.dev ## break real processes: QUICK=1, MINUTES=, REPEAT=

@@ -19,6 +19,7 @@ from types import FrameType
 from tenure import __version__
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import TenureError
+from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.node import Node, redacted
 
 DEFAULT_STORE = "sqlite:tenure-data/store.db"
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     _log_to_stderr()
     try:
-        _start(options.store, SystemEnv())
+        _start(options.store, options.compat_version, SystemEnv())
     except TenureError as error:
         print(f"tenure: {_one_line(error)}", file=sys.stderr)
         return 1
@@ -53,15 +54,22 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ADDRESS",
         help="sqlite:PATH or postgresql://USER@HOST/DATABASE (default: %(default)s)",
     )
+    start.add_argument(
+        "--compat-version",
+        type=int,
+        choices=range(OLDEST, PROGRAM + 1),
+        default=PROGRAM,
+        help="behave like the program of an older version, to try a rolling upgrade (default: %(default)s)",
+    )
     return parser
 
 
-def _start(address: str, env: Env) -> None:
+def _start(address: str, version: int, env: Env) -> None:
     for number in STOP_SIGNALS:
         signal.signal(number, _interrupt)
     # Whichever signal comes, and whenever: during the start it ends the start.
     with suppress(KeyboardInterrupt):
-        node = Node(address, env)
+        node = Node(address, env, version=version)
         try:
             instance = node.liveness.session().id.instance
             print(f"ready instance={instance} store={redacted(address)}", flush=True)

@@ -1,7 +1,7 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> session -> jobs -> ready
-    drain    jobs -> session -> upkeep -> store -> engine
+    start    engine -> store -> upkeep -> settings -> session -> jobs -> ready
+    drain    jobs -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
 that cannot be reached at the start ends the start with an error; one that goes away later does
@@ -20,21 +20,26 @@ from contextlib import ExitStack
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
 from tenure.base.errors import InputOutput, InvalidParameter, TenureError
-from tenure.base.loops import Loop, Loops
+from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     DEFINITIONS,
-    JOBS_ADOPT_INTERVAL,
-    LIVENESS_HEARTBEAT,
     LIVENESS_TTL,
     MAX_OFFSET,
+    VERSION,
     Settings,
 )
+from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
+from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.runner import Kind, Runner
 from tenure.cluster.sessions import Sessions
+from tenure.cluster.settings import ClusterSettings
+from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 
@@ -47,9 +52,6 @@ CLOCK_CHECK_SECONDS = 5.0
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
 
-VERSION = 1
-"""The version of this program's part in a cluster; nodes one apart can run together."""
-
 SQLITE_PREFIX = "sqlite:"
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 
@@ -61,7 +63,8 @@ _PASSWORD_IN_QUERY = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 class Node:
     """Starts when it is made; `stop` drains it.
 
-    `kinds` are the kinds of jobs it can run, `has` what it has that some of them need.
+    `kinds` are the kinds of jobs it can run, `has` what it has that some of them need; `version`
+    makes it behave like an older program.
     """
 
     def __init__(
@@ -72,59 +75,116 @@ class Node:
         settings: Settings | None = None,
         kinds: Mapping[str, Kind] | None = None,
         has: Iterable[str] = (),
+        version: int = PROGRAM,
     ) -> None:
         self._env = env
-        self._settings = settings or Settings(DEFINITIONS)
+        self._version = version
+        settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
             engine = open_engine(address, env)
             undo.callback(_close, "engine", engine.close)
-            self.store = Store(engine, env, settings=self._settings)
+            self.store = Store(engine, env, settings=settings)
             undo.callback(_close, "store", self.store.close)
-            self._run_loops(undo, _upkeep(engine, env, self._settings))
-            self._start_session(undo, kinds or {}, has)
-            self._start_jobs(undo)
+            self._run_loops(undo, _upkeep(engine, env, settings))
+            self._start_settings(undo, settings)
+            self._start_session(undo)
+            self._make_jobs(kinds or {}, has)
+            self._start_loops(undo)
             self._undo = undo.pop_all()
 
-    def _start_session(self, undo: ExitStack, kinds: Mapping[str, Kind], has: Iterable[str]) -> None:
-        sessions = Sessions(self.store.keyspace)
-        self.liveness = Liveness(
-            self.store, sessions, lambda: self._settings, address="", version=VERSION, on_lost=self._lost
-        )
+    def _start_settings(self, undo: ExitStack, base: Settings) -> None:
+        self._sessions = Sessions(self.store.keyspace)
+        self._heartbeats = OldHeartbeats(self.store.keyspace)
+        self._versions = Versions(self.store.keyspace, self._sessions)
+        self.settings = ClusterSettings(self.store, base, self._versions.finalize)
+        undo.callback(self.settings.close)
+        self._run_loops(undo, [self._loop("settings", self.settings.follow, interrupt=self.settings.wake)])
+
+    def _start_session(self, undo: ExitStack) -> None:
+        self.liveness = self._old_liveness() if self._version == OLDEST else self._liveness()
         self.liveness.step()
+        self.settings.load()  # the first node has just given the cluster its version
         undo.callback(_close, "session", self.liveness.release)
-        self.deaths = Deaths(self.store, sessions)
+        self.deaths = Deaths(self.store, self._sessions)
         undo.callback(self.deaths.close)
-        self.jobs = Jobs(self.store.keyspace, sessions, self.store.clock)
-        # Made before the heartbeat runs, which tells it when the session is lost.
-        self.runner = Runner(
-            self.store, self.liveness, self.deaths, self.jobs, kinds, lambda: self._settings, has=has
+
+    def _liveness(self) -> Liveness:
+        return Liveness(
+            self.store,
+            self._sessions,
+            self.settings.current,
+            address="",
+            version=self._version,
+            join=lambda txn: self._versions.join(txn, self._version),
+            beside=self._beat_the_old_way,
+            on_lost=self._lost,
         )
-        ttl_seconds = self._settings[LIVENESS_TTL]
-        heartbeat = Loop(
-            "heartbeat",
-            self.liveness.step,
+
+    def _old_liveness(self) -> OldLiveness:
+        return OldLiveness(
+            self.store,
+            self._sessions,
+            self._heartbeats,
+            self._versions,
+            self.settings.current,
+            address="",
+            on_lost=self._lost,
+        )
+
+    def _beat_the_old_way(self, txn: Transaction, instance: int) -> None:
+        if not self._is_finalized():
+            ttl_seconds = self.settings.current()[LIVENESS_TTL]
+            self._heartbeats.beat(txn, instance, ttl_seconds=ttl_seconds)
+
+    def _is_finalized(self) -> bool:
+        """Whether no node of an older version is or can be there; once true it stays true."""
+        return self.settings.current()[VERSION] >= PROGRAM
+
+    def _reap(self) -> None:
+        if self._version != OLDEST:
+            self.deaths.reap()
+            reap_old(self.store, self._sessions, self._heartbeats)
+
+    def _make_jobs(self, kinds: Mapping[str, Kind], has: Iterable[str]) -> None:
+        by_session = SessionClaims(self._sessions)
+        mixed = MixedClaims(self._sessions, self._heartbeats)
+        old = OldClaims(self._sessions, self._heartbeats)
+
+        def claims() -> Claims:
+            if self._version == OLDEST:
+                return old
+            return by_session if self._is_finalized() else mixed
+
+        self.jobs = Jobs(self.store.keyspace, self._sessions, self.store.clock, claims)
+        self.runner = Runner(
+            self.store, self.liveness, self.deaths, self.jobs, kinds, self.settings.current, has=has
+        )
+        self.deaths.on_death = self.runner.wake
+        self.job_retention = JobRetention(self.store, self.jobs, self.settings.current)
+
+    def _start_loops(self, undo: ExitStack) -> None:
+        heartbeat = self._loop("heartbeat", self.liveness.step)
+        deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
+        reaper = self._loop("reaper", self._reap)
+        retention = self._loop("job retention", self.job_retention.step)
+        self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        # Drained in reverse: others are told, nothing more is adopted, the runs end.
+        undo.callback(_drain_jobs, self.runner)
+        self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
+        undo.callback(_close, "instance", self.liveness.drain)
+
+    def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
+        """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
+        ttl_seconds = self.settings.current()[LIVENESS_TTL]
+        return Loop(
+            name,
+            step,
             self._env,
-            interval_seconds=self._settings[LIVENESS_HEARTBEAT],
+            interval_seconds=ttl_seconds,
             backoff_max_seconds=ttl_seconds / 8,
             log=_log,
+            interrupt=interrupt,
         )
-        deaths = Loop("deaths", self.deaths.follow, self._env, interval_seconds=ttl_seconds, log=_log)
-        reaper = Loop("reaper", self.deaths.reap, self._env, interval_seconds=ttl_seconds, log=_log)
-        self._run_loops(undo, [heartbeat, deaths, reaper])
-
-    def _start_jobs(self, undo: ExitStack) -> None:
-        interval_seconds = self._settings[JOBS_ADOPT_INTERVAL]
-        adopter = Loop(
-            "jobs",
-            self.runner.step,
-            self._env,
-            interval_seconds=interval_seconds,
-            backoff_max_seconds=self._settings[LIVENESS_TTL] / 8,
-            log=_log,
-        )
-        adopter.start()
-        undo.callback(_stop_jobs, self.runner, adopter)
-        undo.callback(_close, "session", self.liveness.drain)
 
     def _run_loops(self, undo: ExitStack, members: Sequence[Loop]) -> None:
         loops = Loops(members)
@@ -167,11 +227,7 @@ def _make_directory(path: str) -> None:
         ) from error
 
 
-def _stop_jobs(runner: Runner, adopter: Loop) -> None:
-    # The adopter first: a step that was under way may have started a run after the drain looked.
-    adopter.request_stop()
-    runner.wake()
-    adopter.stop()
+def _drain_jobs(runner: Runner) -> None:
     if not runner.drain(timeout=DRAIN_SECONDS):
         _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import apsw
 
@@ -98,6 +99,15 @@ class Result:
             self.violations.append(why)
 
 
+def merged(*results: Result) -> Result:
+    """One result of several, none of them skipped."""
+    whole = Result()
+    for result in results:
+        whole.counts |= result.counts
+        whole.violations += result.violations
+    return whole
+
+
 class Fleet:
     """The processes of a scenario."""
 
@@ -108,9 +118,12 @@ class Fleet:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._incarnations: dict[str, int] = {}
         self._troubles: list[str] = []
-        _set_up(place)
+        self._set_up()
 
-    def __enter__(self) -> "Fleet":
+    def _set_up(self) -> None:
+        _open_accounts(self.place)
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -123,10 +136,13 @@ class Fleet:
             process.wait()
 
     def start(self, name: str, *, threads: int = 4, address: str = "", more: tuple[str, ...] = ()) -> None:
+        self._launch("tests.faults.worker", name, address, ("--threads", str(threads), *more))
+
+    def _launch(self, program: str, name: str, address: str, more: tuple[str, ...]) -> None:
         incarnation = self._incarnations[name] = self._incarnations.get(name, -1) + 1
-        command = [sys.executable, "-m", "tests.faults.worker", "--store", address or self.place.address]
+        command = [sys.executable, "-m", program, "--store", address or self.place.address]
         command += ["--log", str(self.logs), "--name", f"{name}.{incarnation}", "--seed", str(self._seed)]
-        command += ["--threads", str(threads), *more]
+        command += more
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         errors = (self.place.directory / "errors").open("ab")
         with errors:
@@ -244,7 +260,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     return condition()
 
 
-def _set_up(place: Place) -> None:
+def _open_accounts(place: Place) -> None:
     store = open_store(place.address, SystemEnv())
     try:
         txn = store.begin()

@@ -6,7 +6,18 @@ Walk: `__main__` runs them all; `test_faults_smoke` runs each for a few seconds.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.faults import beats, clocks, crashes, cuts, disks, inputs
+from tests.faults import (
+    beats,
+    clocks,
+    crashes,
+    cuts,
+    dead_sessions,
+    disks,
+    inputs,
+    job_kills,
+    job_stops,
+    many_nodes,
+)
 from tests.faults.harness import Result, Run
 
 BOTH = ("sqlite", "postgres")
@@ -33,4 +44,10 @@ SCENARIOS = (
     Scenario("disk_full", disks.disk_full, seconds_max=10.0),
     Scenario("bad_input", inputs.bad_input, seconds_max=5.0),
     Scenario("heartbeat_load", beats.heartbeat_load),
+    Scenario("jobs_kill", job_kills.jobs_kill),
+    Scenario("jobs_stop", job_stops.jobs_stop),
+    Scenario("jobs_store_restart", job_kills.jobs_store_restart),
+    Scenario("jobs_control", job_kills.jobs_control),
+    Scenario("dead_sessions", dead_sessions.dead_sessions, seconds_max=10.0),
+    Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

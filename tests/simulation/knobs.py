@@ -7,7 +7,9 @@ is active it fires often enough to matter.
 Walk: `cluster.run` draws a `Knobs`; `wire`, `nemesis` and `workload` read it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tests.simulation.tape import Tape
 
@@ -48,6 +50,9 @@ _SCALE = {
 """A transaction makes many reads and one commit; a crash costs a node its whole workload."""
 
 
+K = TypeVar("K", bound="Knobs")
+
+
 @dataclass
 class Knobs:
     seconds: float
@@ -67,13 +72,20 @@ class Knobs:
     is_liveness: bool = False
 
     @property
+    def has_signal_faults(self) -> bool:
+        return any(self.rates.get(site) for site in SIGNAL_FAULTS)
+
+    @property
     def faults_end(self) -> float:
         """Afterwards everything must come to its end."""
         return self.seconds * 0.8
 
 
 def draw_knobs(tape: Tape, *, seconds: float, nodes: int) -> Knobs:
-    knobs = Knobs(seconds, nodes)
+    return draw_into(Knobs(seconds, nodes), tape, NEMESIS_FAULTS)
+
+
+def draw_into(knobs: K, tape: Tape, nemesis_faults: Sequence[str]) -> K:
     knobs.read_seconds = tape.choose("knob.read", (0.0, 0.001, 0.02, 0.1, 0.3))
     knobs.commit_seconds = tape.choose("knob.commit", (0.0, 0.003, 0.03, 0.3, 0.8))
     knobs.answer_rate = tape.choose("knob.answer", (0.0, 0.2, 0.6))
@@ -87,7 +99,7 @@ def draw_knobs(tape: Tape, *, seconds: float, nodes: int) -> Knobs:
     knobs.skew = tape.choose("knob.skew", SKEWS)
     knobs.is_liveness = tape.chance("knob.liveness", 0.5)
     active = tape.between("knob.active", 0.25, 0.5)
-    for site in (*READ_FAULTS, *COMMIT_FAULTS, *SETTLE_FAULTS, *SIGNAL_FAULTS, *NEMESIS_FAULTS):
+    for site in (*READ_FAULTS, *COMMIT_FAULTS, *SETTLE_FAULTS, *SIGNAL_FAULTS, *nemesis_faults):
         is_active = tape.chance(f"knob.{site}", active)
         knobs.rates[site] = tape.between(f"rate.{site}", 0.05, 0.25) * _SCALE.get(site, 1.0) * is_active
     return knobs

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp, to_bytes
 from tenure.kv.keys import Span
-from tenure.storage.engine import HEAD_BYTES, Commit, Outcome, Removal, Revision, Stamp, Status
+from tenure.storage.engine import HEAD_BYTES, Commit, Group, Outcome, Removal, Revision, Stamp, Status
 
 
 class Version(NamedTuple):
@@ -200,6 +200,9 @@ class Trace:
 
     def txn_of(self, commit: Commit) -> Txn:
         return self._of_commit[id(commit)][1]
+
+    def dispatched(self, group: Group, node: str) -> None:
+        """Called when a group leaves its node, before anything can happen to it."""
 
     def decided(self, commit: Commit, outcome: Outcome, **landing: Any) -> None:
         """Called by the engine's wrapper inside the atomic step."""

@@ -14,6 +14,7 @@ Walk: `tenure.kv` -> `SimEngine` -> `SqliteEngine`; each landing is told to the 
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from tenure.base.errors import (
@@ -46,6 +47,9 @@ class Wire:
         self.engine = SqliteEngine(MEMORY, HostEnv(hub), host_micros=self.host_micros)
         self.engine.subscribe(self._signal)
         self.is_deaf = False
+        self.signal_seconds = 0.0
+        """How long signals are gathered: as if by polling, commits in between make one signal."""
+        self._signalled: set[str] = set()
         self.power_cut: Callable[[Machine], None] = hub.cut_power
         self._wakes: dict[int, tuple[str, Callable[[], None]]] = {}
         self._subscriptions = 0
@@ -102,14 +106,36 @@ class Wire:
         if self.is_deaf:
             self.trace.seen["signal lost"] += 1
             return
+        if self.signal_seconds:
+            self._gather_signals()
+            return
         for node, wake in self._wakes.values():
-            if self.fires("signal lost"):
-                self.trace.seen["signal lost"] += 1
-                continue
-            delay = self.slow(f"{node}.signal") if self.fires("signal late") else 0.0
-            self.hub.call_later(delay, wake)
-            if self.fires("signal twice"):
-                self.hub.call_later(self.slow(f"{node}.signal"), wake)
+            self._signal_one(node, wake)
+
+    def _signal_one(self, node: str, wake: Callable[[], None]) -> None:
+        if self.fires("signal lost"):
+            self.trace.seen["signal lost"] += 1
+            return
+        delay = self.slow(f"{node}.signal") if self.fires("signal late") else 0.0
+        self.hub.call_later(delay, wake)
+        if self.fires("signal twice"):
+            self.hub.call_later(self.slow(f"{node}.signal"), wake)
+
+    def _gather_signals(self) -> None:
+        for node in dict.fromkeys(node for node, _ in self._wakes.values()):
+            if node in self._signalled:
+                continue  # the signal on its way counts for this commit too
+            self._signalled.add(node)
+            self.hub.call_later(self.signal_seconds, partial(self._deliver, node))
+
+    def _deliver(self, node: str) -> None:
+        self._signalled.discard(node)
+        for subscriber, wake in list(self._wakes.values()):
+            if subscriber == node:
+                if self.knobs.has_signal_faults:
+                    self._signal_one(node, wake)
+                else:
+                    wake()
 
     # ── the section, seen from outside ─────────────────────────────────────────────────────────
 
@@ -153,6 +179,9 @@ class SimEngine:
         self.wire = wire
         self.machine = machine
         self.lanes: list[bytes] = []
+        self.urgent_lanes: set[bytes] = set()
+        self.stalled_until = 0.0
+        """Until then no urgent group leaves: the heartbeat hangs, everything else goes on."""
         self._hub = wire.hub
         self._tape = wire.hub.tape
         self._site_read = f"{machine.name}.read"
@@ -214,6 +243,9 @@ class SimEngine:
 
     def commit(self, group: Group) -> list[Outcome]:
         wire = self.wire
+        wire.trace.dispatched(group, self.machine.name)
+        if self.stalled_until > self._hub.t and group.lane in self.urgent_lanes:
+            self._hub.sleep(self.stalled_until - self._hub.t, "stalled")
         self._wait(self._site_commit, wire.knobs.commit_seconds, "commit")
         fault = wire.commit_fault(self.machine.name)
         self._before_commit(fault, group)
@@ -274,6 +306,8 @@ class SimEngine:
     def open_lane(self, *, urgent: bool = False) -> bytes:
         lane = self.wire.engine.open_lane(urgent=urgent)
         self.lanes.append(lane)
+        if urgent:
+            self.urgent_lanes.add(lane)
         return lane
 
     def close_lane(self, lane: bytes) -> None:

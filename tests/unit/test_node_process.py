@@ -19,7 +19,7 @@ ENDS_WITHIN_SECONDS = 30
 
 def test_a_node_says_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     with _node(tmp_path, "--store", "sqlite:data/store.db") as node:
-        assert _ready_line(node) == "ready store=sqlite:data/store.db\n"
+        assert _ready_line(node) == "ready instance=1 store=sqlite:data/store.db\n"
         out, err = _stop(node, signal.SIGTERM)
     assert node.returncode == 0, err
     assert out == ""
@@ -47,7 +47,7 @@ def test_a_second_signal_does_not_break_the_drain(tmp_path: Path) -> None:
 
 def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     with _node(tmp_path) as node:
-        assert _ready_line(node) == "ready store=sqlite:tenure-data/store.db\n"
+        assert _ready_line(node) == "ready instance=1 store=sqlite:tenure-data/store.db\n"
         _stop(node, signal.SIGTERM)
     assert stat.S_IMODE((tmp_path / "tenure-data").stat().st_mode) == 0o700
     assert (tmp_path / "tenure-data" / "store.db").is_file()
@@ -56,17 +56,29 @@ def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_second_start_finds_the_store(tmp_path: Path) -> None:
     for _ in range(2):
         with _node(tmp_path) as node:
-            assert _ready_line(node).startswith("ready ")
+            assert _ready_line(node).startswith("ready instance=1 ")
             _stop(node, signal.SIGTERM)
         assert node.returncode == 0
 
 
 def test_two_nodes_share_a_store(tmp_path: Path) -> None:
     with _node(tmp_path) as first, _node(tmp_path) as second:
-        assert _ready_line(first) == _ready_line(second)
+        lines = sorted([_ready_line(first), _ready_line(second)])
+        assert [line.split()[1] for line in lines] == ["instance=1", "instance=2"]
         _stop(first, signal.SIGTERM)
         _stop(second, signal.SIGTERM)
     assert (first.returncode, second.returncode) == (0, 0)
+
+
+def test_a_killed_nodes_instance_id_is_not_given_away_while_its_session_is_there(tmp_path: Path) -> None:
+    with _node(tmp_path) as killed:
+        assert _ready_line(killed).startswith("ready instance=1 ")
+        killed.kill()
+        killed.wait(ENDS_WITHIN_SECONDS)
+        with _node(tmp_path) as node:
+            assert _ready_line(node).startswith("ready instance=2 ")
+            _stop(node, signal.SIGTERM)
+    assert node.returncode == 0
 
 
 def test_a_store_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
@@ -93,7 +105,9 @@ def test_an_error_names_the_store_without_its_password(tmp_path: Path, address: 
 def test_a_node_runs_on_postgresql(tmp_path: Path, postgres: postgres_server.Server) -> None:
     address = f"postgresql://postgres:secret@127.0.0.1:{postgres.port}/postgres"
     with _node(tmp_path, "--store", address) as node:
-        assert _ready_line(node) == f"ready store={address.replace('secret', '***')}\n"
+        instance, shown = _ready_line(node).removeprefix("ready ").split()
+        assert instance.removeprefix("instance=").isdigit()
+        assert shown == f"store={address.replace('secret', '***')}"
         _, err = _stop(node, signal.SIGTERM)
     assert node.returncode == 0, err
     assert "secret" not in err

@@ -45,6 +45,7 @@ class Loop:
         jitter: float = 0.1,
         backoff_max_seconds: float = BACKOFF_MAX_SECONDS,
         on_failure: Callable[[CorruptData], None] | None = None,
+        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         assert interval_seconds > 0
         assert 0 <= jitter < 1
@@ -57,6 +58,8 @@ class Loop:
         self._jitter = jitter
         self._backoff_max_seconds = backoff_max_seconds
         self._on_failure = on_failure
+        self._interrupt = interrupt
+        """Ends a wait inside the step, of a step that waits by itself."""
         self._errors_in_a_row = 0
         self._wake = env.event()
         self._stopping = env.event()
@@ -74,6 +77,7 @@ class Loop:
         """Lets no further step begin, and waits for nothing: a step may call this of its own loop."""
         self._stopping.set()
         self._wake.set()
+        self._interrupt()
 
     def stop(self) -> None:
         """Lets no further step begin and waits for the one in progress."""

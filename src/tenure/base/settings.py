@@ -333,7 +333,27 @@ JOBS_ADOPT_INTERVAL = Setting(
     description="How long a node waits at most before it looks for jobs to adopt without being woken.",
 )
 
+JOBS_RETENTION = Setting(
+    name="jobs.retention",
+    kind=DURATION,
+    default=14 * 86_400.0,
+    lower=60.0,
+    upper=10 * 365 * 86_400.0,
+    description="How long a job that has ended is kept.",
+)
+
+VERSION = Setting(
+    name="version",
+    kind=INT,
+    # What a cluster has before anybody said otherwise: newer nodes then keep to the older ways.
+    default=1,
+    lower=1,
+    upper=1_000,
+    description="The version that all nodes of the cluster understand; setting it finalizes an upgrade.",
+)
+
 DEFINITIONS: tuple[AnySetting, ...] = (
+    VERSION,
     MAX_OFFSET,
     MAX_BYTES,
     MAX_ROWS,
@@ -342,4 +362,5 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     LIVENESS_TTL,
     LIVENESS_HEARTBEAT,
     JOBS_ADOPT_INTERVAL,
+    JOBS_RETENTION,
 )

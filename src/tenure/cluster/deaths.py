@@ -15,6 +15,8 @@ Invariant (I21): "dead" is said only of a session whose existence was found abse
 Walk: `node.py` runs `follow` and `reap` in loops; jobs and leases call the other three.
 """
 
+from collections.abc import Callable
+
 from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TooEarly
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.cluster.sessions import Present, SessionId, Sessions
@@ -36,6 +38,8 @@ class Deaths:
         self._store = store
         self._sessions = sessions
         self._dead: dict[SessionId, None] = {}
+        self.on_death: Callable[[], None] = lambda: None
+        """Called after `follow` has learnt of a death."""
         self._lock = store.env.lock()
         self._watch = self._watch_deaths()
 
@@ -113,9 +117,11 @@ class Deaths:
             self._watch.close()
             self._watch = self._watch_deaths()
             return 0.0
-        for revision in batch.revisions:
-            if revision.value is None:
-                self._remember(self._sessions.id_of(revision.key))
+        deaths = [revision.key for revision in batch.revisions if revision.value is None]
+        for key in deaths:
+            self._remember(self._sessions.id_of(key))
+        if deaths:
+            self.on_death()
         return 0.0
 
     def _find(self, session: SessionId) -> Present | None:
@@ -129,6 +135,10 @@ class Deaths:
             self._dead[session] = None
             if len(self._dead) > DEATHS_MAX:
                 del self._dead[next(iter(self._dead))]
+
+    def wake(self) -> None:
+        """Ends the wait of a `follow` in progress."""
+        self._watch.wake()
 
     def close(self) -> None:
         self._watch.close()

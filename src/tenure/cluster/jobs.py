@@ -24,17 +24,18 @@ Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cl
 `claim`, then `fenced`, `checkpoint` and `step` for the run it started.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from tenure.base.clock import Clock
-from tenure.base.errors import SessionLost, TenureError, UserError
+from tenure.base.errors import TenureError, UserError
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.claims import Claims, SessionClaims
+from tenure.cluster.job_records import NOBODY, Control, Fence, Job, Progress
 from tenure.cluster.job_states import CLAIMABLE, TERMINAL, State, check_step
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED, Keyspace, Span
-from tenure.kv.records import Record, Records, replace
+from tenure.kv.records import Records, replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES
@@ -42,7 +43,7 @@ from tenure.storage.engine import HEAD_BYTES
 ERRORS_MAX = 10
 """How many errors of former attempts a job remembers."""
 
-NOBODY = SessionId(0, ZERO_AT)
+__all__ = ["NOBODY", "Control", "Fence", "FenceLost", "Job", "Jobs", "Progress", "UnknownJob"]
 
 
 class FenceLost(TenureError):
@@ -55,56 +56,19 @@ class UnknownJob(UserError):
     sqlstate = "42704"
 
 
-class Job(Record, frozen=True):
-    id: int
-    kind: str
-    owner: str
-    description: str
-    payload: bytes
-    created_at: Timestamp
-
-
-class Control(Record, frozen=True):
-    id: int
-    kind: str
-    state: State = State.PENDING
-    claim_instance: int = 0
-    claim_epoch_at: Timestamp = ZERO_AT
-    run: int = 0
-    attempts: int = 0
-    """Attempts that failed for a passing reason since the last one that got anywhere."""
-    retry_at: Timestamp = ZERO_AT
-    started_at: Timestamp = ZERO_AT
-    finished_at: Timestamp = ZERO_AT
-    error: str = ""
-    errors: tuple[str, ...] = ()
-    canceled: bool = False
-    """Whether it reverts because somebody canceled it: says how it will end."""
-
-    @property
-    def claim(self) -> SessionId:
-        return SessionId(self.claim_instance, self.claim_epoch_at)
-
-
-class Progress(Record, frozen=True):
-    id: int
-    fraction: float = 0.0
-    status: str = ""
-    data: bytes = b""
-
-
-class Fence(NamedTuple):
-    job: int
-    session: SessionId
-    run: int
-    state: State
-
-
 class Jobs:
     """The jobs of one tenant; every function belongs to the caller's transaction."""
 
-    def __init__(self, keyspace: Keyspace, sessions: Sessions, clock: Clock) -> None:
-        self._sessions = sessions
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        sessions: Sessions,
+        clock: Clock,
+        claims: Callable[[], Claims] | None = None,
+    ) -> None:
+        by_session = SessionClaims(sessions)
+        self.claims: Callable[[], Claims] = claims or (lambda: by_session)
+        """How jobs are held just now: changes once, when an upgrade is finalized."""
         self._clock = clock
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
         self._control = Records(keyspace, JOB_CONTROL, Control, key=("id",))
@@ -195,15 +159,13 @@ class Jobs:
         control = self._control.get(txn, id)
         if control is None or control.state not in CLAIMABLE:
             return None
-        if control.claim not in (NOBODY, session) and self._sessions.find(txn, control.claim) is not None:
+        claims = self.claims()
+        if not claims.is_free(txn, control, session):
             return None
-        self._sessions.observe(txn, session)
         state = State.RUNNING if control.state is State.PENDING else control.state
         claimed = replace(
-            control,
+            claims.taken(control, session),
             state=state,
-            claim_instance=session.instance,
-            claim_epoch_at=session.epoch_at,
             run=control.run + 1,
             started_at=control.started_at or self._clock.now(),
         )
@@ -213,12 +175,12 @@ class Jobs:
     def fenced(self, txn: Transaction, fence: Fence) -> Control:
         """Makes a transaction of a run one that commits only while the run may write."""
         control = self._control.get(txn, fence.job)
-        if control is None or (control.claim, control.run, control.state) != fence[1:]:
+        if (
+            control is None
+            or (control.run, control.state) != (fence.run, fence.state)
+            or not self.claims().holds(txn, control, fence.session)
+        ):
             raise FenceLost(f"run {fence.run} of job {fence.job} may no longer write")
-        try:
-            self._sessions.observe(txn, fence.session)
-        except SessionLost as error:
-            raise FenceLost(str(error)) from error
         return control
 
     def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
@@ -280,7 +242,12 @@ class Jobs:
 
 
 def _unclaimed(control: Control) -> Control:
-    return replace(control, claim_instance=NOBODY.instance, claim_epoch_at=NOBODY.epoch_at)
+    return replace(
+        control,
+        claim_instance=NOBODY.instance,
+        claim_epoch_at=NOBODY.epoch_at,
+        lease_instance=NOBODY.instance,
+    )
 
 
 def _with_error(control: Control, error: str) -> Control:

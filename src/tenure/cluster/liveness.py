@@ -68,6 +68,8 @@ class Liveness:
         *,
         address: str,
         version: int,
+        join: Callable[[Transaction], None] = lambda txn: None,
+        beside: Callable[[Transaction, int], None] = lambda txn, instance: None,
         on_lost: Callable[[Session], None] = lambda session: None,
     ) -> None:
         self._store = store
@@ -75,6 +77,10 @@ class Liveness:
         self._settings = settings
         self._address = address
         self._version = version
+        self._join = join
+        """Asked in the transaction that makes a session: may this node be part of the cluster?"""
+        self._beside = beside
+        """What each heartbeat of this instance writes besides, for nodes of an older version."""
         self._on_lost = on_lost
         self._started_at = store.clock.now()
         self._session: Session | None = None
@@ -105,8 +111,12 @@ class Liveness:
 
     def _create(self, wanted: int | None) -> Session:
         ttl_seconds = self._settings()[LIVENESS_TTL]
+        if wanted is not None:
+            # The last session's lanes are closed with it, by whoever deletes it.
+            self._store.renew_lanes()
 
         def create(txn: Transaction) -> tuple[Transaction, int]:
+            self._join(txn)
             instance = self._sessions.create(
                 txn,
                 ttl_seconds=ttl_seconds,
@@ -116,6 +126,7 @@ class Liveness:
                 version=self._version,
                 wanted=wanted,
             )
+            self._beside(txn, instance)
             return txn, instance
 
         # Nodes that start together draw the same instance id; all but one of them draw again.
@@ -128,8 +139,11 @@ class Liveness:
     def _beat(self, session: Session) -> float:
         ttl_seconds = self._settings()[LIVENESS_TTL]
         txn = self._store.begin(urgent=True)
+        # One that is stuck for longer than it could help must not land later.
+        txn.deadline_at = add_seconds(self._store.clock.now(), ttl_seconds)
         try:
             self._sessions.extend(txn, session.id, ttl_seconds=ttl_seconds)
+            self._beside(txn, session.id.instance)
             commit_at = txn.commit()
         except TooEarly:
             return self._pause()  # the ttl was lowered; the expiration lies further away already

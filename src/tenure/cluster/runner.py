@@ -29,13 +29,15 @@ from tenure.base.errors import (
     SessionLost,
     SnapshotTooOld,
     StoreError,
+    TooEarly,
 )
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, Settings
-from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
+from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_between
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import CLAIMABLE, State
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Job, Jobs, Progress
 from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.old_way import OldHeartbeats, OldLiveness
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
@@ -127,12 +129,15 @@ class Run:
     def stop(self) -> None:
         self._stop.set()
 
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
 
 class Runner:
     def __init__(
         self,
         store: Store,
-        liveness: Liveness,
+        liveness: Liveness | OldLiveness,
         deaths: Deaths,
         jobs: Jobs,
         kinds: Mapping[str, Kind],
@@ -152,6 +157,8 @@ class Runner:
         self._watch: Watch | None = None
         self._draining = False
         self._due = 0.0
+        self._heartbeats = OldHeartbeats(store.keyspace)
+        self._lease_ends: dict[int, Timestamp] = {}
 
     def step(self) -> float:
         """Waits for news or for what is due, takes it in, and adopts what is to be had.
@@ -213,7 +220,13 @@ class Runner:
     def _is_candidate(self, control: Control, session: Session, now_at: Timestamp) -> bool:
         if control.retry_at > now_at or not self._is_wanted(control):
             return False
-        return control.claim in (NOBODY, session.id) or self._deaths.is_dead(control.claim)
+        claims = self._jobs.claims()
+        claim, lease = claims.claim_of(control), claims.lease_of(control)
+        if claim not in (NOBODY, session.id) and not self._deaths.is_dead(claim):
+            return False
+        # A lease that was never looked at counts as held; `_pause` looks.
+        held_until_at = self._lease_ends.get(lease, MAX_AT)
+        return lease in (NOBODY.instance, session.id.instance) or held_until_at < now_at
 
     def _is_wanted(self, control: Control) -> bool:
         """Whether this process would run it, if it were to be had."""
@@ -230,7 +243,7 @@ class Runner:
                 return  # somebody else was first; the watch will say
             assert job is not None, "a control record has no job"
             txn.commit()
-        except RetryError:
+        except (RetryError, TooEarly):
             return
         finally:
             txn.rollback()
@@ -253,7 +266,9 @@ class Runner:
         now_at = self._store.clock.now()
         wanted = [control for control in self._open.values() if self._is_wanted(control)]
         due = [control.retry_at for control in wanted if control.retry_at > now_at]
-        for claim in sorted({control.claim for control in wanted} - {NOBODY, session.id}):
+        due += self._look_at_leases(session, wanted, now_at)
+        claims = self._jobs.claims()
+        for claim in sorted({claims.claim_of(control) for control in wanted} - {NOBODY, session.id}):
             expires_at = self._deaths.expiry(claim)
             if expires_at is None or (expires_at < now_at and self._deaths.bury(claim)):
                 continue
@@ -261,6 +276,16 @@ class Runner:
         if self._candidates(session):
             return 0.0  # of the dead just found, more than one step takes, or lost to a passing conflict
         return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+
+    def _look_at_leases(self, session: Session, wanted: list[Control], now_at: Timestamp) -> list[Timestamp]:
+        """Learns when the leases of the older way end; those that have ended are to be had."""
+        lease_of = self._jobs.claims().lease_of
+        leases = {lease_of(control) for control in wanted} - {NOBODY.instance, session.id.instance}
+        if not leases:
+            return []
+        snapshot = self._store.snapshot()
+        self._lease_ends = {lease: self._heartbeats.expiry(snapshot, lease) for lease in sorted(leases)}
+        return [at for at in self._lease_ends.values() if at >= now_at]
 
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
@@ -385,5 +410,7 @@ def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
     except (FenceLost, SessionLost, Stopped, *PASSING):
         raise
     except Exception as error:
+        if run.is_stopped():
+            raise Stopped from error  # whatever a stopped function ends in says nothing about the job
         _log.exception("job %d failed", run.job.id)
         return f"{type(error).__name__}: {error}"

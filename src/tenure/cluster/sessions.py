@@ -131,12 +131,18 @@ class Sessions:
 
         `wanted` is the id the node had before, taken again if no session has it.
         """
-        taken = {session.instance for session in self._existence.scan(txn)}
-        free = next(number for number in range(1, len(taken) + 2) if number not in taken)
-        instance = wanted if wanted is not None and wanted not in taken else free
+        instance = self.free_instance(txn, wanted)
         self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes), stamp="epoch_at")
         self.instances.put(txn, Instance(instance, ZERO_AT, address, started_at, version), stamp="epoch_at")
         return instance
+
+    def free_instance(self, txn: Transaction, wanted: int | None = None) -> int:
+        """An instance id that nobody has: `wanted` if it is free, else the smallest."""
+        taken = {each.instance for each in self._existence.scan(txn)}
+        taken |= {each.id for each in self.instances.scan(txn)}
+        if wanted is not None and wanted not in taken:
+            return wanted
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def extend(self, txn: Transaction, session: SessionId, *, ttl_seconds: float) -> None:
         """Moves the expiration to the commit timestamp + ttl; SessionLost if it may not be moved.

@@ -27,7 +27,7 @@ from itertools import count
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env
-from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, SessionLost, TenureError
+from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError
 from tenure.storage.engine import Commit, Engine, Group, Outcome
 
 GROUP_MAX = 128
@@ -53,7 +53,7 @@ class Committer:
         self._clock = clock
         self._max_offset_micros = max_offset_micros
         self._urgent = urgent
-        self._open_lane()
+        self._lane = _Lane(engine.open_lane(urgent=urgent))
         self._lock = env.lock()
         self._queue: deque[_Waiter] = deque()
         self._led = False
@@ -62,9 +62,17 @@ class Committer:
         self._gathered = env.event()
         self._closing = env.event()
 
-    def _open_lane(self) -> None:
-        self.lane = self._engine.open_lane(urgent=self._urgent)
-        self._seqs = count(1)
+    @property
+    def lane(self) -> bytes:
+        return self._lane.id
+
+    def renew_lane(self) -> None:
+        """Goes on with a new lane; a group under way ends on the one it was sent on.
+
+        For a node that starts over under a new session: whoever declared the old one dead closes
+        its lanes, now or later.
+        """
+        self._lane = _Lane(self._engine.open_lane(urgent=self._urgent))
 
     def commit(self, commit: Commit) -> Outcome:
         waiter = _Waiter(commit, self._env)
@@ -141,28 +149,23 @@ class Committer:
                 self._led = False
 
     def _send(self, members: tuple[Commit, ...]) -> list[Outcome]:
-        seq = next(self._seqs)
-        group = Group(self.lane, seq, self._clock.wall_at(), self._max_offset_micros, members)
+        lane = self._lane
+        seq = next(lane.seqs)
+        group = Group(lane.id, seq, self._clock.wall_at(), self._max_offset_micros, members)
         try:
             return self._engine.commit(group)
-        except SessionLost:
-            # Others declared this node dead and closed its lane. What it does from here on it does
-            # anew, under a new session and on a new lane.
-            if not self._closing.is_set():
-                self._open_lane()
-            raise
         except Disconnected as error:
-            outcomes = self._settle(seq)
+            outcomes = self._settle(lane.id, seq)
             if outcomes is None:
                 raise RetryError("the connection to the store broke before the commit landed") from error
             return outcomes
 
-    def _settle(self, seq: int) -> list[Outcome] | None:
+    def _settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         """Asks until there is an answer: the store may be away or full for a while."""
         pause_seconds = 0.01
         while True:
             try:
-                return self._engine.settle(self.lane, seq)
+                return self._engine.settle(lane, seq)
             except OutcomeUnknown:
                 raise
             except TenureError as error:
@@ -174,6 +177,12 @@ class Committer:
         """Gives the lane up; only when no commit is under way."""
         self._closing.set()
         self._engine.close_lane(self.lane)
+
+
+class _Lane:
+    def __init__(self, id: bytes) -> None:
+        self.id = id
+        self.seqs = count(1)
 
 
 class _Waiter:

@@ -13,10 +13,12 @@
     4           node sessions: expiration               instance, epoch
     5           node sessions: freeze marks             instance, epoch
     6           instances                               instance
+    7           cluster settings                        name
     8           jobs                                    id
     9           jobs: control of open ones              id
     10          jobs: control of ended ones             id
     11          jobs: progress                          id
+    12          heartbeats of version 1                 instance
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -40,10 +42,12 @@ SESSIONS = 3
 EXPIRATIONS = 4
 FREEZES = 5
 INSTANCES = 6
+SETTINGS = 7
 JOBS = 8
 JOB_CONTROL = 9
 JOBS_ENDED = 10
 JOB_PROGRESS = 11
+OLD_HEARTBEATS = 12
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -125,6 +125,11 @@ class Store:
         """This node's lanes to the engine, for whoever will have to close them if it dies."""
         return self._committer.lane, self._urgent.lane
 
+    def renew_lanes(self) -> None:
+        """Takes new lanes, before a new session is made: those of the last one are its own."""
+        self._committer.renew_lane()
+        self._urgent.renew_lane()
+
     def close(self) -> None:
         self._committer.close()
         self._urgent.close()

@@ -113,11 +113,27 @@ def test_an_ordinary_error_is_logged_and_the_loop_goes_on(caplog: pytest.LogCapt
     assert script.began == pytest.approx([0.0, 0.1, 0.3, 10.3, 10.4])
     assert loop.failure is None
     assert [record.getMessage() for record in caplog.records] == [
-        'loop "test": a step failed (1 in a row), next in 0.1 s',
-        'loop "test": a step failed (2 in a row), next in 0.2 s',
-        'loop "test": a step failed (1 in a row), next in 0.1 s',
+        'loop "test": a step failed (1 in a row), next in 0.1 s: no route',
+        'loop "test": a step failed (2 in a row), next in 0.2 s: ',
+        'loop "test": a step failed (1 in a row), next in 0.1 s: disk',
     ]
-    assert "no route" in caplog.text
+    # An error of our own tree says all in its message; any other shows where it came from.
+    assert [bool(record.exc_info) for record in caplog.records] == [False, True, True]
+
+
+def test_stopping_ends_a_wait_inside_the_step() -> None:
+    env = SystemEnv()
+    began, interrupted = env.event(), env.event()
+
+    def step() -> None:
+        began.set()
+        assert interrupted.wait(10)
+
+    loop = Loop("test", step, env, interval_seconds=3600, log=LOG, interrupt=interrupted.set)
+    loop.start()
+    assert began.wait(10)
+    loop.stop()
+    assert interrupted.is_set()
 
 
 def test_waits_after_errors_grow_up_to_a_bound() -> None:

@@ -1,0 +1,1 @@
+"""Claimed jobs beside procrastinate, both on one PostgreSQL."""

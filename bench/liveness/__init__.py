@@ -1,0 +1,1 @@
+"""Node sessions beside etcd's leases."""

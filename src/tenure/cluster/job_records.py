@@ -1,0 +1,60 @@
+"""What is stored of a job, and the fence that a run of it carries.
+
+Walk: `cluster.jobs` keeps them, `cluster.claims` says who holds one.
+"""
+
+from typing import NamedTuple
+
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.job_states import State
+from tenure.cluster.sessions import SessionId
+from tenure.kv.records import Record
+
+NOBODY = SessionId(0, ZERO_AT)
+
+
+class Job(Record, frozen=True):
+    id: int
+    kind: str
+    owner: str
+    description: str
+    payload: bytes
+    created_at: Timestamp
+
+
+class Control(Record, frozen=True):
+    id: int
+    kind: str
+    state: State = State.PENDING
+    claim_instance: int = 0
+    claim_epoch_at: Timestamp = ZERO_AT
+    run: int = 0
+    attempts: int = 0
+    """Attempts that failed for a passing reason since the last one that got anywhere."""
+    retry_at: Timestamp = ZERO_AT
+    started_at: Timestamp = ZERO_AT
+    finished_at: Timestamp = ZERO_AT
+    error: str = ""
+    errors: tuple[str, ...] = ()
+    canceled: bool = False
+    """Whether it reverts because somebody canceled it: says how it will end."""
+    lease_instance: int = 0
+    """Who holds it by the older way: see `cluster.old_way`."""
+
+    @property
+    def claim(self) -> SessionId:
+        return SessionId(self.claim_instance, self.claim_epoch_at)
+
+
+class Progress(Record, frozen=True):
+    id: int
+    fraction: float = 0.0
+    status: str = ""
+    data: bytes = b""
+
+
+class Fence(NamedTuple):
+    job: int
+    session: SessionId
+    run: int
+    state: State

@@ -1,0 +1,31 @@
+"""Ended jobs are forgotten after a while: one bounded batch per step.
+
+Walk: `node.py` runs `step` in a loop; it calls `jobs.forget_ended`.
+"""
+
+from collections.abc import Callable
+
+from tenure.base.settings import JOBS_RETENTION, Settings
+from tenure.base.timestamp import add_seconds
+from tenure.cluster.jobs import Jobs
+from tenure.kv.store import Store
+
+BATCH_JOBS = 200
+"""Jobs looked at in one transaction: a short one, since others may be ending jobs meanwhile."""
+
+
+class JobRetention:
+    def __init__(self, store: Store, jobs: Jobs, settings: Callable[[], Settings]) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._settings = settings
+        self._after = 0
+
+    def step(self) -> float | None:
+        """Looks at the next batch; returns 0 while there is more, None at the end of a round."""
+        before_at = add_seconds(self._store.clock.now(), -self._settings()[JOBS_RETENTION])
+        after = self._store.transact(
+            lambda txn: self._jobs.forget_ended(txn, before_at, after=self._after, limit=BATCH_JOBS)
+        )
+        self._after = after or 0
+        return None if after is None else 0.0

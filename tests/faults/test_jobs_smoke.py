@@ -1,0 +1,84 @@
+"""Sessions and jobs on real processes, for a few seconds on each engine; `make faults` runs them longer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import postgres_server
+from tests.faults import dead_sessions, job_kills, job_stops, many_nodes
+from tests.faults.harness import Result, Run
+
+SECONDS = 1.5
+SEED = 11
+
+pytestmark = [
+    pytest.mark.xdist_group("faults"),
+    pytest.mark.timeout(120),
+]
+both_engines = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+
+
+@pytest.fixture(scope="module")
+def crash_server() -> Iterator[postgres_server.Server]:
+    """A server that is nobody else's: it is stopped."""
+    directory = postgres_server.make_directory()
+    yield postgres_server.start(directory)
+    postgres_server.remove_directory(directory)
+
+
+@pytest.fixture
+def run(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    server = request.getfixturevalue("crash_server") if engine == "postgres" else None
+    return Run(engine, SECONDS, SEED, server, tmp_path)
+
+
+def holds(result: Result) -> None:
+    if result.skipped:
+        pytest.skip(result.skipped)
+    assert result.violations == []
+
+
+@pytest.mark.invariant("I26")
+@both_engines
+def test_kill_9_repeats_and_loses_no_effect_and_jobs_are_adopted_within_ttl_and_two_seconds(run: Run) -> None:
+    holds(job_kills.jobs_kill(run))
+
+
+@pytest.mark.invariant("I20")
+@both_engines
+def test_sigstop_for_half_1_1_and_5_ttls_repeats_no_effect_and_revives_no_session(run: Run) -> None:
+    holds(job_stops.jobs_stop(run))
+
+
+@pytest.mark.invariant("I23")
+@pytest.mark.parametrize("engine", ["postgres"])
+def test_a_store_restarted_under_load_repeats_and_loses_no_effect(run: Run) -> None:
+    holds(job_kills.jobs_store_restart(run))
+
+
+@pytest.mark.invariant("I25")
+@both_engines
+def test_pause_resume_and_cancel_under_kills_make_legal_steps_and_revert_the_canceled(run: Run) -> None:
+    holds(job_kills.jobs_control(run))
+
+
+@pytest.mark.invariant("I21")
+@pytest.mark.parametrize("engine", ["sqlite"])  # PostgreSQL needs half a minute to make the dead
+def test_a_wait_and_an_adoption_do_not_depend_on_5000_dead_sessions_being_remembered(run: Run) -> None:
+    holds(dead_sessions.outlive_many(run))
+
+
+@both_engines
+def test_an_observing_transaction_longer_than_several_heartbeats_commits(run: Run) -> None:
+    holds(dead_sessions.observe_for_long(run))
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_300_nodes_write_their_heartbeats_and_nothing_else(run: Run) -> None:
+    holds(many_nodes.liveness_writes(run))
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_10000_claims_under_one_session_write_nothing(run: Run) -> None:
+    holds(many_nodes.claims_cost_nothing(run))

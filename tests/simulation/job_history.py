@@ -1,0 +1,200 @@
+"""The history of sessions and jobs, taken from the store's own: every revision of their records.
+
+Walk: `job_predicates.check` makes one `JobIndex`; its predicates read it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from tenure.base.timestamp import Timestamp, add_seconds
+from tenure.cluster.jobs import Control, Jobs
+from tenure.cluster.sessions import SessionId, Sessions
+from tenure.kv.encoding import decode
+from tenure.kv.keys import (
+    EXPIRATIONS,
+    FREEZES,
+    JOB_CONTROL,
+    JOB_PROGRESS,
+    JOBS,
+    JOBS_ENDED,
+    SESSIONS,
+    Keyspace,
+)
+from tenure.storage.engine import HEAD_BYTES
+from tests.simulation.job_trace import JobTrace
+from tests.simulation.labour import EFFECTS, TOTALS
+from tests.simulation.trace import Txn, Version, head
+
+T = TypeVar("T")
+
+
+@dataclass
+class Life:
+    """One session, from its insert to its deletion."""
+
+    id: SessionId
+    versions: list[Version]
+    ttl_seconds: float
+    lanes: tuple[bytes, ...]
+    expirations: list[tuple[Version, Timestamp | None]] = field(default_factory=list)
+    freezes: list[Version] = field(default_factory=list)
+
+    @property
+    def inserted(self) -> Version:
+        return self.versions[0]
+
+    @property
+    def deleted(self) -> Version | None:
+        return next((version for version in self.versions if version.value is None), None)
+
+    def is_present_before(self, at: Timestamp) -> bool:
+        """Whether its row exists just before a commit at this time."""
+        deleted = self.deleted
+        return self.inserted.at < at and (deleted is None or deleted.at >= at)
+
+    def is_deleted_by_step(self, step: int) -> bool:
+        deleted = self.deleted
+        return deleted is not None and deleted.step <= step
+
+    def first_expires_at(self) -> Timestamp:
+        return add_seconds(self.id.epoch_at, self.ttl_seconds)
+
+    def expires_before(self, at: Timestamp) -> Timestamp:
+        """The expiration as stored just before a commit at this time."""
+        stored = [expires for version, expires in self.expirations if version.at < at and expires is not None]
+        return stored[-1] if stored else self.first_expires_at()
+
+
+class JobRow(NamedTuple):
+    """One revision of a job's control record, open or ended."""
+
+    version: Version
+    control: Control | None
+    is_ended: bool
+
+
+class JobIndex:
+    def __init__(self, trace: JobTrace) -> None:
+        self.trace = trace
+        keyspace = Keyspace(1)
+        self._tables = {
+            keyspace.head(table): table
+            for table in (
+                *(SESSIONS, EXPIRATIONS, FREEZES, JOBS, JOB_CONTROL, JOBS_ENDED, JOB_PROGRESS),
+                *(EFFECTS, TOTALS),
+            )
+        }
+        self._sessions = Sessions(keyspace)
+        self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
+        self.lives: dict[SessionId, Life] = {}
+        self.orphans: list[tuple[SessionId, Version]] = []
+        """Expirations and freeze marks of sessions that never were."""
+        self.rows: dict[int, list[JobRow]] = {}
+        self.kinds: dict[int, tuple[str, int]] = {}
+        """By job: its kind, and how many effects it has."""
+        self.effects: dict[int, dict[int, list[Version]]] = {}
+        self.progress: dict[int, list[Version]] = {}
+        self.totals: dict[int, list[Version]] = {}
+        self.t = {landing.txn.id: landing.t for landing in trace.landings}
+        self._read()
+
+    def _read(self) -> None:
+        by_table: dict[int, list[tuple[bytes, list[Version]]]] = {each: [] for each in self._tables.values()}
+        for key, versions in self.trace.versions.items():
+            table = self._tables.get(head(key))
+            if table is not None:
+                by_table[table].append((key, versions))
+        readers: tuple[tuple[int, Callable[[bytes, list[Version]], None]], ...] = (
+            (SESSIONS, self._read_existence),
+            (EXPIRATIONS, self._read_expirations),
+            (FREEZES, self._read_freezes),
+            (JOBS, self._read_job),
+            (JOB_CONTROL, self._read_control),
+            (JOBS_ENDED, self._read_ended),
+            (JOB_PROGRESS, lambda key, versions: self.progress.update({_job(key)[0]: versions})),
+            (EFFECTS, self._read_effects),
+            (TOTALS, lambda key, versions: self.totals.update({_job(key)[0]: versions})),
+        )
+        for table, read in readers:
+            for key, versions in by_table[table]:
+                read(key, versions)
+        for rows in self.rows.values():
+            # The deletion of the open record and the ended one are one commit: the latter counts.
+            rows.sort(key=lambda row: (row.version.at, row.is_ended))
+
+    def _read_existence(self, key: bytes, versions: list[Version]) -> None:
+        id = self._sessions.id_of(key)
+        assert versions[0].value is not None
+        existence = self._sessions._existence.decode(versions[0].value)
+        self.lives[id] = Life(id, versions, existence.ttl_seconds, existence.lanes)
+
+    def _read_expirations(self, key: bytes, versions: list[Version]) -> None:
+        id = self._sessions.id_of(key)
+        records = self._sessions._expiration
+        life = self.lives.get(id)
+        if life is None:
+            self.orphans += [(id, version) for version in versions]
+            return
+        for version in versions:
+            expires_at = None if version.value is None else records.decode(version.value).expires_at
+            life.expirations.append((version, expires_at))
+
+    def _read_freezes(self, key: bytes, versions: list[Version]) -> None:
+        id = self._sessions.id_of(key)
+        if id in self.lives:
+            self.lives[id].freezes += versions
+        else:
+            self.orphans += [(id, version) for version in versions]
+
+    def _read_job(self, key: bytes, versions: list[Version]) -> None:
+        assert versions[0].value is not None
+        job = self._jobs._jobs.decode(versions[0].value)
+        self.kinds[job.id] = job.kind, int(job.payload)
+
+    def _read_control(self, key: bytes, versions: list[Version]) -> None:
+        self._read_rows(key, versions, is_ended=False)
+
+    def _read_ended(self, key: bytes, versions: list[Version]) -> None:
+        self._read_rows(key, versions, is_ended=True)
+
+    def _read_rows(self, key: bytes, versions: list[Version], *, is_ended: bool) -> None:
+        rows = self.rows.setdefault(_job(key)[0], [])
+        for version in versions:
+            control = None if version.value is None else self._jobs.decode_control(version.value)
+            rows.append(JobRow(version, control, is_ended))
+
+    def _read_effects(self, key: bytes, versions: list[Version]) -> None:
+        job, step = _job(key)
+        self.effects.setdefault(job, {})[step] = versions
+
+    # ── searching ──────────────────────────────────────────────────────────────────────────────
+
+    def states(self, job: int) -> Iterator[tuple[Version, Control | None, Control | None]]:
+        """Each commit that wrote a job's control: (version, control before, control after)."""
+        former: Control | None = None
+        rows = self.rows[job]
+        for row, following in zip(rows, [*rows[1:], None], strict=True):
+            if following is not None and following.version.at == row.version.at:
+                continue  # the open record went in the commit that wrote the ended one
+            yield row.version, former, row.control
+            former = row.control
+
+    def control_before(self, job: int, at: Timestamp) -> Control | None:
+        found = None
+        for row in self.rows.get(job, ()):
+            if row.version.at >= at:
+                break
+            found = row.control
+        return found
+
+    def is_present_before(self, session: SessionId, at: Timestamp) -> bool:
+        life = self.lives.get(session)
+        return life is not None and life.is_present_before(at)
+
+    def process_of(self, txn: Txn) -> str:
+        return self.trace.processes[txn.id]
+
+
+def _job(key: bytes) -> tuple[int, ...]:
+    return tuple(int(column) for column in decode(key[HEAD_BYTES:]))  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""What differs from seed to seed in the world of sessions and jobs, besides the store's own knobs.
+
+Times are short against a run of sixty seconds, so that many sessions live and die in it, and the
+calm at the end is long enough for a dead node's jobs to be adopted and finished.
+
+Walk: `cluster.run` draws a `JobKnobs`; `members`, `labour` and `steering` read it.
+"""
+
+from dataclasses import dataclass
+
+from tests.simulation.knobs import NEMESIS_FAULTS, Knobs, draw_into
+from tests.simulation.tape import Tape
+
+JOB_NEMESIS_FAULTS = (
+    *NEMESIS_FAULTS,
+    "long pause",
+    "heartbeat stalled",
+    "deaths stalled",
+    "session frozen",
+    "drain",
+    "started twice",
+    "ttl changed",
+)
+
+TTLS = (5.0, 3.0, 6.0)
+TTL_MAX = max(TTLS)
+
+
+@dataclass
+class JobKnobs(Knobs):
+    ttl_seconds: float = TTLS[0]
+    beats: float = 2.5
+    """Heartbeats per ttl."""
+    adopt_seconds: float = 2.0
+    deaths_max: int = 20_000
+    steps: int = 3
+    """Effects per job."""
+    panic_rate: float = 0.0
+    """How often a job's terminal step breaks off in the middle."""
+    signal_seconds: float = 0.8
+
+    @property
+    def faults_end(self) -> float:
+        return self.seconds * 0.65
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        return self.ttl_seconds / self.beats
+
+    @property
+    def adoption_seconds(self) -> float:
+        """How long after the faults a runnable job may be without a live claim: calls under way then
+        take two seconds at most; after that a session's ttl, the watch's poll and the slow poll."""
+        return 2.0 + TTL_MAX + self.poll_seconds + self.adopt_seconds + 1.0
+
+
+def draw_job_knobs(tape: Tape, *, seconds: float, nodes: int) -> JobKnobs:
+    knobs = draw_into(JobKnobs(seconds, nodes), tape, JOB_NEMESIS_FAULTS)
+    # Slower, and no session would ever outlive its first heartbeats.
+    knobs.read_seconds = min(knobs.read_seconds, 0.1)
+    knobs.commit_seconds = min(knobs.commit_seconds, 0.3)
+    knobs.batch_rows = tape.choose("knob.batch", (1_000, 5, 20))
+    knobs.poll_seconds = tape.choose("knob.poll", (1.5, 0.8, 2.5))
+    knobs.clients = tape.choose("knob.clients", (1, 1, 2))
+    knobs.ttl_seconds = tape.choose("knob.ttl", TTLS)
+    knobs.beats = tape.choose("knob.beats", (2.5, 2.0, 4.0))
+    knobs.adopt_seconds = tape.choose("knob.adopt", (2.0, 1.0, 3.0))
+    knobs.signal_seconds = tape.choose("knob.signal", (0.8, 0.2, 1.6))
+    knobs.deaths_max = tape.choose("knob.deaths", (20_000, 1, 2))
+    knobs.steps = tape.choose("knob.steps", (3, 1, 2, 5))
+    knobs.panic_rate = tape.choose("knob.panic", (0.0, 0.0, 0.3))
+    return knobs

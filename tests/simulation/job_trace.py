@@ -1,0 +1,246 @@
+"""What sessions and jobs add to the recorded history.
+
+The store's own history says what was written and when; this adds on whose behalf: the process
+that began a transaction, the fence or the session a write was made under, the frontier a node
+believed in, what it was told about the dead, and which job functions were running.
+
+Walk: `TracingJobs` and `TracingDeaths` are the product's, recording; `job_history` reads it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tenure.base.timestamp import Timestamp
+from tenure.cluster.deaths import Deaths
+from tenure.cluster.job_states import TERMINAL, State
+from tenure.cluster.jobs import Control, Fence, FenceLost, Jobs, Progress
+from tenure.cluster.liveness import Session
+from tenure.cluster.sessions import SessionId, Sessions
+from tenure.kv.encoding import decode
+from tenure.kv.keys import JOBS, SESSIONS, Keyspace
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import HEAD_BYTES, Commit, Group, Outcome
+from tests.simulation.hub import Machine
+from tests.simulation.trace import Trace, Txn, head
+from tests.simulation.tracing import TracingStore, TracingTransaction
+
+
+class Frontier(NamedTuple):
+    """What a node took its session's expiration for."""
+
+    step: int
+    session: SessionId
+    expires_at: Timestamp
+
+
+class Answer(NamedTuple):
+    """What a node was told about a session: "alive", "dead", "unknown" (a miss), "observed", "refused"."""
+
+    began: int
+    step: int
+    question: str
+    session: SessionId
+    answer: str
+
+
+class Burial(NamedTuple):
+    began: int
+    step: int
+    process: str
+    session: SessionId
+
+
+@dataclass(eq=False)
+class Running:
+    """A job's function at work in a process."""
+
+    process: str
+    job: int
+    run: int
+    what: str
+    began: int
+    ended: int | None = None
+
+
+class Panic(Exception):
+    """Thrown inside a job's terminal step, before its commit."""
+
+
+class JobFailure(Exception):
+    """What is wrong with a job itself."""
+
+
+class JobTrace(Trace):
+    def __init__(self) -> None:
+        super().__init__()
+        self.machines: dict[str, Machine] = {}
+        self.current: dict[str, Callable[[], Session | None]] = {}
+        """By process: the session it goes by at this moment."""
+        self.processes: dict[int, str] = {}
+        """By transaction: the process that began it."""
+        self.fences: dict[int, Fence] = {}
+        """By transaction: the run that it writes for."""
+        self.claims: dict[int, SessionId] = {}
+        """By transaction: the session that it claims a job for."""
+        self.releases: dict[str, SessionId] = {}
+        """By process: the session it was about to give up."""
+        self.frontiers: list[Frontier] = []
+        self.frontier_uses: dict[int, Frontier] = {}
+        self.answers: list[Answer] = []
+        self.burials: list[Burial] = []
+        self.running: list[Running] = []
+        self.left_under: dict[int, tuple[int, SessionId]] = {}
+        """By transaction: the step at which its commit left, and the session of its process then."""
+        self.sessions: list[SessionId] = []
+        self.jobs: list[int] = []
+        keyspace = Keyspace(1)
+        self._decoders = Sessions(keyspace)
+        self._sessions_head, self._jobs_head = keyspace.head(SESSIONS), keyspace.head(JOBS)
+
+    def process(self, node: str) -> str:
+        return f"{node}/{self.machines[node].generation}"
+
+    def begin(self, node: str, tenant: int, parent: Txn | None, committed_only: bool, t: float) -> Txn:
+        txn = super().begin(node, tenant, parent, committed_only, t)
+        self.processes[txn.id] = self.process(node)
+        return txn
+
+    def session_of(self, process: str) -> Session | None:
+        current = self.current.get(process)
+        return None if current is None else current()
+
+    def sent(self, commit: Commit, txn: Txn) -> None:
+        super().sent(commit, txn)
+        session = self.session_of(self.processes[txn.id])
+        if session is not None:
+            self.frontiers.append(Frontier(self.tick(), session.id, session.expires_at))
+
+    def dispatched(self, group: Group, node: str) -> None:
+        session = self.session_of(self.process(node))
+        if session is not None:
+            for commit in group.members:
+                self.left_under[self.txn_of(commit).id] = self.tick(), session.id
+
+    def decided(self, commit: Commit, outcome: Outcome, **landing: Any) -> None:
+        super().decided(commit, outcome, **landing)
+        txn = self.txn_of(commit)
+        if txn.landed != self.step or txn.landed_at is None:
+            return
+        for key, value in txn.final_writes(txn.landed_at).items():
+            if value is not None and len(self.versions[key]) == 1:
+                if head(key) == self._sessions_head:
+                    self.sessions.append(self._decoders.id_of(key))
+                elif head(key) == self._jobs_head:
+                    (job,) = decode(key[HEAD_BYTES:])
+                    assert isinstance(job, int)
+                    self.jobs.append(job)
+
+    @contextmanager
+    def at_work(self, process: str, fence: Fence, what: str) -> Iterator[None]:
+        running = Running(process, fence.job, fence.run, what, self.tick())
+        self.running.append(running)
+        try:
+            yield
+        finally:
+            running.ended = self.tick()
+
+
+def record_of(txn: Transaction) -> Txn:
+    assert isinstance(txn, TracingTransaction)
+    return txn.record
+
+
+class TracingJobs(Jobs):
+    """Records for whom each transaction writes, before the product looks at it."""
+
+    def __init__(self, store: TracingStore, *rest: Any) -> None:
+        super().__init__(store.keyspace, *rest, store.clock)
+        trace = store.engine.wire.trace
+        assert isinstance(trace, JobTrace)
+        self._trace = trace
+        self._panics: Callable[[], bool] = lambda: False
+
+    def panic_when(self, panics: Callable[[], bool]) -> None:
+        self._panics = panics
+
+    def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
+        self._trace.claims[record_of(txn).id] = session
+        return super().claim(txn, id, session)
+
+    def fenced(self, txn: Transaction, fence: Fence) -> Control:
+        self._trace.fences[record_of(txn).id] = fence
+        try:
+            return super().fenced(txn, fence)
+        except FenceLost:
+            value = self._trace.value_at(self._control.key(fence.job), txn.read_at)
+            control = None if value is None else self.decode_control(value)
+            if control is None or (control.claim, control.run) != (fence.session, fence.run):
+                self._trace.seen["lost claim noticed by the fence"] += 1
+            elif control.state is not fence.state:
+                self._trace.seen["request noticed by the fence"] += 1
+            else:
+                self._trace.seen["lost session noticed by the fence"] += 1
+            raise
+
+    def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
+        self._trace.fences[record_of(txn).id] = fence
+        super().checkpoint(txn, fence, progress)
+
+    def step(self, txn: Transaction, fence: Fence, state: State, *, error: str = "") -> Fence | None:
+        self._trace.fences[record_of(txn).id] = fence
+        following = super().step(txn, fence, state, error=error)
+        if state in TERMINAL and self._panics():
+            self._trace.seen["panic inside a terminal step"] += 1
+            raise Panic(f"job {fence.job} on its way to {state.value}")
+        return following
+
+    def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
+        self._trace.fences[record_of(txn).id] = fence
+        super().retry(txn, fence, error=error, retry_at=retry_at)
+
+    def release(self, txn: Transaction, fence: Fence) -> None:
+        self._trace.fences[record_of(txn).id] = fence
+        super().release(txn, fence)
+
+
+class TracingDeaths(Deaths):
+    """Records burials, and what it says of the living and the dead."""
+
+    _store: TracingStore
+
+    @property
+    def _trace(self) -> JobTrace:
+        trace = self._store.engine.wire.trace
+        assert isinstance(trace, JobTrace)
+        return trace
+
+    def bury(self, session: SessionId) -> bool:
+        trace, node = self._trace, self._store.engine.machine.name
+        began = trace.tick()
+        is_gone = super().bury(session)
+        if is_gone:
+            trace.burials.append(Burial(began, trace.tick(), trace.process(node), session))
+        return is_gone
+
+    def is_dead(self, session: SessionId) -> bool:
+        began = self._trace.tick()
+        is_dead = super().is_dead(session)
+        if is_dead:
+            self._trace.answers.append(Answer(began, began, "is_dead", session, "dead"))
+        return is_dead
+
+    def is_alive(self, session: SessionId) -> bool:
+        began = self._trace.tick()
+        is_alive = super().is_alive(session)
+        answer = "alive" if is_alive else "dead"
+        self._trace.answers.append(Answer(began, self._trace.tick(), "is_alive", session, answer))
+        return is_alive
+
+    def await_death(self, session: SessionId, *, timeout: float | None = None) -> bool:
+        began = self._trace.tick()
+        is_gone = super().await_death(session, timeout=timeout)
+        answer = "dead" if is_gone else "alive"
+        self._trace.answers.append(Answer(began, self._trace.tick(), "await_death", session, answer))
+        return is_gone

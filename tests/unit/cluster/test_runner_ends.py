@@ -1,0 +1,191 @@
+"""How the runner takes a job to its end: success, failure, requests, and failures that pass."""
+
+from itertools import pairwise
+
+import pytest
+
+from tenure.base.env import ManualEnv
+from tenure.base.errors import OutcomeUnknown, Unavailable
+from tenure.cluster.job_states import State
+from tenure.cluster.jobs import NOBODY, Job
+from tenure.cluster.runner import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
+from tenure.kv.keys import JOBS_ENDED
+from tenure.storage.engine import Group, Outcome
+from tests.unit.cluster.members import Member
+from tests.unit.cluster.works import Work
+from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture(autouse=True)
+def _started(member: Member, work: Work) -> None:
+    member.start()
+    member.make_runner(work.kinds())
+
+
+def ask(member: Member, name: str, job: Job) -> None:
+    member.transact(lambda txn: getattr(member.jobs, name)(txn, job.id))
+
+
+def writes(group: Group, member: Member, table: int) -> bool:
+    span = member.store.keyspace.table_span(table)
+    return any(span.lo <= write.key < span.hi for commit in group.members for write in commit.writes)
+
+
+# ── ending ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_job_that_fails_is_reverted_in_the_same_run(member: Member, work: Work) -> None:
+    job = member.create_job()
+    work.errors.append(ValueError("no such file"))
+    member.runner.step()
+    control = member.control(job)
+    assert (control.state, control.error) == (State.FAILED, "ValueError: no such file")
+    assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1)])
+
+
+def test_a_run_is_not_stopped_by_its_own_step(member: Member, work: Work, engine: BreakingEngine) -> None:
+    job = member.create_job()
+    member.runner.step()
+    work.errors.append(ValueError("no such file"))
+    job = member.create_job()
+
+    def step_seen_first(group: Group, deliver: Deliver) -> list[Outcome]:
+        outcomes = deliver(group)
+        engine.on_commit = None
+        member.runner.step()  # sees the claim, or the step to reverting, before the run knows of it
+        return outcomes
+
+    def after_claim(group: Group, deliver: Deliver) -> list[Outcome]:
+        engine.on_commit = step_seen_first
+        return deliver(group)
+
+    engine.on_commit = after_claim
+    member.runner.step()
+    assert member.state(job) is State.FAILED
+    assert work.reverts == [(job.id, 1)]
+
+
+def test_a_revert_that_fails_ends_the_job_as_such(member: Member, work: Work) -> None:
+    job = member.create_job()
+    work.errors.append(ValueError("first"))
+    work.revert_errors.append(ValueError("second"))
+    member.runner.step()
+    control = member.control(job)
+    assert control.state is State.REVERT_FAILED
+    assert control.errors == ("ValueError: first", "ValueError: second")
+
+
+def test_a_canceled_job_is_reverted_without_being_run(member: Member, work: Work) -> None:
+    job = member.create_job()
+    ask(member, "request_cancel", job)
+    member.runner.step()
+    assert member.state(job) is State.CANCELED
+    assert (work.runs, work.reverts) == ([], [(job.id, 1)])
+
+
+def test_a_paused_job_can_be_canceled(member: Member, work: Work) -> None:
+    job = member.create_job()
+    ask(member, "request_pause", job)
+    member.runner.step()
+    ask(member, "request_cancel", job)
+    member.runner.step()
+    assert member.state(job) is State.CANCELED
+    assert work.runs == []
+
+
+def test_a_job_paused_before_it_ran_waits_for_its_resume(member: Member, work: Work) -> None:
+    job = member.create_job()
+    ask(member, "request_pause", job)
+    member.runner.step()
+    assert (member.state(job), member.control(job).claim) == (State.PAUSED, NOBODY)
+    member.runner.step()
+    assert work.runs == []
+    ask(member, "resume", job)
+    member.runner.step()
+    assert work.runs == [(job.id, 2)]
+    assert member.state(job) is State.SUCCEEDED
+
+
+# ── failing for a passing reason ───────────────────────────────────────────────────────────────
+
+
+def test_an_attempt_that_the_store_failed_is_repeated_later(
+    member: Member, work: Work, env: ManualEnv
+) -> None:
+    job = member.create_job()
+    work.errors += [Unavailable("away"), Unavailable("still away")]
+    member.runner.step()
+    control = member.control(job)
+    assert (control.state, control.attempts, control.error) == (State.PENDING, 1, "away")
+    assert control.claim == NOBODY
+    times = [env.monotonic()]
+    while member.state(job) is not State.SUCCEEDED:
+        runs = len(work.runs)
+        member.runner.step()
+        if len(work.runs) > runs:
+            times.append(env.monotonic())
+    assert [later - time for time, later in pairwise(times)] == [
+        pytest.approx(RETRY_SECONDS, abs=0.01),
+        pytest.approx(2 * RETRY_SECONDS, abs=0.01),
+    ]
+    assert work.reverts == []
+
+
+def test_the_pause_between_attempts_doubles_up_to_its_bound() -> None:
+    assert [retry_seconds(attempts) for attempts in (0, 1, 2)] == [1.0, 2.0, 4.0]
+    assert retry_seconds(10_000) == RETRY_SECONDS_MAX
+
+
+def test_a_revert_that_the_store_failed_is_repeated_as_a_revert(member: Member, work: Work) -> None:
+    job = member.create_job()
+    work.errors.append(ValueError("wrong"))
+    work.revert_errors.append(Unavailable("away"))
+    member.runner.step()
+    assert member.state(job) is State.REVERTING
+    while member.state(job) is State.REVERTING:
+        member.runner.step()
+    assert member.state(job) is State.FAILED
+    assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1), (job.id, 2)])
+
+
+def test_a_panic_inside_the_terminal_step_is_repeated_later(
+    member: Member, work: Work, env: ManualEnv, engine: BreakingEngine
+) -> None:
+    def panic_once(group: Group, deliver: Deliver) -> list[Outcome]:
+        if not writes(group, member, JOBS_ENDED):
+            return deliver(group)
+        engine.on_commit = None
+        raise ZeroDivisionError("a bug")
+
+    job = member.create_job()
+    engine.on_commit = panic_once
+    member.runner.step()
+    assert (member.state(job), member.control(job).error) == (State.PENDING, "a bug")
+    while member.state(job) is not State.SUCCEEDED:
+        member.runner.step()
+    assert env.monotonic() >= RETRY_SECONDS
+    assert work.runs == [(job.id, 1), (job.id, 2)]
+
+
+@pytest.mark.invariant("I25")
+def test_a_terminal_step_that_landed_unnoticed_is_final(
+    member: Member, work: Work, engine: BreakingEngine
+) -> None:
+    def cut_the_end(group: Group, deliver: Deliver) -> list[Outcome]:
+        if not writes(group, member, JOBS_ENDED):
+            return deliver(group)
+        engine.on_commit = None
+        return cut_after_landing(group, deliver)
+
+    job = member.create_job()
+    engine.on_commit = cut_the_end
+    engine.settle_errors.append(OutcomeUnknown("nobody can tell"))
+    for _ in range(3):
+        member.runner.step()
+    assert member.state(job) is State.SUCCEEDED
+    assert work.runs == [(job.id, 1)]

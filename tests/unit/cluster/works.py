@@ -1,0 +1,27 @@
+"""A kind of job whose runs can be counted, and made to fail."""
+
+from tenure.cluster.runner import Kind, Run
+
+
+class Work:
+    """A kind of job that notes its runs, and fails or breaks as it is told to."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int]] = []
+        self.reverts: list[tuple[int, int]] = []
+        self.errors: list[Exception] = []
+        self.revert_errors: list[Exception] = []
+
+    def run(self, run: Run) -> None:
+        self.runs.append((run.job.id, run.fence.run))
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def revert(self, run: Run) -> None:
+        self.reverts.append((run.job.id, run.fence.run))
+        run.check()
+        if self.revert_errors:
+            raise self.revert_errors.pop(0)
+
+    def kinds(self) -> dict[str, Kind]:
+        return {"work": Kind(self.run, self.revert), "heavy": Kind(self.run, needs=frozenset({"spark"}))}
