@@ -1,6 +1,7 @@
 """Jobs per second, from a backlog: claim, run something trivial, finish.
 
-Both sides work on one PostgreSQL with its own defaults, in worker processes of the same number. A
+Both sides work on one PostgreSQL with its own defaults, in worker processes of the same number; each
+has a database that is vacuumed and analyzed before every round, so that no plan is a stale one. A
 round begins when a backlog, made in one transaction, is there, and lasts until every job of it is
 finished; the sides take turns, and whoever has none is idle. Both make every claim and every end of a job durable before they go on with
 it, and both keep finished jobs. Ours claims several jobs in one commit, and runs that end together
@@ -16,12 +17,16 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+import psycopg
+from psycopg import sql
+
 from bench.jobs import ours, peer
 from bench.jobs.crew import LOST_SECONDS, Crew, Duty, Side, Work, await_finished
 from bench.ratio import Bar, Ratio, compare
 from bench.store.places import postgres
 from bench.store.rounds import Pace, note, timed
 from tenure.cluster.runner import RUNS_MAX
+from tests.postgres_server import Server
 
 TTL_SECONDS, HEARTBEAT_SECONDS = 40.0, 5.0
 """Our defaults, for both."""
@@ -30,18 +35,19 @@ TTL_SECONDS, HEARTBEAT_SECONDS = 40.0, 5.0
 def run(quick: bool) -> list[Ratio]:
     ratios = []
     for workers in (1, 2) if quick else (1, 2, 8):
-        ratios += _measure(workers, jobs=50 if quick else 800, rounds=1 if quick else 5)
+        ratios += _measure(workers, jobs=50 if quick else 400, rounds=1 if quick else 3)
     return ratios
 
 
 def _measure(workers: int, *, jobs: int, rounds: int) -> list[Ratio]:
     with postgres() as server, ExitStack() as undo:
-        address = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
-        duty = Duty(address, Work.COUNT, RUNS_MAX, TTL_SECONDS, HEARTBEAT_SECONDS)
+        duties = [
+            Duty(_database(server, name), Work.COUNT, runs_max, TTL_SECONDS, HEARTBEAT_SECONDS)
+            for name, runs_max in (("ours", RUNS_MAX), ("peer", RUNS_MAX), ("peer_one", 1))
+        ]
         backlogs = [
-            Backlog(ours.Ours(address), Crew(ours.serve, duty), jobs),
-            Backlog(peer.Peer(address), Crew(peer.serve, duty), jobs),
-            Backlog(peer.Peer(address, peer.ONE_AT_A_TIME), Crew(peer.serve_one_at_a_time, duty), jobs),
+            Backlog(ours.Ours(duties[0].address), Crew(ours.serve, duties[0]), jobs),
+            *(Backlog(peer.Peer(duty.address), Crew(peer.serve, duty), jobs) for duty in duties[1:]),
         ]
         for backlog in backlogs:
             undo.callback(backlog.close)
@@ -51,6 +57,13 @@ def _measure(workers: int, *, jobs: int, rounds: int) -> list[Ratio]:
     note(f"{name}: ours {mine.rate:,.0f}/s, peer {many.rate:,.0f}/s, one at a time {one.rate:,.0f}/s")
     best = max(many.rate, one.rate)
     return [compare(name, ours=mine.rate, peer=best, unit="jobs/s", bar=Bar.AT_LEAST, limit=1.0)]
+
+
+def _database(server: Server, name: str) -> str:
+    """Makes a database of its own and returns its address."""
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return f"postgresql://postgres@127.0.0.1:{server.port}/{name}"
 
 
 def _alternate(rounds: int, backlogs: Sequence["Backlog"]) -> list[Pace]:
@@ -79,6 +92,7 @@ class Backlog:
 
     def create(self) -> None:
         self._before = self._crew.counted()
+        self._side.tidy()
         self._side.create(self._jobs)
 
     def work_off(self) -> int:

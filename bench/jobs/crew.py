@@ -63,6 +63,9 @@ class Side(Protocol):
     def create(self, count: int) -> None:
         """Makes so many jobs in one transaction."""
 
+    def tidy(self) -> None:
+        """Vacuums and analyzes, as the server would do in its own time."""
+
     def unfinished(self) -> int: ...
     def effects(self) -> list[int]:
         """The job of every effect there is."""

@@ -6,8 +6,11 @@ the run writes through its fence.
 Walk: `bench.jobs.crew` runs `serve` in a process; the benchmarks make an `Ours` to create and check.
 """
 
+import logging
 from multiprocessing.connection import Connection
 from typing import Any
+
+import psycopg
 
 from bench.jobs.crew import Duty, Report, Work
 from bench.store.places import TABLE
@@ -33,6 +36,7 @@ class Ours:
 
     def __init__(self, address: str) -> None:
         env = SystemEnv()
+        self._address = address
         self._engine = PostgresEngine(address, env)
         self._store = Store(self._engine, env)
         self._jobs = Jobs(self._store.keyspace, Sessions(self._store.keyspace), self._store.clock)
@@ -43,6 +47,10 @@ class Ours:
                 self._jobs.create(txn, kind=KIND)
 
         self._store.transact(create)
+
+    def tidy(self) -> None:
+        with psycopg.connect(self._address, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE)")
 
     def unfinished(self) -> int:
         return sum(1 for _ in self._jobs.open(self._store.snapshot()))
@@ -64,6 +72,7 @@ def serve(duty: Duty, pipe: "Connection[Any, Any]", counter: Any) -> None:
         .with_value(LIVENESS_TTL, duty.ttl_seconds)
         .with_value(LIVENESS_HEARTBEAT, duty.heartbeat_seconds)
     )
+    logging.disable(logging.CRITICAL)  # as the peer: a lost claim is expected here, and counted
     report = Report(pipe, counter)
     kinds = {KIND: Kind(lambda run: _work(run, duty, report))}
     node = Node(duty.address, SystemEnv(), settings=settings, kinds=kinds)

@@ -11,6 +11,7 @@ Walk: `bench.jobs.crew` runs `serve` in a process; the benchmarks make a `Peer` 
 """
 
 import asyncio
+import logging
 import threading
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,7 +23,6 @@ from procrastinate.worker import FETCH_JOB_POLLING_INTERVAL
 from bench.jobs.crew import Duty, Report, Work
 
 TASK = "bench"
-QUEUE, ONE_AT_A_TIME = "bench", "one-at-a-time"
 EVERY_SECOND = "* * * * * *"
 POLL_SECONDS = 0.1
 HOLD_SECONDS = 3_600.0
@@ -33,23 +33,23 @@ EFFECT = "INSERT INTO effects (job) VALUES (%(job)s)"
 class Peer:
     name = "procrastinate"
 
-    def __init__(self, address: str, queue: str = QUEUE) -> None:
-        self._queue = queue
+    def __init__(self, address: str) -> None:
         self._connection = psycopg.connect(address, autocommit=True)
         self._app = procrastinate.App(connector=procrastinate.SyncPsycopgConnector(conninfo=address))
         self._app.open()
-        if not self._app.check_connection():
-            self._app.schema_manager.apply_schema()
-            self._connection.execute("CREATE TABLE effects (job bigint)")
+        self._app.schema_manager.apply_schema()
+        self._connection.execute("CREATE TABLE effects (job bigint)")
 
     def create(self, count: int) -> None:
-        self._app.configure_task(TASK, queue=self._queue).batch_defer(*[{}] * count)
+        self._app.configure_task(TASK).batch_defer(*[{}] * count)
+
+    def tidy(self) -> None:
+        self._connection.execute("VACUUM (ANALYZE)")
 
     def unfinished(self) -> int:
         open_jobs = self._connection.execute(
-            "SELECT count(*) FROM procrastinate_jobs"
-            " WHERE status IN ('todo', 'doing') AND task_name = %s AND queue_name = %s",
-            [TASK, self._queue],
+            "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND task_name = %s",
+            [TASK],
         )
         ((count,),) = open_jobs
         return int(count)
@@ -63,14 +63,11 @@ class Peer:
 
 
 def serve(duty: Duty, pipe: "Connection[Any, Any]", counter: Any) -> None:
-    asyncio.run(_serve(duty, Report(pipe, counter), QUEUE))
+    logging.disable(logging.CRITICAL)  # it logs each second end of a doubled job; they are counted here
+    asyncio.run(_serve(duty, Report(pipe, counter)))
 
 
-def serve_one_at_a_time(duty: Duty, pipe: "Connection[Any, Any]", counter: Any) -> None:
-    asyncio.run(_serve(duty._replace(runs_max=1), Report(pipe, counter), ONE_AT_A_TIME))
-
-
-async def _serve(duty: Duty, report: Report, queue: str) -> None:
+async def _serve(duty: Duty, report: Report) -> None:
     # A connection for each run that finishes, besides those of the listener and the heartbeat.
     connector = procrastinate.PsycopgConnector(conninfo=duty.address, min_size=4, max_size=8)
     app = procrastinate.App(connector=connector)
@@ -83,7 +80,6 @@ async def _serve(duty: Duty, report: Report, queue: str) -> None:
         worker = asyncio.create_task(
             app.run_worker_async(
                 concurrency=duty.runs_max,
-                queues=[queue],
                 fetch_job_polling_interval=poll_seconds,
                 update_heartbeat_interval=duty.heartbeat_seconds,
                 stalled_worker_timeout=duty.ttl_seconds,
@@ -119,8 +115,10 @@ def _add_task(app: procrastinate.App, duty: Duty, report: Report) -> None:
 
 def _add_retry_of_stalled_jobs(app: procrastinate.App, ttl_seconds: float) -> None:
     @app.periodic(cron=EVERY_SECOND)
-    @app.task(queue=QUEUE, queueing_lock="retry_stalled_jobs", name="retry_stalled_jobs", pass_context=True)
+    @app.task(queueing_lock="retry_stalled_jobs", name="retry_stalled_jobs", pass_context=True)
     async def retry_stalled_jobs(context: procrastinate.JobContext, timestamp: int) -> None:
         manager = context.app.job_manager
-        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=ttl_seconds):
+        # Not a dead worker's own run of this task: another one waits already, under the same lock.
+        stalled = await manager.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=ttl_seconds)
+        for job in stalled:
             await manager.retry_job(job)

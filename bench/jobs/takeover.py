@@ -60,7 +60,6 @@ def _take_over(side: Side, crew: Crew, chooser: random.Random) -> float:
 def _ratios(mine: list[float], theirs: list[float]) -> list[Ratio]:
     for name, seconds in (("ours", mine), ("peer", theirs)):
         note(f"jobs.takeover: {name} {', '.join(f'{each:.2f}' for each in sorted(seconds))} s")
-    # The soonest that a fair taker can come: everything above it is what the mechanism adds.
     return [
         compare(
             "jobs.takeover.kill_to_claim",

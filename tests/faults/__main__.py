@@ -64,7 +64,7 @@ def _run(scenario: Scenario, run: Run) -> Result:
     word = "skipped: " + result.skipped if result.skipped else "VIOLATION" if result.violations else "ok"
     counts = ", ".join(f"{name} {value}" for name, value in result.counts.items())
     took = time.monotonic() - began
-    print(f"{scenario.name:16} {run.engine:9} seed {run.seed} {took:5.1f} s  {counts}  {word}", flush=True)
+    print(f"{scenario.name:18} {run.engine:9} seed {run.seed} {took:5.1f} s  {counts}  {word}", flush=True)
     for violation in result.violations:
         print(f"    {violation}", flush=True)
     if result.violations:

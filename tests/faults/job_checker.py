@@ -3,6 +3,7 @@
     revived      something is written under a session's id after its existence was deleted (I20)
     expiry       an expiration fell (I14), or another deleted a session that had not expired (I21)
     epoch        a session's epoch is not the commit timestamp of its insert, or it was made twice
+    instance     two sessions have one instance id at a time
     claim        a claim moved while its session was there, or to a session that was not (I22)
     run          a run number fell, or a claim did not take the next one (I24)
     step         a state followed that the table does not allow, or something after the end (I25)
@@ -35,6 +36,7 @@ def check(history: JobHistory, logs: Sequence[tuple[str, list[Event]]]) -> Verdi
     sessions = Presence(history)
     controls = Controls(history)
     check_sessions(history, _stopping(logs), verdict)
+    check_instances(sessions, verdict)
     for job, rows in controls.of.items():
         check_claims(job, rows, sessions, verdict)
         check_steps(job, rows, verdict)
@@ -121,6 +123,15 @@ def _check_session(session: SessionId, rows: list[SessionRow], is_drained: bool,
             if row.expires_at < expires_at:
                 verdict.claim("expiry", f"expiration of {session} falls to {row.expires_at} at {row.at}")
             expires_at = max(expires_at, row.expires_at)
+
+
+def check_instances(sessions: Presence, verdict: Verdict) -> None:
+    holders: dict[int, SessionId] = {}
+    for session, made_at in sorted(sessions.made_at.items(), key=lambda item: item[1]):
+        former = holders.get(session.instance)
+        if former is not None and sessions.has(former, made_at + 1):
+            verdict.claim("instance", f"{session} is made while {former} is there")
+        holders[session.instance] = session
 
 
 def check_claims(job: int, rows: list[ControlRow], sessions: Presence, verdict: Verdict) -> None:

@@ -31,6 +31,7 @@ from tests.faults.checker import Verdict
 from tests.faults.harness import Fleet, Place, Result, Run, integrity, wait_for
 from tests.faults.job_checker import Adoption, Halt, adoptions, check
 from tests.faults.job_history import JobHistory, read_history
+from tests.faults.job_worker import FAILURE
 
 NODES = ("p0", "p1", "p2")
 TTL_SECONDS, HEARTBEAT_SECONDS = 1.5, 0.2
@@ -38,6 +39,7 @@ ADOPTION_SLACK_SECONDS = 2.0
 """How long after one ttl a job of a dead node may still wait for its next claim."""
 
 EFFECT = b'{"e":"effect"'
+PLANNED_FAILURE = f"ArithmeticError: {FAILURE}"
 SETTLE_SECONDS_MAX = 60.0
 LOAD = ("--create-seconds", "0.05")
 
@@ -132,7 +134,14 @@ class JobFleet(Fleet):
             if counts[name]:
                 result.counts[name] = counts[name]
         result.require(counts["effects"] > 0, "no job had any effect")
+        self._require_no_bugs(result)
         return verdict
+
+    def _require_no_bugs(self, result: Result) -> None:
+        """Errors of our own tree say all in a line; a traceback is a bug, or a job made to fail."""
+        errors = (self.place.directory / "errors").read_text()
+        bugs = errors.count("Traceback (most recent call last)") - errors.count(f"\n{PLANNED_FAILURE}")
+        result.require(bugs <= 0, f"{bugs} tracebacks of no planned failure, the last: {errors[-1500:]}")
 
     def sessions_of(self, process: str) -> list[SessionId]:
         """Under which sessions a process lived, by its own word."""

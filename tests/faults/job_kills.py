@@ -8,7 +8,7 @@ import time
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL
 from tests import postgres_server
 from tests.faults.harness import Result, Run
-from tests.faults.job_fleet import ADOPTION_SLACK_SECONDS, LOAD, NODES, JobFleet
+from tests.faults.job_fleet import ADOPTION_SLACK_SECONDS, LOAD, NODES, JobFleet, distribution
 
 LONG_SECONDS = 60.0
 """From this length on, the default ttl has its turn too."""
@@ -77,22 +77,23 @@ def jobs_store_restart(run: Run) -> Result:
     assert run.server is not None
     result = Result()
     rng = run.rng
-    stops = 0
+    back_seconds: list[float] = []
     with JobFleet(run, "restart") as fleet:
         for name in NODES:
             fleet.start_node(name, *LOAD)
         fleet.await_ready()
         until = time.monotonic() + run.seconds
-        while stops == 0 or time.monotonic() < until:
+        while not back_seconds or time.monotonic() < until:
             time.sleep(rng.uniform(0.3, 1.5))
             postgres_server.stop(run.server.directory, immediate=True)
             time.sleep(rng.uniform(0.1, min(4.0, run.seconds / 2)))
             postgres_server.start(run.server.directory)
-            stops += 1
+            started = time.monotonic()
             fleet.require_effects(result, NODES, "after an immediate stop")
+            back_seconds.append(time.monotonic() - started)
         fleet.settle(result)
         fleet.judge(result)
-    result.counts["stops"] = stops
+    result.counts |= {"stops": len(back_seconds), "back s": distribution(sorted(back_seconds))}
     return result
 
 

@@ -30,12 +30,14 @@ from tenure.cluster import deaths
 from tenure.cluster.job_records import Progress
 from tenure.cluster.runner import Kind, Run
 from tenure.cluster.sessions import SessionId
+from tenure.cluster.versions import PROGRAM
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 from tests.faults.job_history import Done, Order, decode_done, decode_order, effect_key, effect_value
 from tests.faults.log import Log
 
 KIND = "count"
+FAILURE = "this job cannot count any further"
 OPEN_SECONDS_MAX = 60.0
 SESSION_SECONDS = 0.02
 """How often it looks whether its session is another."""
@@ -79,7 +81,13 @@ class JobWorker:
         while True:
             try:
                 kinds = {KIND: Kind(self._count, self._uncount)}
-                return Node(arguments.store, SystemEnv(), settings=settings, kinds=kinds)
+                return Node(
+                    arguments.store,
+                    SystemEnv(),
+                    settings=settings,
+                    kinds=kinds,
+                    version=arguments.compat_version,
+                )
             except (Unavailable, OutcomeUnknown):
                 if time.monotonic() > give_up:
                     raise
@@ -109,7 +117,7 @@ class JobWorker:
             else:
                 run.sleep(order.pace_seconds)
             if step == order.fails_at:
-                raise ArithmeticError("this job cannot count any further")
+                raise ArithmeticError(FAILURE)
             self._save(run, order, Done(step), step, is_undo=False)
 
     def _undo_all(self, run: Run) -> None:
@@ -146,20 +154,24 @@ class JobWorker:
                 self._log.write("trouble", state=error.sqlstate, why=str(error))
 
     def _look_at_session(self) -> Callable[[], None]:
-        known = self._node.liveness.session().id
+        while (known := self._session()) is None:  # lost already, or a race for its instance id
+            time.sleep(SESSION_SECONDS)
         self._log.write("start", session=known)
 
         def look() -> None:
             nonlocal known
-            try:
-                session: SessionId = self._node.liveness.session().id
-            except SessionLost:
-                return
-            if session != known:
+            session = self._session()
+            if session not in (None, known):
                 known = session
                 self._log.write("session", session=known)
 
         return look
+
+    def _session(self) -> SessionId | None:
+        try:
+            return self._node.liveness.session().id
+        except SessionLost:
+            return None
 
     def _create(self) -> None:
         arguments, rng = self._arguments, self._rng
@@ -199,6 +211,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=16, help="of a job, at most; at least half of it")
     parser.add_argument("--pace", type=float, default=0.1, help="seconds before each step")
     parser.add_argument("--fail-rate", type=float, default=0.0, help="of jobs that cannot be done")
+    parser.add_argument("--compat-version", type=int, default=PROGRAM)
     parser.add_argument("--deaths-max", type=int, default=deaths.DEATHS_MAX)
     arguments = parser.parse_args()
     deaths.DEATHS_MAX = arguments.deaths_max

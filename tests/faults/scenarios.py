@@ -16,6 +16,7 @@ from tests.faults import (
     inputs,
     job_kills,
     job_stops,
+    job_upgrade,
     many_nodes,
 )
 from tests.faults.harness import Result, Run
@@ -48,6 +49,7 @@ SCENARIOS = (
     Scenario("jobs_stop", job_stops.jobs_stop),
     Scenario("jobs_store_restart", job_kills.jobs_store_restart),
     Scenario("jobs_control", job_kills.jobs_control),
+    Scenario("jobs_upgrade", job_upgrade.jobs_upgrade),
     Scenario("dead_sessions", dead_sessions.dead_sessions, seconds_max=10.0),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -101,6 +101,15 @@ def test_an_epoch_that_is_not_the_time_of_the_insert_is_caught() -> None:
     assert kinds(Story().succeeded().session(40, SessionId(3, 39), expires_at=90)) == {"epoch"}
 
 
+def test_two_sessions_with_one_instance_id_are_caught() -> None:
+    assert kinds(Story().succeeded().session(40, SessionId(1, 40), expires_at=90)) == {"instance"}
+
+
+def test_an_instance_id_may_be_taken_again_once_its_session_is_gone() -> None:
+    story = Story().succeeded().session(60, A, is_deleted=True)
+    assert kinds(story.session(61, SessionId(1, 61), expires_at=110)) == set()
+
+
 def test_an_expiration_that_falls_is_caught() -> None:
     assert kinds(Story().succeeded().beat(30, A, 80).beat(31, A, 79)) == {"expiry"}
 

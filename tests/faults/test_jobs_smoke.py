@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import postgres_server
-from tests.faults import dead_sessions, job_kills, job_stops, many_nodes
+from tests.faults import dead_sessions, job_kills, job_stops, job_upgrade, many_nodes
 from tests.faults.harness import Result, Run
 
 SECONDS = 1.5
@@ -82,3 +82,8 @@ def test_300_nodes_write_their_heartbeats_and_nothing_else(run: Run) -> None:
 @pytest.mark.parametrize("engine", ["sqlite"])
 def test_10000_claims_under_one_session_write_nothing(run: Run) -> None:
     holds(many_nodes.claims_cost_nothing(run))
+
+
+@both_engines
+def test_a_rolling_upgrade_under_load_repeats_and_loses_no_effect(run: Run) -> None:
+    holds(job_upgrade.jobs_upgrade(run))

@@ -1,4 +1,4 @@
-"""Deterministic simulation of the store: `python -m tests.simulation --seeds 300`.
+"""Deterministic simulation of the store, of sessions and of jobs: `python -m tests.simulation --seeds 300`.
 
     seeds ──► processes ──► a run each (every 20th twice) ──► figures, "sometimes", violations
                                         └ first failure ──► shrunk, shown, written to --out
@@ -21,10 +21,14 @@ TRANSACTIONS_MIN = 200_000
 """Random transactions that one run compares with the model, whatever the number of seeds."""
 
 TWICE_EVERY = 20
+"""Not a multiple of three, so that runs of both worlds are repeated."""
 VOID_FROM = 1_000
 """From so many seeds on, everything of the "sometimes" list must have happened."""
 
 BATCH = 25
+
+BOTH = "both"
+"""Seeds take turns: two are runs of the store, every third is one of sessions and jobs."""
 SEQUENTIAL_MIN = 20_000
 
 
@@ -55,7 +59,7 @@ def main() -> int:
     figures = _simulate(options)
     print(f"{figures.seeds} seeds, {figures.seeds / max(figures.cpu_seconds, 1e-9):.1f} per second and core")
     _print_counts("faults by kind", sorted(figures.faults.items()))
-    unseen = _print_sometimes(figures)
+    unseen = _print_sometimes(figures, options.profile)
     survivors = _hunt_all(options) if options.mutants else 0
     compared = figures.transactions + _sequential(options, figures)
     print(f"model: {compared} random transactions compared with a dictionary of histories")
@@ -83,7 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="virtual seconds per seed")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--profile", default="all", help="which mix of operations")
+    parser.add_argument("--profile", default=BOTH, help="which mix of operations; by default both worlds")
     parser.add_argument("--mutants", action="store_true", help="check that every known mistake is caught")
     parser.add_argument("--only", default="", help="with --mutants: those whose name contains this")
     parser.add_argument("--out", type=Path, help="where the shrunk tape of a failure goes")
@@ -96,6 +100,12 @@ def seed_range(text: str) -> range:
         first, last = text.split("..")
         return range(int(first), int(last))
     return range(int(text))
+
+
+def profile_of(seed: int, profile: str) -> str:
+    if profile != BOTH:
+        return profile
+    return "jobs" if seed % 3 == 2 else "all"
 
 
 # ── seeds ────────────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +129,7 @@ def run_batch(arguments: tuple[range, float, int, str]) -> Figures:
     figures = Figures()
     for seed in seeds:
         began = process_time()
-        result = cluster.run(seed, seconds=seconds, nodes=nodes, profile=profile)
+        result = cluster.run(seed, seconds=seconds, nodes=nodes, profile=profile_of(seed, profile))
         figures.cpu_seconds += process_time() - began
         figures.seeds += 1
         figures.transactions += len(result.trace.txns)
@@ -129,7 +139,7 @@ def run_batch(arguments: tuple[range, float, int, str]) -> Figures:
             first = result.violations[0]
             figures.failures.append((seed, first.predicate, first.message))
         if seed % TWICE_EVERY == 0:
-            again = cluster.run(seed, seconds=seconds, nodes=nodes, profile=profile)
+            again = cluster.run(seed, seconds=seconds, nodes=nodes, profile=profile_of(seed, profile))
             if again.trace_hash != result.trace_hash:
                 figures.unequal.append(seed)
     return figures
@@ -165,11 +175,14 @@ def _print_counts(title: str, counts: Iterable[tuple[str, int]]) -> None:
         print(f"  {count:8} {name}")
 
 
-def _print_sometimes(figures: Figures) -> list[str]:
-    from tests.simulation.sometimes import SOMETIMES
+def _print_sometimes(figures: Figures, profile: str) -> list[str]:
+    from tests.simulation import sometimes, steering
 
-    _print_counts("sometimes", [(name, figures.seen[name]) for name in SOMETIMES if figures.seen[name]])
-    unseen = [name for name in SOMETIMES if not figures.seen[name]]
+    names: tuple[str, ...] = sometimes.JOB_SOMETIMES if profile in steering.PROFILES else sometimes.SOMETIMES
+    if profile == BOTH:
+        names += sometimes.JOB_SOMETIMES
+    _print_counts("sometimes", [(name, figures.seen[name]) for name in names if figures.seen[name]])
+    unseen = [name for name in names if not figures.seen[name]]
     if unseen:
         print(f"  not seen: {', '.join(unseen)}")
     return unseen
@@ -212,13 +225,14 @@ def _shrink_first(options: argparse.Namespace, figures: Figures) -> None:
     from tests.simulation import cluster, shrink
 
     seed = figures.failures[0][0]
-    result = cluster.run(seed, seconds=options.seconds, nodes=options.nodes, profile=options.profile)
+    profile = profile_of(seed, options.profile)
+    result = cluster.run(seed, seconds=options.seconds, nodes=options.nodes, profile=profile)
     if not result.violations:
         print(f"seed {seed} does not fail again: the run is void")
         return
     began = perf_counter()
     case = shrink.shrink(
-        shrink.case_of(result, seconds=options.seconds, nodes=options.nodes, profile=options.profile)
+        shrink.case_of(result, seconds=options.seconds, nodes=options.nodes, profile=profile)
     )
     print(f"shrunk in {perf_counter() - began:.0f} s")
     print("\n".join(shrink.describe(case)))

@@ -33,11 +33,11 @@ class JobKnobs(Knobs):
     """Heartbeats per ttl."""
     adopt_seconds: float = 2.0
     deaths_max: int = 20_000
-    steps: int = 3
+    steps: int = 2
     """Effects per job."""
     panic_rate: float = 0.0
     """How often a job's terminal step breaks off in the middle."""
-    signal_seconds: float = 0.8
+    signal_seconds: float = 1.0
 
     @property
     def faults_end(self) -> float:
@@ -60,13 +60,13 @@ def draw_job_knobs(tape: Tape, *, seconds: float, nodes: int) -> JobKnobs:
     knobs.read_seconds = min(knobs.read_seconds, 0.1)
     knobs.commit_seconds = min(knobs.commit_seconds, 0.3)
     knobs.batch_rows = tape.choose("knob.batch", (1_000, 5, 20))
-    knobs.poll_seconds = tape.choose("knob.poll", (1.5, 0.8, 2.5))
-    knobs.clients = tape.choose("knob.clients", (1, 1, 2))
+    knobs.poll_seconds = tape.choose("knob.poll", (2.5, 1.0, 4.0))
+    knobs.clients = tape.choose("knob.clients", (1, 1, 1, 2))
     knobs.ttl_seconds = tape.choose("knob.ttl", TTLS)
     knobs.beats = tape.choose("knob.beats", (2.5, 2.0, 4.0))
     knobs.adopt_seconds = tape.choose("knob.adopt", (2.0, 1.0, 3.0))
-    knobs.signal_seconds = tape.choose("knob.signal", (0.8, 0.2, 1.6))
+    knobs.signal_seconds = tape.choose("knob.signal", (1.0, 0.3, 2.0))
     knobs.deaths_max = tape.choose("knob.deaths", (20_000, 1, 2))
-    knobs.steps = tape.choose("knob.steps", (3, 1, 2, 5))
+    knobs.steps = tape.choose("knob.steps", (2, 1, 3, 4))
     knobs.panic_rate = tape.choose("knob.panic", (0.0, 0.0, 0.3))
     return knobs

@@ -85,7 +85,9 @@ def _judge_fenced(index: JobIndex, job: int, version: Version) -> Iterator[Viola
         return
     if (control.claim, control.run, control.state) != fence[1:]:
         held = (str(control.claim), control.run, control.state.value)
-        yield _wrong("I23", job, f"was written by run {fence.run} of {fence.session}, held by {held}", version)
+        yield _wrong(
+            "I23", job, f"was written by run {fence.run} of {fence.session}, held by {held}", version
+        )
     elif not index.is_present_before(fence.session, version.at):
         yield _wrong("I23", job, f"was written under {fence.session}, which was gone", version)
 
@@ -110,7 +112,9 @@ def _is_request(before: Control, after: Control) -> bool:
 def runs(index: JobIndex) -> Iterator[Violation]:
     """I24: effects follow the run numbers; in one process a job's runs do not overlap."""
     for job, effects in index.effects.items():
-        written = sorted((each for versions in effects.values() for each in versions), key=lambda each: each.at)
+        written = sorted(
+            (each for versions in effects.values() for each in versions), key=lambda each: each.at
+        )
         last = 0
         for version in written:
             fence = index.trace.fences.get(version.writer.id)
@@ -168,9 +172,7 @@ def effects(index: JobIndex) -> Iterator[Violation]:
 # ── liveness ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def heartbeats(
-    index: JobIndex, knobs: JobKnobs, living: Mapping[str, Session | None]
-) -> Iterator[Violation]:
+def heartbeats(index: JobIndex, knobs: JobKnobs, living: Mapping[str, Session | None]) -> Iterator[Violation]:
     """I26: after the faults every node that is up has a session that it keeps alive."""
     end_at = (EPOCH_MICROS + round(knobs.seconds * 1_000_000)) << 10
     for process, session in living.items():
@@ -181,9 +183,7 @@ def heartbeats(
             yield Violation("I26", f"{process} lets its session expire", index.trace.step)
 
 
-def adoption(
-    index: JobIndex, knobs: JobKnobs, living: Mapping[str, Session | None]
-) -> Iterator[Violation]:
+def adoption(index: JobIndex, knobs: JobKnobs, living: Mapping[str, Session | None]) -> Iterator[Violation]:
     """I26: after the faults every runnable job soon has a live claim, and what can end has ended."""
     if not living or knobs.seconds - knobs.faults_end < knobs.adoption_seconds + 3.0:
         return
@@ -193,11 +193,12 @@ def adoption(
         if control is not None and control.state in CLAIMABLE and control.retry_at < bound_at:
             claim = control.claim
             if claim == NOBODY or not index.is_present_before(claim, bound_at):
-                yield _wrong("I26", job, f"is {control.state.value} and nobody's, for {claim}", rows[-1].version)
+                yield _wrong(
+                    "I26", job, f"is {control.state.value} and nobody's, for {claim}", rows[-1].version
+                )
         last = rows[-1].control
-        if last is not None and last.state not in TERMINAL and last.state is not State.PAUSED:
-            if last.retry_at < bound_at:
-                yield _wrong("I26", job, f"is {last.state.value} at the end", rows[-1].version)
+        if last is not None and last.state in CLAIMABLE and last.retry_at < bound_at:
+            yield _wrong("I26", job, f"is {last.state.value} at the end", rows[-1].version)
 
 
 def _wrong(predicate: str, job: int, what: str, version: Version) -> Violation:

@@ -17,6 +17,7 @@ from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import TERMINAL, State
 from tenure.cluster.jobs import Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import Session
+from tenure.cluster.runner import Stopped
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import JOBS, SESSIONS, Keyspace
@@ -84,8 +85,8 @@ class JobTrace(Trace):
         """By transaction: the run that it writes for."""
         self.claims: dict[int, SessionId] = {}
         """By transaction: the session that it claims a job for."""
-        self.releases: dict[str, SessionId] = {}
-        """By process: the session it was about to give up."""
+        self.releases: dict[SessionId, str] = {}
+        """Sessions that were given up, or were about to be, by the process they were of."""
         self.frontiers: list[Frontier] = []
         self.frontier_uses: dict[int, Frontier] = {}
         self.answers: list[Answer] = []
@@ -108,8 +109,10 @@ class JobTrace(Trace):
         return txn
 
     def session_of(self, process: str) -> Session | None:
+        """The session that a process goes by; None while it makes a new one."""
         current = self.current.get(process)
-        return None if current is None else current()
+        session = None if current is None else current()
+        return None if session is None or session.done.is_set() else session
 
     def sent(self, commit: Commit, txn: Txn) -> None:
         super().sent(commit, txn)
@@ -143,6 +146,9 @@ class JobTrace(Trace):
         self.running.append(running)
         try:
             yield
+        except Stopped:
+            self.seen["run told to stop"] += 1
+            raise
         finally:
             running.ended = self.tick()
 
@@ -155,8 +161,8 @@ def record_of(txn: Transaction) -> Txn:
 class TracingJobs(Jobs):
     """Records for whom each transaction writes, before the product looks at it."""
 
-    def __init__(self, store: TracingStore, *rest: Any) -> None:
-        super().__init__(store.keyspace, *rest, store.clock)
+    def __init__(self, store: TracingStore, sessions: Sessions) -> None:
+        super().__init__(store.keyspace, sessions, store.clock)
         trace = store.engine.wire.trace
         assert isinstance(trace, JobTrace)
         self._trace = trace
@@ -198,6 +204,7 @@ class TracingJobs(Jobs):
 
     def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
         self._trace.fences[record_of(txn).id] = fence
+        self._trace.seen["retry later"] += 1
         super().retry(txn, fence, error=error, retry_at=retry_at)
 
     def release(self, txn: Transaction, fence: Fence) -> None:

@@ -10,12 +10,12 @@ Walk: `cluster.run` makes a `JobCluster`; its `Member`s run a `Process` each, wi
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 from tenure.base.errors import TenureError
-from tenure.base.loops import Loop
+from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster import deaths, runner
 from tenure.cluster.liveness import Liveness, Session
@@ -51,19 +51,18 @@ class Process:
         self.name = self.cluster.job_trace.process(self.machine.name)
         self.engine = SimEngine(self.cluster.wire, self.machine)
         self.deaths_stalled_until = 0.0
-        self.is_releasing = False
         with ExitStack() as undo:
             self.store = TracingStore(self.engine, self.env, settings=self.cluster.settings)
             undo.callback(_close, self.store.close)
             self._start_session(undo, wanted)
-            self._start_jobs(undo)
+            self._make_jobs()
+            self._start_loops(undo)
             self._undo = undo.pop_all()
 
     def _settings(self) -> Settings:
         return self.cluster.settings
 
     def _start_session(self, undo: ExitStack, wanted: int | None) -> None:
-        settings = self._settings()
         self.sessions = Sessions(self.store.keyspace)
         self.liveness = Liveness(
             self.store, self.sessions, self._settings, address="", version=VERSION, on_lost=self._lost
@@ -76,37 +75,38 @@ class Process:
         undo.callback(_close, self._release)
         self.deaths = TracingDeaths(self.store, self.sessions)
         undo.callback(self.deaths.close)
+
+    def _make_jobs(self) -> None:
         self.jobs = TracingJobs(self.store, self.sessions)
         self.jobs.panic_when(self._panics)
         kinds = Labour(self).kinds()
         self.runner = Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
-        ttl_seconds = settings[LIVENESS_TTL]
-        self.heartbeat = self._loop(
-            "heartbeat", self.liveness.step, settings[LIVENESS_HEARTBEAT], backoff_max_seconds=ttl_seconds / 8
-        )
-        followers = (
-            self._loop("deaths", self._follow_deaths, ttl_seconds),
-            self._loop("reaper", self.deaths.reap, ttl_seconds),
-        )
-        for loop in (self.heartbeat, *followers):
-            undo.callback(loop.stop)
-            loop.start()
+        self.deaths.on_death = self.runner.wake
 
-    def _start_jobs(self, undo: ExitStack) -> None:
-        settings = self._settings()
-        adopter = self._loop(
-            "jobs",
-            self.runner.step,
-            settings[JOBS_ADOPT_INTERVAL],
-            backoff_max_seconds=settings[LIVENESS_TTL] / 8,
-        )
-        adopter.start()
-        undo.callback(self._stop_jobs, adopter)
+    def _start_loops(self, undo: ExitStack) -> None:
+        heartbeat = self._loop("heartbeat", self.liveness.step)
+        deaths = self._loop("deaths", self._follow_deaths, interrupt=self.deaths.wake)
+        self._run_loops(undo, [heartbeat, deaths, self._loop("reaper", self.deaths.reap)])
+        undo.callback(self._drain_jobs)
+        self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(_close, self.liveness.drain)
 
-    def _loop(self, name: str, step: Callable[[], float | None], seconds: float, **named: float) -> Loop:
-        log = cast(logging.Logger, self.cluster.log)
-        return Loop(name, step, self.env, interval_seconds=seconds, log=log, **named)
+    def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
+        ttl_seconds = self._settings()[LIVENESS_TTL]
+        return Loop(
+            name,
+            step,
+            self.env,
+            interval_seconds=ttl_seconds,
+            backoff_max_seconds=ttl_seconds / 8,
+            log=cast(logging.Logger, self.cluster.log),
+            interrupt=interrupt,
+        )
+
+    def _run_loops(self, undo: ExitStack, members: Sequence[Loop]) -> None:
+        loops = Loops(members)
+        undo.callback(loops.stop)
+        loops.start()
 
     def _follow_deaths(self) -> float | None:
         if self.deaths_stalled_until > self.cluster.hub.t:
@@ -114,6 +114,9 @@ class Process:
         return self.deaths.follow()
 
     def _lost(self, session: Session) -> None:
+        key = self.sessions._existence.key(*session.id)
+        is_gone = self.cluster.trace.versions[key][-1].value is None
+        self.cluster.trace.seen["heartbeat found its row gone" if is_gone else "session given up alive"] += 1
         self.runner.lost(session)
 
     def _panics(self) -> bool:
@@ -125,17 +128,14 @@ class Process:
     def stop(self) -> None:
         self._undo.close()
 
-    def _stop_jobs(self, adopter: Loop) -> None:
-        adopter.request_stop()
-        self.runner.wake()
-        adopter.stop()
+    def _drain_jobs(self) -> None:
         if not self.runner.drain(timeout=DRAIN_SECONDS):
             self.cluster.trace.seen["drain without the end of all runs"] += 1
 
     def _release(self) -> None:
         session = self.liveness._session
         if session is not None:
-            self.cluster.job_trace.releases[self.name] = session.id
+            self.cluster.job_trace.releases[session.id] = self.name
         self.liveness.release()
 
 
@@ -152,7 +152,9 @@ class Member(Node):
 
     cluster: "JobCluster"
 
-    def __init__(self, cluster: "JobCluster", number: int, *, suffix: str = "", wanted: int | None = None) -> None:
+    def __init__(
+        self, cluster: "JobCluster", number: int, *, suffix: str = "", wanted: int | None = None
+    ) -> None:
         super().__init__(cluster, number)
         self.machine = Machine(cluster.hub, f"n{number}{suffix}")
         self.env = SimEnv(cluster.hub, self.machine)
@@ -358,6 +360,7 @@ def sizes(knobs: Knobs) -> Iterator[None]:
     changed = (
         (deaths, "DEATHS_MAX", knobs.deaths_max),
         (deaths, "PAUSE_SECONDS", 0.25),
+        (deaths, "FOLLOW_SECONDS", 4.0),
         (runner, "BURY_SECONDS", 0.25),
         (runner, "RETRY_SECONDS", 0.3),
         (runner, "RETRY_SECONDS_MAX", 2.0),

@@ -34,7 +34,7 @@ def frontier_uses(index: JobIndex) -> Iterator[Violation]:
         use = index.trace.frontier_uses.get(txn.id)
         if use is None or txn.landed_at is None:
             continue
-        is_released = use.session in index.trace.releases.values()
+        is_released = use.session in index.trace.releases
         if not is_released and not index.is_present_before(use.session, txn.landed_at):
             message = f"t{txn.id} committed at {to_text(txn.landed_at)} below the frontier of {use.session}"
             yield Violation("I13", f"{message}, which was gone", txn.landed, (txn.id,))
@@ -72,9 +72,10 @@ def instances(index: JobIndex) -> Iterator[Violation]:
         if former.is_present_before(life.inserted.at):
             yield Violation("I14", f"{life.id} beside {former.id}", life.inserted.step, txns)
         deleted = former.deleted
-        if deleted is not None and former.id not in index.trace.releases.values():
-            if life.first_expires_at() <= former.expires_before(deleted.at):
-                yield Violation("I14", f"{life.id} expires before {former.id}", life.inserted.step, txns)
+        if deleted is None or former.id in index.trace.releases:
+            continue
+        if life.first_expires_at() <= former.expires_before(deleted.at):
+            yield Violation("I14", f"{life.id} expires before {former.id}", life.inserted.step, txns)
 
 
 def resurrections(index: JobIndex) -> Iterator[Violation]:
@@ -101,7 +102,7 @@ def deletions(index: JobIndex) -> Iterator[Violation]:
         if deleted is None:
             continue
         owner, by = index.process_of(life.inserted.writer), index.process_of(deleted.writer)
-        is_own_release = owner == by and index.trace.releases.get(by) == life.id
+        is_own_release = owner == by and index.trace.releases.get(life.id) == by
         if owner != by:
             index.trace.seen["session deleted by another"] += 1
             if any(mark.value is not None for mark in life.freezes):
@@ -124,9 +125,9 @@ def answers(index: JobIndex) -> Iterator[Violation]:
         if answer == "alive" and (life is None or life.is_deleted_by_step(began - 1)):
             number = "I26" if question == "await_death" else "I21"
             yield Violation(number, f"{question} says that {session} lives, and it was gone before", step)
-        if question == "observe" and answer == "alive" and life is not None:
-            if any(version.step < began for version in life.versions) and _is_expired(index, life, step):
-                index.trace.seen["expired session observed"] += 1
+        is_observed = question == "observe" and answer == "alive" and life is not None
+        if is_observed and life is not None and _is_expired(index, life, step):
+            index.trace.seen["expired session observed"] += 1
 
 
 def _is_expired(index: JobIndex, life: Life, step: int) -> bool:

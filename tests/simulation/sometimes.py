@@ -3,7 +3,9 @@
 Walk: `cluster.run` calls `observe` at the end of each run; `__main__` prints what was not seen.
 """
 
+from tenure.kv.keys import SESSIONS, Keyspace
 from tenure.storage.engine import Removes, Status
+from tests.simulation.job_trace import JobTrace
 from tests.simulation.trace import Get, Trace, Txn
 
 SOMETIMES = (
@@ -37,6 +39,29 @@ SOMETIMES = (
     "restart",
 )
 
+JOB_SOMETIMES = (
+    "heartbeat found its row gone",
+    "session given up alive",
+    "session deleted by another",
+    "session not deleted: too early",
+    "expired session observed",
+    "frozen session died",
+    "instance id recycled",
+    "several nodes race for one claim",
+    "lost claim noticed by the fence",
+    "lost session noticed by the fence",
+    "request noticed by the fence",
+    "run told to stop",
+    "job adopted after death",
+    "revert ran",
+    "retry later",
+    "panic inside a terminal step",
+    "effect written by a helper",
+    "drain",
+    "start failed",
+)
+"""Of the world of sessions and jobs."""
+
 
 def observe(trace: Trace) -> None:
     """Counts what only the whole history shows."""
@@ -53,7 +78,10 @@ def observe(trace: Trace) -> None:
             if landing.removed:
                 is_cleaning = removal.removes is Removes.FLUSHED
                 seen["cleaning removed something" if is_cleaning else "sweep removed something"] += 1
+    claims = trace.claims if isinstance(trace, JobTrace) else {}
     for txn in trace.txns:
+        if txn.refusals and txn.id in claims:
+            seen["several nodes race for one claim"] += 1
         if txn.refusals:
             _observe_refusals(trace, txn)
         if txn.children:
@@ -66,10 +94,17 @@ def _observe_refusals(trace: Trace, txn: Txn) -> None:
         status, _, key, _ = refusal.outcome
         if status is Status.BELOW_MARK:
             trace.seen["commit refused below a mark"] += 1
+        elif status is Status.TOO_EARLY and _deletes_session(txn):
+            trace.seen["session not deleted: too early"] += 1
         elif status is Status.CONFLICT and txn.children:
             trace.seen["parent refused because of a stranger"] += 1
         elif status is Status.CONFLICT and key not in refusal.commit.points and key not in found:
             trace.seen["phantom refused"] += 1
+
+
+def _deletes_session(txn: Txn) -> bool:
+    head = Keyspace(txn.tenant).head(SESSIONS)
+    return any(put.value is None and put.key.startswith(head) for put in txn.puts)
 
 
 def _observe_family(trace: Trace, txn: Txn) -> None:

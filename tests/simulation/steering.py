@@ -78,7 +78,9 @@ def ask(client: JobClient) -> None:
 def await_death(client: JobClient) -> None:
     session = client.some_session()
     if session is not None:
-        client.process.deaths.await_death(session, timeout=0.5 + 4.0 * client.tape.draw(f"{client.name}.past"))
+        client.process.deaths.await_death(
+            session, timeout=0.5 + 4.0 * client.tape.draw(f"{client.name}.past")
+        )
 
 
 def use_frontier(client: JobClient) -> None:
@@ -139,7 +141,7 @@ SHAPES: dict[str, Callable[[JobClient], None]] = {
 
 PROFILES: dict[str, dict[str, float]] = {
     "jobs": {
-        "create": 2.5,
+        "create": 2,
         "pause": 2,
         "resume": 2,
         "cancel": 1,
@@ -149,7 +151,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "observe": 1,
         "look": 0.3,
     },
-    "busy jobs": {"create": 6, "pause": 1, "resume": 2},
+    "busy jobs": {"create": 4, "pause": 3, "resume": 4, "cancel": 1},
     "sessions": {"ask": 2, "await death": 1, "use frontier": 2, "observe": 2, "create": 0.5},
 }
 """By name, beside those of the store."""

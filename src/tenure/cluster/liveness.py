@@ -85,6 +85,8 @@ class Liveness:
         self._started_at = store.clock.now()
         self._session: Session | None = None
         self._released = False
+        self._least_pause = 1 - JITTER
+        """The shortest the next pause may be, as a part of the interval."""
 
     def session(self) -> Session:
         """The node's current session; SessionLost while it has none."""
@@ -100,7 +102,8 @@ class Liveness:
         session = self._session
         if session is None or session.done.is_set():
             self._session = self._create(None if session is None else session.id.instance)
-            return self._pause()
+            self._least_pause = JITTER
+            return 0.0
         try:
             return self._beat(session)
         except SessionLost as error:
@@ -155,8 +158,9 @@ class Liveness:
         return self._pause()
 
     def _pause(self) -> float:
-        """The heartbeat's interval, spread so that nodes started together do not beat together."""
-        return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(1 - JITTER, 1 + JITTER)
+        """The heartbeat's interval with some jitter; nodes started together part at the first one."""
+        least, self._least_pause = self._least_pause, 1 - JITTER
+        return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(least, 1 + JITTER)
 
     def drain(self) -> None:
         """Lets others see that this node is going; its session lives on until `release`."""

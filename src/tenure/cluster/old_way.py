@@ -92,35 +92,41 @@ class OldLiveness:
         return self._session
 
     def step(self) -> float:
-        ttl_seconds = self._settings()[LIVENESS_TTL]
         session = self._session
+        if session is None or session.done.is_set():
+            self._session = self._join()
+            return self._pause()
+        ttl_seconds = self._settings()[LIVENESS_TTL]
         txn = self._store.begin(urgent=True)
         try:
-            if session is None or session.done.is_set():
-                instance = self._join(txn)
-            else:
-                instance = session.id.instance
-                self._check(txn, session)
-            self._heartbeats.beat(txn, instance, ttl_seconds=ttl_seconds)
-            expires_at = add_seconds(txn.commit(), ttl_seconds)
+            self._check(txn, session)
+            self._heartbeats.beat(txn, session.id.instance, ttl_seconds=ttl_seconds)
+            session.acknowledged(add_seconds(txn.commit(), ttl_seconds))
         except RetryError:
             return RETRY_SECONDS
         finally:
             txn.rollback()
-        if session is None or session.done.is_set():
-            identity = SessionId(instance, ZERO_AT)
-            self._session = Session(self._sessions, identity, expires_at, self._store.env)
-        else:
-            session.acknowledged(expires_at)
+        return self._pause()
+
+    def _pause(self) -> float:
         return self._settings()[LIVENESS_HEARTBEAT] * self._store.env.rng.uniform(1 - JITTER, 1 + JITTER)
 
-    def _join(self, txn: Transaction) -> int:
-        self._versions.join(txn, OLDEST)
-        instance = self._sessions.free_instance(txn)
-        self._sessions.instances.put(
-            txn, Instance(instance, ZERO_AT, self._address, self._started_at, OLDEST)
-        )
-        return instance
+    def _join(self) -> Session:
+        ttl_seconds = self._settings()[LIVENESS_TTL]
+
+        def join(txn: Transaction) -> tuple[Transaction, int]:
+            self._versions.join(txn, OLDEST)
+            instance = self._sessions.free_instance(txn)
+            record = Instance(instance, ZERO_AT, self._address, self._started_at, OLDEST)
+            self._sessions.instances.put(txn, record)
+            self._heartbeats.beat(txn, instance, ttl_seconds=ttl_seconds)
+            return txn, instance
+
+        # Nodes that start together draw the same instance id; all but one of them draw again.
+        txn, instance = self._store.transact(join, urgent=True)
+        assert txn.commit_at is not None, "an instance was made without a commit"
+        identity = SessionId(instance, ZERO_AT)
+        return Session(self._sessions, identity, add_seconds(txn.commit_at, ttl_seconds), self._store.env)
 
     def _check(self, txn: Transaction, session: Session) -> None:
         found = self._sessions.instances.get(txn, session.id.instance)

@@ -177,7 +177,7 @@ class Sessions:
         """
         present = self.find(txn, session)
         if present is not None:
-            txn.not_before_at = present.expires_at
+            txn.not_before_at = max(txn.not_before_at or ZERO_AT, present.expires_at)
             self._delete(txn, session)
         return present
 
