@@ -27,6 +27,12 @@ MODULES: tuple[str, ...] = (
     "store.watch",
     "store.heartbeat",
     "store.simulator",
+    "jobs.claims",
+    "jobs.takeover",
+    "jobs.pauses",
+    "liveness.sessions",
+    "liveness.expiry",
+    "liveness.held",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -139,11 +139,17 @@ class Crew:
 
     def await_claims(self, count: int) -> list[Claimed]:
         """The next so many runs that begin, whoever begins them."""
+        claims = self.claims_within(LOST_SECONDS, count)
+        assert len(claims) == count, f"{count - len(claims)} jobs were not claimed"
+        return claims
+
+    def claims_within(self, seconds: float, count: int) -> list[Claimed]:
         claims: list[Claimed] = []
-        deadline = time.monotonic() + LOST_SECONDS
+        deadline = time.monotonic() + seconds
         while len(claims) < count:
-            pipes = wait([worker.pipe for worker in self.workers], deadline - time.monotonic())
-            assert pipes, f"{count - len(claims)} jobs were not claimed"
+            pipes = wait([worker.pipe for worker in self.workers], max(0.0, deadline - time.monotonic()))
+            if not pipes:
+                break
             claims += [pipe.recv() for pipe in pipes if isinstance(pipe, Connection)]
         return claims
 

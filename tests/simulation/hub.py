@@ -28,6 +28,9 @@ from tests.simulation.tape import Tape, TapeRandom
 EPOCH_MICROS = 1_700_000_000_000_000
 """What the hosts' right clocks show when a run begins."""
 
+STEPS_AT_ONCE_MAX = 20_000
+"""Steps without any time passing: more means that tasks wake one another for ever."""
+
 _STEP = struct.Struct("<dI")
 
 
@@ -93,6 +96,7 @@ class Hub:
         self.tape = tape
         self.t = 0.0
         self.steps = 0
+        self._steps_then = 0
         self.main = getcurrent()
         self.task: Task | None = None
         self.is_closed = False
@@ -131,6 +135,12 @@ class Hub:
             if machine is not None and machine.paused_until > t:
                 heappush(heap, (machine.paused_until, tie, seq, task, token))
                 continue
+            if t > self.t:
+                self._steps_then = self.steps
+            elif self.steps - self._steps_then > STEPS_AT_ONCE_MAX:
+                self.crashed.append((getattr(task, "name", "call"), RuntimeError("time stands still")))
+                heap.clear()
+                break
             self.t = t
             self.steps += 1
             self._trace += _STEP.pack(t, seq)

@@ -209,6 +209,10 @@ def any_candidate(self: Runner, control: Control, session: Session, now_at: int)
     return control.retry_at <= now_at and self._is_wanted(control)
 
 
+def short_pause(self: Runner, session: Session) -> float:
+    return 0.3
+
+
 def _fenced_by(*checked: int, observes: bool = True) -> Callable[[Jobs, Transaction, Fence], Control]:
     """A fence that compares only some of (session, run, state)."""
 
@@ -361,6 +365,7 @@ def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
+_ANY_CANDIDATE = ((Runner, "_is_candidate", any_candidate), (Runner, "_pause", short_pause))
 _EVERY_STATE = frozenset(STEPS) - {State.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
@@ -394,13 +399,13 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
-        ((SessionClaims, "is_free", free_if_expired), (Runner, "_is_candidate", any_candidate)),
+        ((SessionClaims, "is_free", free_if_expired), *_ANY_CANDIDATE),
         "jobs",
         often,
     ),
     (
         "claim taken from the living",
-        ((SessionClaims, "is_free", free_for_all), (Runner, "_is_candidate", any_candidate)),
+        ((SessionClaims, "is_free", free_for_all), *_ANY_CANDIDATE),
         "jobs",
     ),
     ("claim without observing", ((SessionClaims, "is_free", free_for_the_dead),), "jobs", often),

@@ -305,13 +305,13 @@ class JobCluster(Cluster):
 
     def judge(self, *, is_whole: bool) -> list[Violation]:
         found = super().judge(is_whole=is_whole)
-        found += [Violation("crash", message, self.trace.step) for message in self.log.broken]
         living = {
             each.process.name: each.process.liveness._session
             for each in self.members
             if each.process is not None and each.machine.is_up
         }
-        return found + job_predicates.check(self.job_trace, self.knobs, living, is_whole=is_whole)
+        found += job_predicates.check(self.job_trace, self.knobs, living, is_whole=is_whole)
+        return found + [Violation("crash", message, self.trace.step) for message in self.log.broken]
 
 
 class Log:
