@@ -1,42 +1,17 @@
 """Sessions and jobs on real processes, for a few seconds on each engine; `make faults` runs them longer."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests import postgres_server
 from tests.faults import dead_sessions, job_kills, job_stops, job_upgrade, many_nodes
-from tests.faults.harness import Result, Run
+from tests.faults.harness import Run
+from tests.faults.smoke import both_engines, holds
 
 SECONDS = 1.5
-SEED = 11
 
 pytestmark = [
     pytest.mark.xdist_group("faults"),
     pytest.mark.timeout(120),
 ]
-both_engines = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-
-
-@pytest.fixture(scope="module")
-def crash_server() -> Iterator[postgres_server.Server]:
-    """A server that is nobody else's: it is stopped."""
-    directory = postgres_server.make_directory()
-    yield postgres_server.start(directory)
-    postgres_server.remove_directory(directory)
-
-
-@pytest.fixture
-def run(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    server = request.getfixturevalue("crash_server") if engine == "postgres" else None
-    return Run(engine, SECONDS, SEED, server, tmp_path)
-
-
-def holds(result: Result) -> None:
-    if result.skipped:
-        pytest.skip(result.skipped)
-    assert result.violations == []
 
 
 @pytest.mark.invariant("I26")
