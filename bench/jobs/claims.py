@@ -35,7 +35,7 @@ TTL_SECONDS, HEARTBEAT_SECONDS = 40.0, 5.0
 def run(quick: bool) -> list[Ratio]:
     ratios = []
     for workers in (1, 2) if quick else (1, 2, 8):
-        ratios += _measure(workers, jobs=50 if quick else 400, rounds=1 if quick else 3)
+        ratios += _measure(workers, jobs=50 if quick else 300, rounds=1 if quick else 3)
     return ratios
 
 

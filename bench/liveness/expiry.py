@@ -101,7 +101,9 @@ def _late_millis(silence: Silence, pipe: "Connection[Any, Any]", sessions: int) 
 
 
 def _silent_session(store: Store) -> tuple[SessionId, float]:
+    """As of a node of its own: whoever finds it dead closes its store's lanes."""
     settings = Settings(DEFINITIONS).with_value(LIVENESS_TTL, TTL_SECONDS)
+    store = Store(store.engine, store.env)
     liveness = Liveness(store, Sessions(store.keyspace), lambda: settings, address="", version=1)
     liveness.step()
     sent = time.monotonic()
