@@ -31,7 +31,7 @@ class JobKnobs(Knobs):
     ttl_seconds: float = TTLS[0]
     beats: float = 2.5
     """Heartbeats per ttl."""
-    adopt_seconds: float = 2.0
+    adopt_seconds: float = 3.0
     deaths_max: int = 20_000
     steps: int = 2
     """Effects per job."""
@@ -63,8 +63,8 @@ def draw_job_knobs(tape: Tape, *, seconds: float, nodes: int) -> JobKnobs:
     knobs.poll_seconds = tape.choose("knob.poll", (2.5, 1.0, 4.0))
     knobs.clients = tape.choose("knob.clients", (1, 1, 1, 2))
     knobs.ttl_seconds = tape.choose("knob.ttl", TTLS)
-    knobs.beats = tape.choose("knob.beats", (2.5, 2.0, 4.0))
-    knobs.adopt_seconds = tape.choose("knob.adopt", (2.0, 1.0, 3.0))
+    knobs.beats = tape.choose("knob.beats", (2.5, 2.0, 3.0))
+    knobs.adopt_seconds = tape.choose("knob.adopt", (3.0, 1.5, 4.0))
     knobs.signal_seconds = tape.choose("knob.signal", (1.0, 0.3, 2.0))
     knobs.deaths_max = tape.choose("knob.deaths", (20_000, 1, 2))
     knobs.steps = tape.choose("knob.steps", (2, 1, 3, 4))
