@@ -4,11 +4,14 @@
     a claim's session expires ─► delete it ─► claim what it held
     a control record changes under a run ─► the run is told to stop
 
-What is open is kept in memory by a watch, so that a step costs what changed. A job is adopted if
-nobody claims it, if its claiming session is proved gone, or if this very session claims it but
-no run of it is under way here (its task ended without a word, or a request came). The runner
-wakes by watch, at the earliest expiry of a session that holds a claim, when a retry is due, and
-at the slow poll.
+What is open is kept in memory by a watch, so that a step reads what changed. (Simplification: it
+walks all that is open in memory, and asks the store for the expiry of each session that claims a
+job it could run.)
+
+A job is adopted if nobody claims it, if its claiming session is proved gone, or if this very
+session claims it but no run of it is under way here (its task ended without a word, or a request
+came). The runner wakes by watch, at the earliest expiry of a session that holds a claim, when a
+retry is due, and at the slow poll.
 
 A run whose fence is lost just ends; what the job is now, its next adopter reads from the store.
 
