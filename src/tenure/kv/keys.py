@@ -19,6 +19,15 @@
     10          jobs: control of ended ones             id
     11          jobs: progress                          id
     12          heartbeats of version 1                 instance
+    13          descriptors                             id
+    14          names                                   database, schema, name
+    15          databases' maps of their schemas        database, name
+    16          schema leases                           lease timestamp, instance, epoch
+    17          leases by descriptor, of version 1      descriptor, version, instance
+    18          waits for leases                        instance, epoch, number
+    19          the next descriptor id                  nothing
+    20          the protections' meta record            nothing
+    21          zones                                   descriptor, index
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -48,6 +57,15 @@ JOB_CONTROL = 9
 JOBS_ENDED = 10
 JOB_PROGRESS = 11
 OLD_HEARTBEATS = 12
+DESCRIPTORS = 13
+NAMES = 14
+SCHEMA_MAPS = 15
+SCHEMA_LEASES = 16
+OLD_LEASES = 17
+LEASE_WAITS = 18
+DESCRIPTOR_IDS = 19
+PROTECTIONS_META = 20
+ZONES = 21
 USER_TABLES = 100
 
 PRIMARY = 1
