@@ -342,6 +342,24 @@ JOBS_RETENTION = Setting(
     description="How long a job that has ended is kept.",
 )
 
+LEASE_POLL_INTERVAL = Setting(
+    name="lease.poll_interval",
+    kind=DURATION,
+    default=300.0,
+    lower=0.1,
+    upper=3_600.0,
+    description="How long a node waits at most before it looks for schema changes without being told.",
+)
+
+LEASE_HOLDER_GRACE = Setting(
+    name="lease.holder_grace",
+    kind=DURATION,
+    default=300.0,
+    lower=0.1,
+    upper=86_400.0,
+    description="How long a transaction may hold up a schema change before it is ended.",
+)
+
 VERSION = Setting(
     name="version",
     kind=INT,
@@ -363,4 +381,6 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     LIVENESS_HEARTBEAT,
     JOBS_ADOPT_INTERVAL,
     JOBS_RETENTION,
+    LEASE_POLL_INTERVAL,
+    LEASE_HOLDER_GRACE,
 )

@@ -134,6 +134,8 @@ class Column(Record, frozen=True):
     """Of a column that takes over from another: how its value follows from the row, until public."""
     replaces: int = 0
     """The column whose name and place it takes when it becomes public."""
+    reverse: Expression | None = None
+    """How the column it replaces follows from it: the one's `computed`, once this one is public."""
 
 
 class KeyPart(Record, frozen=True):

@@ -59,6 +59,7 @@ class Records(Generic[R]):
         self._keyspace = keyspace
         self._table = table
         self._kind = kind
+        self._name = getattr(kind, "__name__", str(kind))  # a union of kinds has no name of its own
         self._key = tuple(key)
         self._format = format
         self._upgrades = dict(upgrades or {})
@@ -100,7 +101,7 @@ class Records(Generic[R]):
         txn.delete(self.key(*key))
 
     def key(self, *values: KeyValue) -> bytes:
-        assert len(values) == len(self._key), f"{self._kind.__name__} is kept under {self._key}"
+        assert len(values) == len(self._key), f"{self._name} is kept under {self._key}"
         return self._keyspace.key(self._table, self._columns(values))
 
     def key_of(self, record: R) -> bytes:
@@ -118,13 +119,13 @@ class Records(Generic[R]):
                 return self._decode(memoryview(value)[1:])
             return self._decode_older(value)
         except (IndexError, KeyError, msgspec.MsgspecError) as error:
-            raise CorruptData(f"a {self._kind.__name__} record cannot be read: {error}") from error
+            raise CorruptData(f"a {self._name} record cannot be read: {error}") from error
 
     def _decode_older(self, value: bytes) -> R:
         stored = value[0]
         if stored > self._format:
             raise NewerFormat(
-                f"a {self._kind.__name__} record has format {stored}; this version reads {self._format}",
+                f"a {self._name} record has format {stored}; this version reads {self._format}",
                 hint="Run the newer version that wrote it.",
             )
         fields = msgspec.msgpack.decode(memoryview(value)[1:], type=list[Any])

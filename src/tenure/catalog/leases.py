@@ -1,0 +1,380 @@
+"""Schema leases: one per node on the whole catalog, tied to the node's session.
+
+    step():  a change is seen ──► a new row, at its own commit timestamp L
+                              ──► the diff since the last lease goes into the cache
+                              ──► new transactions bind to the new lease; the old one is closed
+                              ──► pins that the new lease has in the same version move to it
+                              ──► in a transaction of its own: the old row is narrowed to the
+                                  descriptors still pinned, or deleted
+
+Nothing is renewed while nothing changes: the frontier F is the expiration of the session of the
+same epoch, and moves by itself with each heartbeat. Narrowing has its own transaction because
+pins appear on the old lease until the new one is acknowledged and its diff applied; a set computed
+earlier would miss them.
+
+A publisher may **hold** descriptors: this node's rows count as narrowed by them once nothing here
+pins them, and new uses wait for the outcome. Its commit may carry the node's next lease.
+
+Invariant (I11): valid leases hold only the current version of a descriptor and its predecessor.
+Invariant (I13): the frontier is the expiration of the lease's own epoch, as acknowledged.
+Invariant (I16): an old row is narrowed only after the newer lease was acknowledged.
+
+Walk: `node.py` runs `step` in a loop; SQL calls `bind`; the schema changer `hold` and `install`.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from tenure.base.env import Event
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
+from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.cache import Cache, Version
+from tenure.catalog.descriptors import AnyDescriptor
+from tenure.catalog.lease_rows import Holder, LeaseRows
+from tenure.catalog.stored import Catalog
+from tenure.catalog.uses import Lease, Pin, Use, UseState
+from tenure.cluster.liveness import Session
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tenure.kv.watch import Watch
+
+HELD_SECONDS = 1.0
+"""How long a use waits for a publisher of its own node before it looks again whether it may go on."""
+
+HOLDERS_MAX = 20
+"""How many holders a narrowed row names."""
+
+_log = logging.getLogger(__name__)
+
+
+class Leases:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        rows: LeaseRows,
+        session: Callable[[], Session],
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._rows = rows
+        self._session = session
+        self._settings = settings
+        self._cache = Cache(catalog)
+        self._lock = store.env.lock()
+        """Guards pins, uses and which lease is the newest; never held across a call of the store."""
+        self._renewal = store.env.lock()
+        """One renewal at a time: the cache has one writer."""
+        self._newest: Lease | None = None
+        self._closed: list[Lease] = []
+        self._uses: dict[Use, None] = {}
+        self._held: dict[int, Event] = {}
+        """Descriptors that a publisher of this node has closed, with what says that it is done."""
+        self._freed = store.env.event()
+        """Set whenever a held descriptor is no longer pinned."""
+        self._numbers = 0
+        self._watch: Watch | None = None
+
+    # ── using ──────────────────────────────────────────────────────────────────────────────────
+
+    def bind(self, txn: Transaction, *, statement: str = "") -> Use:
+        """Binds a transaction to the newest lease; its `read_at` is taken after that."""
+        with self._lock:
+            lease = self._newest
+            if lease is None or lease.session.done.is_set():
+                raise RetryError("this node has no schema lease just now; it is getting a new one")
+            self._numbers += 1
+            use = Use(self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
+            self._uses[use] = None
+        use.statement = statement
+        try:
+            use.check_frontier()
+        except BaseException:
+            use.close()
+            raise
+        return use
+
+    def pin(self, use: Use, id: int) -> AnyDescriptor | None:
+        while True:
+            with self._lock:
+                use.check()
+                held = self._held.get(id)
+                if held is None:
+                    return self._pin(use, id)
+            held.wait(HELD_SECONDS)
+
+    def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
+        lease = self._lease_for(use, id)
+        descriptor = lease.version.descriptor(id)
+        if descriptor is not None:
+            pin = lease.pins.get(id)
+            if pin is None:
+                pin = lease.pins[id] = Pin(lease)
+            pin.uses[use] = None
+            use.pins[id] = pin
+        return descriptor
+
+    def _lease_for(self, use: Use, id: int) -> Lease:
+        """Where a first use of a descriptor is pinned: a closed lease takes no new pins."""
+        lease, newest = use.lease, self._newest
+        if lease.session.done.is_set():
+            raise RetryError("this node's session was lost, and its schema lease with it")
+        if not lease.is_closed:
+            return lease
+        if newest is None or newest.session is not lease.session:
+            raise RetryError("this node's session was lost, and its schema lease with it")
+        if not lease.version.is_same(id, newest.version):
+            raise RetryError(f"descriptor {id} has changed since the transaction began")
+        return newest
+
+    def start_commit(self, use: Use) -> None:
+        with self._lock:
+            use.check()
+            use.state = UseState.COMMITTING
+
+    def finish(self, use: Use) -> None:
+        with self._lock:
+            use.state = UseState.OVER
+            self._uses.pop(use, None)
+            is_awaited = self._unpin(use, list(use.pins))
+        if is_awaited:
+            self.wake()
+
+    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+        with self._lock:
+            is_awaited = self._unpin(use, ids)
+        if is_awaited:
+            self.wake()
+
+    def _unpin(self, use: Use, ids: Iterable[int]) -> bool:
+        """Returns whether a closed lease can be narrowed now: somebody may wait for that."""
+        is_awaited = False
+        for id in ids:
+            pin = use.pins.pop(id, None)
+            if pin is None:
+                continue
+            del pin.uses[use]
+            if not pin.uses:
+                del pin.lease.pins[id]
+                is_awaited = is_awaited or pin.lease.is_closed
+                if id in self._held:
+                    self._freed.set()
+        return is_awaited
+
+    # ── renewing ───────────────────────────────────────────────────────────────────────────────
+
+    def step(self) -> float:
+        """Waits for a change of the catalog and takes it in; bounded by the slow poll."""
+        if self._newest is None or self._newest.session.done.is_set():
+            self.renew()
+        assert self._newest is not None
+        if self._has_changed(self._settings()[LEASE_POLL_INTERVAL]):
+            self.renew()
+        self._narrow_closed()
+        return 0.0
+
+    def _has_changed(self, seconds: float) -> bool:
+        assert self._newest is not None
+        if self._watch is None:
+            self._watch = self._store.watch([self._catalog.span], since_at=self._newest.at)
+        try:
+            batch = self._watch.next(seconds, changes_only=True)
+        except (SnapshotTooOld, BaseMoved):
+            self._watch.close()
+            self._watch = None
+            return True
+        newest = self._newest
+        return newest is None or any(revision.at > newest.at for revision in batch.revisions)
+
+    def renew(self) -> None:
+        """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
+        session = self._session()
+        txn = self._store.begin()
+        try:
+            self._rows.write(txn, session.id)
+            lease_at = txn.commit()
+        finally:
+            txn.rollback()
+        self.install(lease_at, session)
+
+    def install(self, lease_at: Timestamp, session: Session) -> None:
+        """Takes an acknowledged lease into use: what changed, new pins, then what became of old ones."""
+        with self._renewal:
+            if self._is_overtaken(lease_at, session):
+                self._forget_row(lease_at, session)
+                return
+            self._cache.advance(self._store.snapshot(lease_at))
+            lease = Lease(self._cache.newest, session)
+            with self._lock:
+                older, self._newest = self._newest, lease
+                if older is not None:
+                    self._close(older, lease)
+        self._narrow_closed()
+
+    def _is_overtaken(self, lease_at: Timestamp, session: Session) -> bool:
+        newest = self._newest
+        return session.done.is_set() or (newest is not None and newest.at >= lease_at)
+
+    def _forget_row(self, lease_at: Timestamp, session: Session) -> None:
+        self._write_narrowed(lease_at, session, frozenset(), ())
+
+    def _close(self, older: Lease, newer: Lease) -> None:
+        older.is_closed = True
+        if older.session is not newer.session:
+            return  # the uses of a lost session end; its rows go with it
+        self._closed.append(older)
+        for id in [id for id in older.pins if older.version.is_same(id, newer.version)]:
+            moved = older.pins.pop(id)
+            pin = Pin(newer)
+            newer.pins[id] = pin
+            for use in moved.uses:
+                pin.uses[use] = None
+                use.pins[id] = pin
+
+    def _narrow_closed(self) -> None:
+        for lease in list(self._closed):
+            self._narrow(lease)
+
+    def _narrow(self, lease: Lease) -> None:
+        with self._lock:
+            pinned = frozenset(lease.pins)
+            holders = _holders(lease)
+        if lease.session.done.is_set():
+            self._drop_closed(lease)
+            return
+        if pinned == lease.written:
+            return
+        self._write_narrowed(lease.at, lease.session, pinned, holders)
+        lease.written = pinned
+        if not pinned:
+            self._drop_closed(lease)
+
+    def _drop_closed(self, lease: Lease) -> None:
+        with self._lock:
+            if lease in self._closed:
+                self._closed.remove(lease)
+
+    def _write_narrowed(
+        self, lease_at: Timestamp, session: Session, pinned: frozenset[int], holders: tuple[Holder, ...]
+    ) -> None:
+        self._store.transact(lambda txn: self._rows.narrow(txn, lease_at, session.id, pinned, holders))
+
+    # ── publishing ─────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def hold(self, ids: Iterable[int], *, timeout: float) -> Iterator[bool]:
+        """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most.
+
+        If so, this node's own rows count as narrowed by them until the hold ends.
+        """
+        wanted = sorted(set(ids))
+        deadline = self._store.env.monotonic() + timeout
+        event = self._store.env.event()
+        while not self._take_hold(wanted, event):
+            if self._store.env.monotonic() >= deadline:
+                yield False
+                return
+            self._await_release(wanted, deadline)
+        try:
+            yield self._await_unpinned(wanted, deadline)
+        finally:
+            with self._lock:
+                for id in wanted:
+                    del self._held[id]
+            event.set()
+
+    def _take_hold(self, ids: list[int], event: Event) -> bool:
+        with self._lock:
+            if any(id in self._held for id in ids):
+                return False
+            self._held.update(dict.fromkeys(ids, event))
+            return True
+
+    def _await_release(self, ids: list[int], deadline: float) -> None:
+        with self._lock:
+            held = next((self._held[id] for id in ids if id in self._held), None)
+        if held is not None:
+            held.wait(max(0.0, deadline - self._store.env.monotonic()))
+
+    def _await_unpinned(self, ids: list[int], deadline: float) -> bool:
+        while True:
+            self._freed.clear()  # before looking, so that what is given up after the look is not missed
+            if not self.is_pinned(ids):
+                return True
+            left = deadline - self._store.env.monotonic()
+            if left <= 0:
+                return False
+            self._freed.wait(left)
+
+    def is_pinned(self, ids: Iterable[int]) -> bool:
+        """Whether some transaction of this node uses one of these under a lease."""
+        wanted = set(ids)
+        with self._lock:
+            leases = [*self._closed, *([] if self._newest is None else [self._newest])]
+            return any(id in lease.pins for lease in leases for id in wanted)
+
+    def carry(self, txn: Transaction) -> Session:
+        """Has a publisher's commit write this node's next lease too, for `install` afterwards."""
+        session = self._session()
+        self._rows.write(txn, session.id)
+        return session
+
+    # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+
+    @property
+    def newest(self) -> Version:
+        """The catalog as of the newest lease, for whoever only looks."""
+        return self._cache.newest
+
+    def uses(self) -> list[Use]:
+        with self._lock:
+            return list(self._uses)
+
+    def end(self, use: Use, reason: str) -> bool:
+        """Ends a transaction that others have waited for too long; False if its commit is under way."""
+        with self._lock:
+            if use.state is not UseState.OPEN:
+                return False
+            use.ended = reason
+            is_awaited = self._unpin(use, list(use.pins))
+        _log.warning("transaction %d was ended: %s", use.number, reason)
+        if is_awaited:
+            self.wake()
+        return True
+
+    def lost(self, session: Session) -> None:
+        """The session is gone: what was done under its leases ends."""
+        for use in self.uses():
+            if use.lease.session is session:
+                self.end(use, "this node's session was lost")
+        self.wake()
+
+    def wake(self) -> None:
+        watch = self._watch
+        if watch is not None:
+            watch.wake()
+
+    def release(self) -> None:
+        """Gives all leases up, when no transaction is left."""
+        with self._lock:
+            leases = [*self._closed, *([] if self._newest is None else [self._newest])]
+            self._newest, self._closed = None, []
+        for lease in leases:
+            if not lease.session.done.is_set():
+                self._write_narrowed(lease.at, lease.session, frozenset(), ())
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+
+
+def _holders(lease: Lease) -> tuple[Holder, ...]:
+    holders = [
+        Holder(use.number, id, use.started_at, use.statement)
+        for id, pin in sorted(lease.pins.items())
+        for use in pin.uses
+    ]
+    return tuple(holders[:HOLDERS_MAX])

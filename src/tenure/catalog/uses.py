@@ -1,0 +1,170 @@
+"""A transaction's use of the catalog: bound to one lease, pinning what it takes.
+
+    bind ──► read_at ──► descriptor(id), descriptor(id) ... ──► commit, with F as deadline ──► over
+                              each is pinned before it is handed out
+
+All its descriptors are the catalog as of its lease's L, whatever is renewed meanwhile. Each use
+pins (lease, descriptor); as long as the pin is there, the node's lease row covers the descriptor,
+and nobody publishes the version after the next. Lookups are in memory and never wait for the
+store.
+
+A transaction that has written descriptors uses its own copy of them, which nobody else sees.
+
+Invariant (I10): a commit uses version v only within [M(v), M(v+2)).
+Invariant (I16): a pin is given up only when the outcome of its transaction is known.
+
+Walk: `catalog.leases` makes them; SQL asks `descriptor`, `id_at` and `schema_entry`, then `commit`
+or `close`.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import DeadlinePassed, RetryError
+from tenure.base.timestamp import Timestamp, to_text
+from tenure.catalog.cache import Version
+from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
+from tenure.catalog.drafts import Draft
+from tenure.cluster.liveness import Session
+from tenure.kv.transaction import Transaction
+
+if TYPE_CHECKING:
+    from tenure.catalog.leases import Leases
+
+
+class UseState(Enum):
+    OPEN = "open"
+    COMMITTING = "committing"
+    OVER = "over"
+
+
+class Pin:
+    """All uses of one descriptor under one lease."""
+
+    __slots__ = ("lease", "uses")
+
+    def __init__(self, lease: "Lease") -> None:
+        self.lease = lease
+        self.uses: dict[Use, None] = {}
+
+
+class Lease:
+    """A lease of this node, from its acknowledgement to the deletion of its row."""
+
+    def __init__(self, version: Version, session: Session) -> None:
+        self.at = version.at
+        self.version = version
+        self.session = session
+        self.is_closed = False
+        """To new pins: a newer lease is there."""
+        self.pins: dict[int, Pin] = {}
+        self.written: frozenset[int] | None = None
+        """What its row covers, as last acknowledged; None is everything."""
+
+    @property
+    def frontier_at(self) -> Timestamp:
+        """Up to where it may be used: its own session's expiration, as last acknowledged."""
+        return self.session.expires_at
+
+
+class Use:
+    __slots__ = (
+        "_found",
+        "_leases",
+        "draft",
+        "ended",
+        "lease",
+        "number",
+        "pins",
+        "started_at",
+        "state",
+        "statement",
+        "txn",
+    )
+
+    def __init__(
+        self, leases: "Leases", lease: Lease, txn: Transaction, *, number: int, started_at: Timestamp
+    ) -> None:
+        self._leases = leases
+        self._found: dict[int, AnyDescriptor] = {}
+        self.lease = lease
+        self.txn = txn
+        self.number = number
+        self.started_at = started_at
+        self.statement = ""
+        """What it is doing, for those who wait for it."""
+        self.state = UseState.OPEN
+        self.ended = ""
+        """Why it must not go on, if it must not."""
+        self.pins: dict[int, Pin] = {}
+        self.draft = Draft()
+
+    # ── looking up ─────────────────────────────────────────────────────────────────────────────
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        found = self._found.get(id)
+        if found is not None and not self.draft:
+            return found
+        if id in self.draft.descriptors:
+            return self.draft.descriptors[id]
+        if found is None:
+            found = self._leases.pin(self, id)
+            if found is not None:
+                self._found[id] = found
+        return found
+
+    def id_at(self, place: Place) -> int | None:
+        if place in self.draft.names:
+            return self.draft.names[place]
+        return self.lease.version.id_at(place)
+
+    def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
+        if (database, name) in self.draft.entries:
+            return self.draft.entries[database, name]
+        return self.lease.version.schema_entry(database, name)
+
+    # ── ending ─────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """Raises if the transaction must not go on."""
+        if self.ended:
+            raise RetryError(f"the transaction was ended: {self.ended}")
+        assert self.state is not UseState.OVER, "the transaction is over"
+
+    def check_frontier(self) -> None:
+        """Raises if what was read lies beyond what the lease may be used for."""
+        frontier_at = self.lease.frontier_at
+        if not self.txn.read_at < frontier_at:
+            raise DeadlinePassed(
+                f"this node's lease could be used up to {to_text(frontier_at)}",
+                hint="It lost touch with the store for longer than liveness.ttl; try again.",
+            )
+
+    def refresh(self) -> None:
+        """Moves `read_at` up, if nothing that was read has changed."""
+        self.txn.refresh()
+        self.check_frontier()
+
+    def commit(self) -> Timestamp:
+        """Commits below the frontier, whatever the commit timestamp turns out to be."""
+        self._leases.start_commit(self)
+        try:
+            self.check_frontier()
+            frontier_at = self.lease.frontier_at
+            deadline_at = self.txn.deadline_at
+            self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
+            return self.txn.commit()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Gives the transaction and all its pins up; again is harmless."""
+        self.txn.rollback()
+        self._leases.finish(self)
+
+    def give_up(self, ids: Iterable[int]) -> None:
+        """Gives pins up before waiting for what they would block; their use is over."""
+        self._leases.unpin(self, ids)
+        for id in ids:
+            self._found.pop(id, None)
