@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from tenure.base.env import Event
 from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.cache import Cache, Version
 from tenure.catalog.descriptors import AnyDescriptor
 from tenure.catalog.lease_rows import Holder, LeaseRows
@@ -173,7 +173,7 @@ class Leases:
         assert self._newest is not None
         if self._has_changed(self._settings()[LEASE_POLL_INTERVAL]):
             self.renew()
-        self._narrow_closed()
+        self.narrow()
         return 0.0
 
     def _has_changed(self, seconds: float) -> bool:
@@ -201,7 +201,7 @@ class Leases:
         self.install(lease_at, session)
 
     def install(self, lease_at: Timestamp, session: Session) -> None:
-        """Takes an acknowledged lease into use: what changed, new pins, then what became of old ones."""
+        """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
         with self._renewal:
             if self._is_overtaken(lease_at, session):
                 self._forget_row(lease_at, session)
@@ -212,7 +212,7 @@ class Leases:
                 older, self._newest = self._newest, lease
                 if older is not None:
                     self._close(older, lease)
-        self._narrow_closed()
+        self.wake()
 
     def _is_overtaken(self, lease_at: Timestamp, session: Session) -> bool:
         newest = self._newest
@@ -234,7 +234,8 @@ class Leases:
                 pin.uses[use] = None
                 use.pins[id] = pin
 
-    def _narrow_closed(self) -> None:
+    def narrow(self) -> None:
+        """Tells others what this node no longer uses of its older leases."""
         for lease in list(self._closed):
             self._narrow(lease)
 
@@ -313,8 +314,20 @@ class Leases:
         """Whether some transaction of this node uses one of these under a lease."""
         wanted = set(ids)
         with self._lock:
-            leases = [*self._closed, *([] if self._newest is None else [self._newest])]
-            return any(id in lease.pins for lease in leases for id in wanted)
+            return any(id in lease.pins for lease in self._all() for id in wanted)
+
+    def is_past(self, id: int, before_at: Timestamp) -> bool:
+        """Whether nothing here uses, or could begin to use, a descriptor under a lease older than that.
+
+        This node's own rows then count as narrowed, whether they have been written so or not.
+        """
+        with self._lock:
+            if self._newest is None or self._newest.at < before_at:
+                return False
+            return not any(id in lease.pins for lease in self._closed if lease.at < before_at)
+
+    def _all(self) -> list[Lease]:
+        return [*self._closed, *([] if self._newest is None else [self._newest])]
 
     def carry(self, txn: Transaction) -> Session:
         """Has a publisher's commit write this node's next lease too, for `install` afterwards."""
@@ -328,6 +341,10 @@ class Leases:
     def newest(self) -> Version:
         """The catalog as of the newest lease, for whoever only looks."""
         return self._cache.newest
+
+    def newest_at(self) -> Timestamp:
+        newest = self._newest
+        return ZERO_AT if newest is None else newest.at
 
     def uses(self) -> list[Use]:
         with self._lock:
@@ -360,7 +377,7 @@ class Leases:
     def release(self) -> None:
         """Gives all leases up, when no transaction is left."""
         with self._lock:
-            leases = [*self._closed, *([] if self._newest is None else [self._newest])]
+            leases = self._all()
             self._newest, self._closed = None, []
         for lease in leases:
             if not lease.session.done.is_set():

@@ -1,0 +1,267 @@
+"""Waiting until a descriptor is leased in one version only.
+
+    version v was written at M(v); version v+1 may be written when no lease row with L < M(v)
+    covers the descriptor
+
+Such rows are narrowed or deleted, and never appear: so they are read fresh, outside anybody's
+`read_at`, and once they are gone they stay gone. This node's own rows count as narrowed as soon as
+nothing here pins the descriptor under them. A row whose session is dead is deleted by whoever
+waits, who also deletes the session once it has expired: a wait hangs on nobody's good will.
+
+A wait that takes longer than a moment is recorded, so that others can see whom it waits for, can
+end their own transactions that hold it up, and can find cycles. A node that does not end its
+transaction is cut off: its session is frozen and dies within one ttl. Nobody ever deletes the lease
+of a live session.
+
+Invariant (I12): a next version is written only when no older lease covers the descriptor.
+Invariant (I9): of a cycle of waiting transactions the youngest gives way.
+Invariant (I19): a wait ends within the grace, a ttl and the poll, whatever the holder does.
+
+Walk: `schema_change` calls `await_gone` between two versions; `SHOW BLOCKERS` calls `blockers`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, UserError
+from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
+from tenure.base.timestamp import Timestamp, seconds_between
+from tenure.catalog.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases import Leases
+from tenure.catalog.uses import Use
+from tenure.catalog.wait_records import Awaited, Hold, Wait, WaitRecords, must_give_way
+from tenure.cluster.deaths import Deaths
+from tenure.cluster.liveness import Session
+from tenure.cluster.sessions import Sessions
+from tenure.kv.store import Store
+from tenure.kv.watch import Watch
+
+MOMENT_SECONDS = 0.2
+"""A wait this short is nobody's business: most end when the other nodes have renewed their leases."""
+
+AGAIN_SECONDS = 0.02
+"""Between two looks at what this node itself has to do first."""
+
+_log = logging.getLogger(__name__)
+
+
+class DeadlockDetected(RetryError):
+    sqlstate = "40P01"
+
+
+class LockTimeout(UserError):
+    sqlstate = "55P03"
+
+
+class Waiter(NamedTuple):
+    """In whose name a wait is: a transaction, or a job that has none open."""
+
+    started_at: Timestamp
+    use: Use | None = None
+    check: Callable[[], None] = lambda: None
+    """Raises if the wait shall end."""
+
+
+class LeaseWaits:
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        rows: LeaseRows,
+        waits: WaitRecords,
+        sessions: Sessions,
+        deaths: Deaths,
+        session: Callable[[], Session],
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._rows = rows
+        self._waits = waits
+        self._sessions = sessions
+        self._deaths = deaths
+        self._session = session
+        self._settings = settings
+        self._numbers = count(1)
+
+    def blockers(self, awaited: Sequence[Awaited]) -> list[LeaseRow]:
+        """The rows of all nodes that cover what is awaited under an older lease, read fresh."""
+        if not awaited:
+            return []
+        latest_at = max(each.before_at for each in awaited)
+        return [
+            row
+            for row in self._rows.before(self._store.snapshot(), latest_at)
+            if any(row.lease_at < each.before_at and row.covers(each.descriptor) for each in awaited)
+        ]
+
+    def await_gone(self, awaited: Sequence[Awaited], waiter: Waiter, *, timeout: float | None = None) -> None:
+        """Returns when no older lease covers any of these; LockTimeout after `timeout`."""
+        if waiter.use is not None:
+            waiter.use.give_up([each.descriptor for each in awaited])
+        if self._look(awaited) is None:
+            return
+        waiting = _Waiting(self, awaited, waiter, timeout)
+        try:
+            waiting.run()
+        finally:
+            waiting.close()
+
+    def _look(self, awaited: Sequence[Awaited]) -> float | None:
+        """Clears out of the way what can be; None if nothing is left, else when to look again."""
+        own = self._session().id
+        pauses: list[float] = []
+        for row in self.blockers(awaited):
+            pause = self._await_own(row, awaited) if row.session == own else self._await_other(row)
+            if pause is not None:
+                pauses.append(pause)
+        return min(pauses, default=None)
+
+    def _await_own(self, row: LeaseRow, awaited: Sequence[Awaited]) -> float | None:
+        covered = [each for each in awaited if row.lease_at < each.before_at and row.covers(each.descriptor)]
+        if self._leases.newest_at() < max(each.before_at for each in covered):
+            self._leases.renew()
+        is_past = all(self._leases.is_past(each.descriptor, each.before_at) for each in covered)
+        return None if is_past else AGAIN_SECONDS
+
+    def _await_other(self, row: LeaseRow) -> float | None:
+        expires_at = self._deaths.expiry(row.session)
+        if expires_at is not None:
+            seconds = seconds_between(self._store.clock.now(), expires_at)
+            if seconds > 0:
+                return seconds
+            if not self._deaths.bury(row.session):
+                return AGAIN_SECONDS
+        try:
+            self._store.transact(lambda txn: self._rows.delete_abandoned(txn, row))
+        except RetryError:
+            return AGAIN_SECONDS
+        return None
+
+    # ── what a longer wait does ────────────────────────────────────────────────────────────────
+
+    def record(self, awaited: Sequence[Awaited], waiter: Waiter) -> Wait:
+        session, use = self._session().id, waiter.use
+        holds = [] if use is None else [Hold(id, pin.lease.at) for id, pin in sorted(use.pins.items())]
+        now_at = self._store.clock.now()
+        wait = Wait(*session, next(self._numbers), waiter.started_at, now_at, tuple(awaited), tuple(holds))
+        self._store.transact(lambda txn: self._waits.put(txn, wait))
+        return wait
+
+    def forget(self, wait: Wait) -> None:
+        self._store.transact(lambda txn: self._waits.delete(txn, wait))
+
+    def check_cycle(self, wait: Wait) -> None:
+        waits = [each for each in self._waits.list(self._store.snapshot()) if not self._is_dead(each)]
+        if must_give_way(wait, waits):
+            raise DeadlockDetected(
+                "deadlock detected: transactions wait for each other's use of changed descriptors",
+                hint="This one is the youngest of them; try it again.",
+            )
+
+    def _is_dead(self, wait: Wait) -> bool:
+        return self._deaths.is_dead(wait.session)
+
+    def cut_off(self, awaited: Sequence[Awaited], reason: str) -> None:
+        """Freezes the sessions of nodes that have not ended what holds this wait up."""
+        own = self._session().id
+        for session in sorted({row.session for row in self.blockers(awaited)} - {own}):
+            _log.warning("session %s is cut off: %s", session, reason)
+            self._store.transact(lambda txn, it=session: self._sessions.freeze(txn, it, reason))  # type: ignore[misc]
+
+    def watch(self) -> Watch:
+        spans = [self._rows.span(), self._waits.span(), self._sessions.span()]
+        return self._store.watch(spans, since_at=self._store.snapshot().at)
+
+    def pace(self) -> "_Pace":
+        settings = self._settings()
+        grace_seconds = settings[LEASE_HOLDER_GRACE]
+        return _Pace(settings[LEASE_POLL_INTERVAL], grace_seconds + settings[LIVENESS_TTL])
+
+    def look(self, awaited: Sequence[Awaited]) -> float | None:
+        return self._look(awaited)
+
+    def monotonic(self) -> float:
+        return self._store.env.monotonic()
+
+
+class _Pace(NamedTuple):
+    poll_seconds: float
+    cut_off_seconds: float
+
+
+class _Waiting:
+    """One wait that is longer than a look."""
+
+    def __init__(
+        self, waits: LeaseWaits, awaited: Sequence[Awaited], waiter: Waiter, timeout: float | None
+    ) -> None:
+        self._waits = waits
+        self._awaited = awaited
+        self._waiter = waiter
+        self._timeout = timeout
+        self._began = waits.monotonic()
+        self._wait: Wait | None = None
+        self._is_cut_off = False
+        self._watch = waits.watch()
+
+    def run(self) -> None:
+        while (pause := self._waits.look(self._awaited)) is not None:
+            self._waiter.check()
+            waited = self._waits.monotonic() - self._began
+            self._check_timeout(waited)
+            self._notice(waited)
+            self._follow(min(pause, self._pause(waited)))
+
+    def _check_timeout(self, waited: float) -> None:
+        if self._timeout is not None and waited >= self._timeout:
+            rows = self._waits.blockers(self._awaited)
+            raise LockTimeout(
+                f"still in use after {waited:.1f} s by {describe(rows)}",
+                hint="SHOW BLOCKERS names the transactions; end them, or wait longer.",
+            )
+
+    def _notice(self, waited: float) -> None:
+        if self._wait is None and waited >= MOMENT_SECONDS:
+            self._wait = self._waits.record(self._awaited, self._waiter)
+        if self._wait is not None:
+            self._waits.check_cycle(self._wait)
+        if not self._is_cut_off and waited >= self._waits.pace().cut_off_seconds:
+            self._waits.cut_off(self._awaited, f"it held up a schema change for {waited:.0f} s")
+            self._is_cut_off = True
+
+    def _pause(self, waited: float) -> float:
+        """Until the next thing this wait has to do by itself."""
+        poll_seconds, cut_off_seconds = self._waits.pace()
+        due = [poll_seconds]
+        if self._wait is None:
+            due.append(MOMENT_SECONDS - waited)
+        if not self._is_cut_off:
+            due.append(cut_off_seconds - waited)
+        if self._timeout is not None:
+            due.append(self._timeout - waited)
+        return max(0.001, min(due))
+
+    def _follow(self, seconds: float) -> None:
+        try:
+            self._watch.next(seconds, changes_only=True)
+        except (SnapshotTooOld, BaseMoved):
+            self._watch.close()
+            self._watch = self._waits.watch()
+
+    def close(self) -> None:
+        self._watch.close()
+        if self._wait is not None:
+            self._waits.forget(self._wait)
+
+
+def describe(rows: Sequence[LeaseRow]) -> str:
+    """Names who holds a wait up."""
+    named = [
+        f"instance {row.instance}, transaction {holder.transaction}: {holder.statement or 'idle'}"
+        for row in rows
+        for holder in row.holders
+    ]
+    return "; ".join(named) or ", ".join(f"instance {row.instance}" for row in rows)
