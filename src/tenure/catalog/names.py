@@ -1,0 +1,107 @@
+"""Which entries of the namespace and of a database's map a descriptor has: derived, never chosen.
+
+    a descriptor's entries   its name (unless it is dropped) and the names that drain
+    a schema's map entries   its name, public; the names that drain, dropped
+
+So publishing a version moves names by the difference between two descriptors, in the same
+transaction, and I38 holds by construction.
+
+Invariant (I39): while a name drains, nobody else can take it.
+
+Walk: `schema_change.publisher` applies the differences.
+"""
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Database,
+    EnumType,
+    Place,
+    Schema,
+    SchemaEntry,
+    State,
+    Table,
+    place_of,
+)
+from tenure.catalog.stored import Catalog
+from tenure.kv.transaction import Transaction
+
+
+class NameTaken(UserError):
+    sqlstate = "42710"
+
+    def __init__(self, descriptor: AnyDescriptor) -> None:
+        kind, self.sqlstate = _TAKEN[type(descriptor)]
+        super().__init__(f'{kind} "{descriptor.name}" already exists')
+
+
+class NameDraining(UserError):
+    sqlstate = "55006"
+
+
+_TAKEN = {
+    Database: ("database", "42P04"),
+    Schema: ("schema", "42P06"),
+    EnumType: ("type", "42710"),
+    Table: ("relation", "42P07"),
+}
+
+
+def places(descriptor: AnyDescriptor | None) -> frozenset[Place]:
+    """The namespace entries that a descriptor has."""
+    if descriptor is None:
+        return frozenset()
+    own = () if descriptor.state is State.DROPPED else (place_of(descriptor),)
+    return frozenset((*own, *descriptor.draining))
+
+
+def map_entries(descriptor: AnyDescriptor | None) -> dict[tuple[int, str], SchemaEntry]:
+    """The entries that a schema has in the maps of databases."""
+    if not isinstance(descriptor, Schema):
+        return {}
+    current = place_of(descriptor)
+    return {
+        (place.database, place.name): SchemaEntry(
+            place.database,
+            place.name,
+            descriptor.id,
+            State.PUBLIC if place == current and descriptor.state is State.PUBLIC else State.DROPPED,
+        )
+        for place in places(descriptor)
+    }
+
+
+def move_names(
+    txn: Transaction, catalog: Catalog, former: AnyDescriptor | None, descriptor: AnyDescriptor
+) -> frozenset[int]:
+    """Brings names and maps from one version to the next; returns the databases whose map changed."""
+    before, after = places(former), places(descriptor)
+    for place in sorted(before - after, key=_order):
+        catalog.delete_name(txn, place)
+    for place in sorted(after - before, key=_order):
+        _check_free(txn, catalog, place, descriptor)
+        catalog.put_name(txn, place, descriptor.id)
+    old_entries, new_entries = map_entries(former), map_entries(descriptor)
+    for database, name in sorted(old_entries.keys() - new_entries.keys()):
+        catalog.delete_schema_entry(txn, database, name)
+    changed = {key for key, entry in new_entries.items() if old_entries.get(key) != entry}
+    for key in sorted(changed):
+        catalog.put_schema_entry(txn, new_entries[key])
+    return frozenset(database for database, _ in changed | (old_entries.keys() - new_entries.keys()))
+
+
+def _check_free(txn: Transaction, catalog: Catalog, place: Place, descriptor: AnyDescriptor) -> None:
+    id = catalog.id_at(txn, place)
+    if id is None or id == descriptor.id:
+        return
+    holder = catalog.get(txn, id)
+    if holder is not None and place in holder.draining:
+        raise NameDraining(
+            f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
+            hint="Try again in a moment; SHOW BLOCKERS names the transactions that use it.",
+        )
+    raise NameTaken(descriptor)
+
+
+def _order(place: Place) -> tuple[int, int, str]:
+    return place.database, place.schema, place.name

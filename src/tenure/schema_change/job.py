@@ -1,0 +1,93 @@
+"""The job that walks a change to its end, or back.
+
+    run       walks from wherever the descriptors are; a change made inside a transaction that never
+              committed is only ever walked back
+    revert    turns what was being added round, and walks that to its end
+
+Whatever fails in between says so in the job's error, and the table is as it was.
+
+Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import Table
+from tenure.catalog.elements import has_additions
+from tenure.catalog.lease_waits import Waiter
+from tenure.cluster.runner import Kind, Run
+from tenure.schema_change.stages import Work
+from tenure.schema_change.walk import Walk
+
+KIND = "schema change"
+
+
+class Payload(msgspec.Struct, frozen=True, array_like=True):
+    descriptors: tuple[int, ...]
+    is_in_transaction: bool = False
+    """Whether a transaction was to take the last step itself."""
+
+
+class NotCommitted(UserError):
+    sqlstate = "40000"
+
+
+MakeWalk = Callable[..., Walk]
+
+
+def schema_change_kind(make_walk: MakeWalk) -> Kind:
+    def walk_of(run: Run) -> Walk:
+        payload = msgspec.msgpack.decode(run.job.payload, type=Payload)
+        waiter = Waiter(run.job.created_at, check=run.check)
+        return make_walk(
+            payload.descriptors,
+            job=run.job.id,
+            transact=run.transact,
+            waiter=waiter,
+            progress=RunProgress(run),
+        )
+
+    def run(run: Run) -> None:
+        walk = walk_of(run)
+        payload = msgspec.msgpack.decode(run.job.payload, type=Payload)
+        if payload.is_in_transaction and _is_open(walk):
+            raise NotCommitted("the transaction that declared this change did not commit")
+        walk.to_the_end()
+
+    def revert(run: Run) -> None:
+        walk = walk_of(run)
+        walk.turn_round()
+        walk.to_the_end()
+
+    return Kind(run, revert)
+
+
+def _is_open(walk: Walk) -> bool:
+    return any(isinstance(each, Table) and has_additions(each) for each in walk.descriptors())
+
+
+class RunProgress:
+    """Keeps in the job's progress where each piece of work goes on."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        data = run.progress.data
+        self._starts: dict[str, bytes | None] = msgspec.msgpack.decode(data) if data else {}
+
+    def start_of(self, work: Work) -> bytes | None:
+        return self._starts.get(_name(work), b"")
+
+    def save(self, work: Work, following: bytes | None) -> None:
+        self._starts[_name(work)] = following
+        done = sum(start is None for start in self._starts.values())
+        self._run.checkpoint(
+            fraction=done / (len(self._starts) + 1),
+            status=f"{work.kind.value} {work.element}",
+            data=msgspec.msgpack.encode(self._starts),
+        )
+
+
+def _name(work: Work) -> str:
+    return f"{work.table}/{work.kind.value}/{work.element}"

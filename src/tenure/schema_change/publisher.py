@@ -1,0 +1,98 @@
+"""Publishing: the next versions of descriptors and their names, in one transaction.
+
+A version may be written when no lease older than its predecessor covers the descriptor. That is
+shown beforehand by waiting (`settle`), or, for a publisher that is alone, in the very transaction
+(`alone`). What was shown is a timestamp per descriptor, the predecessor's modification time; the
+transaction reads the predecessor again and refuses another one. Since older rows never appear, what
+was shown once stays true until then.
+
+Invariant (I12): one version per commit, each made from the one before it.
+Invariant (I38): names and maps follow their descriptors in the same commit.
+
+Walk: `schema_change.changer` and `schema_change.walk` call `settle`, then `publish` in their
+transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tenure.base.errors import RetryError
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import AnyDescriptor, Database, next_version
+from tenure.catalog.lease_rows import LeaseRows
+from tenure.catalog.lease_waits import LeaseWaits, Waiter
+from tenure.catalog.names import map_entries, move_names
+from tenure.catalog.stored import Catalog
+from tenure.catalog.wait_records import Awaited
+from tenure.cluster.sessions import SessionId
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+
+Settled = Mapping[int, Timestamp]
+"""Descriptors that are leased in one version only, by that version's modification time."""
+
+
+class Publisher:
+    def __init__(self, store: Store, catalog: Catalog, rows: LeaseRows, waits: LeaseWaits) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._rows = rows
+        self._waits = waits
+
+    def affected(self, descriptors: Iterable[AnyDescriptor]) -> list[int]:
+        """The stored descriptors that publishing these gives a new version, databases included."""
+        snapshot = self._store.snapshot()
+        ids: set[int] = set()
+        for descriptor in descriptors:
+            former = self._catalog.get(snapshot, descriptor.id)
+            ids |= {descriptor.id} if former is not None else set()
+            if map_entries(former) != map_entries(descriptor):
+                entries = map_entries(former).keys() | map_entries(descriptor).keys()
+                ids |= {database for database, _ in entries}
+        return sorted(ids)
+
+    def settle(self, ids: Iterable[int], waiter: Waiter, *, timeout: float | None = None) -> Settled:
+        """Waits until each of these is leased in one version only."""
+        snapshot = self._store.snapshot()
+        settled = self._modified(snapshot, ids)
+        awaited = [Awaited(id, modified_at) for id, modified_at in settled.items()]
+        self._waits.await_gone(awaited, waiter, timeout=timeout)
+        return settled
+
+    def _modified(self, source: Transaction | Snapshot, ids: Iterable[int]) -> dict[int, Timestamp]:
+        stored = {id: self._catalog.get(source, id) for id in sorted(ids)}
+        return {id: each.modified_at for id, each in stored.items() if each is not None}
+
+    def is_alone(self, source: Transaction | Snapshot, ids: Sequence[int], own: SessionId) -> bool:
+        """Whether no other node's lease covers any of these, as of the source."""
+        others = (row for row in self._rows.list(source) if row.session != own)
+        return not any(row.covers(id) for row in others for id in ids)
+
+    def alone(self, txn: Transaction, ids: Sequence[int], own: SessionId) -> Settled:
+        """The same in the publishing transaction, which then commits only if it is still so."""
+        if not self.is_alone(txn, ids, own):
+            raise RetryError("another node has begun to use what this transaction changes")
+        return self._modified(txn, ids)
+
+    def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
+        """Writes the next versions; each descriptor's `version` says which one it was made from."""
+        databases: set[int] = set()
+        for descriptor in descriptors:
+            former = self._catalog.get(txn, descriptor.id)
+            self._check(former, descriptor, settled)
+            databases |= move_names(txn, self._catalog, former, descriptor)
+            self._catalog.put(txn, next_version(descriptor))
+        for id in sorted(databases - {descriptor.id for descriptor in descriptors}):
+            database = self._catalog.get(txn, id)
+            assert isinstance(database, Database), "a map belongs to a database"
+            self._check(database, database, settled)
+            self._catalog.put(txn, next_version(database))
+
+    def _check(self, former: AnyDescriptor | None, descriptor: AnyDescriptor, settled: Settled) -> None:
+        found = 0 if former is None else former.version
+        if found != descriptor.version:
+            raise RetryError(
+                f'"{descriptor.name}" was changed meanwhile: it has version {found}, not {descriptor.version}'
+            )
+        if former is not None and settled.get(former.id) != former.modified_at:
+            raise RetryError(f'"{former.name}" is not known to be leased in one version only')

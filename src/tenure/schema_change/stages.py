@@ -1,0 +1,113 @@
+"""What has to be done between two versions of a table: decided from the stored descriptor alone.
+
+    all that is being added is write_only ──► fill columns, fill indexes, prove constraints ──► public
+    an index is delete_only on its way out ──► remove its entries ──► absent
+
+Walk: `schema_change.walk` asks `work_before` after the wait for one version.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Check,
+    Column,
+    ElementState,
+    ForeignKey,
+    Index,
+    State,
+    Table,
+    elements,
+    replace,
+)
+from tenure.catalog.elements import finished, has_additions, is_adding, is_dropping, is_finished
+
+
+class Kind(Enum):
+    """In the order in which they are done: each may rely on those before it."""
+
+    FILL_COLUMN = "fill column"
+    FILL_INDEX = "fill index"
+    PROVE_UNIQUE = "prove unique"
+    PROVE_CHECK = "prove check"
+    PROVE_FOREIGN_KEY = "prove foreign key"
+    EMPTY_INDEX = "empty index"
+
+
+class Work(NamedTuple):
+    kind: Kind
+    table: int
+    element: int
+
+
+def work_before(descriptor: AnyDescriptor) -> list[Work]:
+    """What must be done before the descriptor may take its next step."""
+    if not isinstance(descriptor, Table) or descriptor.state is State.DROPPED:
+        return []
+    if has_additions(descriptor):
+        if not is_written(descriptor):
+            return []
+        adding = [each for each in elements(descriptor) if is_adding(each)]
+        work = [each for element in adding for each in _of_addition(descriptor, element)]
+        return sorted(work, key=lambda each: list(Kind).index(each.kind))
+    return [
+        Work(Kind.EMPTY_INDEX, descriptor.id, index.id)
+        for index in descriptor.indexes
+        if is_dropping(index) and index.state is ElementState.DELETE_ONLY
+    ]
+
+
+def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> list[Work]:
+    match element:
+        case Column():
+            needs_filling = element.computed is not None
+            return [Work(Kind.FILL_COLUMN, table.id, element.id)] if needs_filling else []
+        case Index():
+            fill = Work(Kind.FILL_INDEX, table.id, element.id)
+            return [fill, Work(Kind.PROVE_UNIQUE, table.id, element.id)] if element.is_unique else [fill]
+        case Check():
+            return [Work(Kind.PROVE_CHECK, table.id, element.id)]
+        case ForeignKey():
+            must_be_proved = element.is_validated
+            return [Work(Kind.PROVE_FOREIGN_KEY, table.id, element.id)] if must_be_proved else []
+
+
+def is_written(table: Table) -> bool:
+    """Whether all that is being added is kept up to date by every writer."""
+    return all(each.state is ElementState.WRITE_ONLY for each in elements(table) if is_adding(each))
+
+
+def is_single(descriptor: AnyDescriptor) -> bool:
+    """Whether a declared change is one version and nothing else."""
+    return is_finished(descriptor)
+
+
+def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
+    """Says on a table which job changes it, and that none does once it is finished."""
+    if not hasattr(descriptor, "job"):
+        return descriptor
+    return replace(descriptor, job=0 if is_finished(descriptor) else job)
+
+
+def with_additions(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
+    """What other nodes must see of a change before its transaction commits: what is being added.
+
+    Names, drops and everything that shows at once stay as they are until the commit itself.
+    """
+    if not (isinstance(stored, Table) and isinstance(declared, Table)):
+        return stored
+    return replace(
+        stored,
+        columns=(*stored.columns, *filter(is_adding, declared.columns)),
+        indexes=(*stored.indexes, *filter(is_adding, declared.indexes)),
+        checks=(*stored.checks, *filter(is_adding, declared.checks)),
+        foreign_keys=(*stored.foreign_keys, *filter(is_adding, declared.foreign_keys)),
+        inbound=declared.inbound,
+        next_column=declared.next_column,
+        next_index=declared.next_index,
+        next_constraint=declared.next_constraint,
+    )
+
+
+__all__ = ["Kind", "Work", "finished", "is_single", "is_written", "with_additions", "with_job", "work_before"]

@@ -1,0 +1,134 @@
+"""Walking a change: wait for one version, do the work, publish the next; until nothing is left.
+
+The next stage is computed from the stored descriptors alone, so a walk can be stopped anywhere and
+taken up by anybody. All descriptors of a change step together: what belongs together becomes
+public together.
+
+Walk: `schema_change.job` walks in transactions fenced by its run, `schema_change.in_transaction` in
+children of the transaction that declared the change.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tenure.catalog.descriptors import AnyDescriptor, Table
+from tenure.catalog.elements import advance, has_additions, is_finished, reverse
+from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.stored import Catalog
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tenure.schema_change.publisher import Publisher
+from tenure.schema_change.stages import Work, is_written, with_job, work_before
+from tenure.schema_change.work import Transact, Worker
+
+
+class Progress(Protocol):
+    """Keeps how far each piece of work is, so that the next run goes on from there."""
+
+    def start_of(self, work: Work) -> bytes | None:
+        """Where to go on; None if it is done."""
+        ...
+
+    def save(self, work: Work, following: bytes | None) -> None: ...
+
+
+class Untracked:
+    """For work that is not taken up again: it starts at the beginning."""
+
+    def start_of(self, work: Work) -> bytes | None:
+        return b""
+
+    def save(self, work: Work, following: bytes | None) -> None:
+        return None
+
+
+class Walk:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        publisher: Publisher,
+        worker: Worker,
+        ids: Sequence[int],
+        *,
+        job: int,
+        transact: Transact,
+        waiter: Waiter,
+        progress: Progress | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._publisher = publisher
+        self._worker = worker
+        self._ids = ids
+        self._job = job
+        self._transact = transact
+        self._waiter = waiter
+        self._progress = progress or Untracked()
+        self._timeout = timeout
+
+    def to_the_end(self) -> None:
+        """Takes every descriptor as far as it goes."""
+        while pending := self._pending(lambda descriptor: not is_finished(descriptor)):
+            self.work(pending)
+            self._publish(pending, advance)
+
+    def until_written(self) -> None:
+        """Takes additions to where every writer keeps them up to date, and fills and proves them."""
+        while pending := self._pending(_is_not_written):
+            self._publish(pending, advance)
+        self.work(self.descriptors())
+
+    def turn_round(self) -> None:
+        """Publishes the way back, where there is one; what it leads to is walked like any change."""
+        pending = self._pending(lambda descriptor: reverse(descriptor) != descriptor)
+        if pending:
+            self._publish(pending, reverse)
+
+    def work(self, descriptors: Sequence[AnyDescriptor]) -> None:
+        """Does what is due before the next step, once nobody uses an older version."""
+        tables = [each for each in descriptors if isinstance(each, Table)]
+        due = [(table, work) for table in tables for work in work_before(table)]
+        if not due:
+            return
+        self._settle(descriptors)
+        for table, work in due:
+            self._do(table, work)
+
+    def _do(self, table: Table, work: Work) -> None:
+        start = self._progress.start_of(work)
+        if start is None:
+            return
+        # Taken after the wait: from here on every writer keeps up what is being added.
+        snapshot = self._store.snapshot()
+        for following in self._worker.resume(work, table, snapshot, self._transact, start):
+            self._waiter.check()
+            self._progress.save(work, following)
+
+    def _publish(
+        self, pending: Sequence[AnyDescriptor], step: Callable[[AnyDescriptor], AnyDescriptor]
+    ) -> None:
+        descriptors = [with_job(step(descriptor), self._job) for descriptor in pending]
+        settled = self._settle(descriptors)
+
+        def publish(txn: Transaction) -> None:
+            self._publisher.publish(txn, descriptors, settled)
+
+        self._transact(publish)
+
+    def _settle(self, descriptors: Sequence[AnyDescriptor]) -> dict[int, int]:
+        ids = self._publisher.affected(descriptors)
+        return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
+
+    def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
+        return [descriptor for descriptor in self.descriptors() if is_pending(descriptor)]
+
+    def descriptors(self) -> list[AnyDescriptor]:
+        snapshot = self._store.snapshot()
+        found = (self._catalog.get(snapshot, id) for id in self._ids)
+        return [descriptor for descriptor in found if descriptor is not None]
+
+
+def _is_not_written(descriptor: AnyDescriptor) -> bool:
+    return isinstance(descriptor, Table) and has_additions(descriptor) and not is_written(descriptor)

@@ -1,0 +1,109 @@
+"""The work between two versions: filling, proving, emptying, in short transactions.
+
+Each piece of work is a sequence of bounded batches and can be stopped after any of them; `Resume`
+keeps how far it is. Every batch reads its rows again in its own transaction, so newer writes win.
+
+This is the seam for bulk work: `Worker.do` fills an index of few rows by transactions; an index of
+many rows is a merge of the pipeline over the same snapshot, published under the same fence.
+
+Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it calls `table.backfill`
+and `table.validate`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+from tenure.base.errors import CorruptData
+from tenure.catalog.descriptors import EnumType, Table
+from tenure.catalog.stored import Catalog
+from tenure.expr.compiled import Context
+from tenure.kv.keys import Keyspace
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.schema_change.stages import Kind, Work
+from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.table.rows import Layout, Layouts
+from tenure.table.validate import Offence, validate_check, validate_foreign_key, validate_unique
+
+T = TypeVar("T")
+
+Source = Transaction | Snapshot
+
+
+class Transact(Protocol):
+    """Runs a function in a transaction and commits it, again on conflict."""
+
+    def __call__(self, run: Callable[[Transaction], T]) -> T: ...
+
+
+class Worker:
+    def __init__(
+        self, keyspace: Keyspace, catalog: Catalog, layouts: Layouts, context: Callable[[], Context]
+    ) -> None:
+        self._keyspace = keyspace
+        self._catalog = catalog
+        self._layouts = layouts
+        self._context = context
+
+    def do(self, work: Work, table: Table, source: Source, transact: Transact) -> Iterator[bytes | None]:
+        """Does a piece of work, yielding after each batch where the next one starts; None at the end."""
+        return self.resume(work, table, source, transact, b"")
+
+    def resume(
+        self, work: Work, table: Table, source: Source, transact: Transact, start: bytes
+    ) -> Iterator[bytes | None]:
+        layout = self._layout(source, table)
+        following: bytes | None = start
+        while following is not None:
+            batch = self._batch(work, layout, source, transact, following)
+            following = batch.resume
+            yield following
+
+    def _batch(self, work: Work, layout: Layout, source: Source, transact: Transact, start: bytes) -> Batch:
+        context = self._context()
+        match work.kind:
+            case Kind.FILL_COLUMN:
+                tables = self._tables(source)
+                return backfill_column(
+                    transact, source, layout, work.element, tables, context, resume=start
+                )
+            case Kind.FILL_INDEX:
+                return backfill_index(transact, source, layout, work.element, context, resume=start)
+            case Kind.EMPTY_INDEX:
+                return remove_index(transact, self._keyspace, work.table, work.element, resume=start)
+            case _:
+                self._prove(work, layout, source, context)
+                return Batch(0, None)
+
+    def _prove(self, work: Work, layout: Layout, source: Source, context: Context) -> None:
+        offence = self._offence(work, layout, source, context)
+        if offence is not None:
+            raise offence.error
+
+    def _offence(self, work: Work, layout: Layout, source: Source, context: Context) -> Offence | None:
+        match work.kind:
+            case Kind.PROVE_UNIQUE:
+                return validate_unique(source, layout, work.element, context)
+            case Kind.PROVE_CHECK:
+                return validate_check(source, layout, work.element, context)
+            case _:
+                key = layout.foreign_key(work.element)
+                assert key is not None, "the foreign key is gone"
+                return validate_foreign_key(source, layout, key.id, self._tables(source)(key.target))
+
+    def _tables(self, source: Source) -> Callable[[int], Layout]:
+        def layout_of(id: int) -> Layout:
+            table = self._catalog.get(source, id)
+            assert isinstance(table, Table), "a foreign key refers to something that is no table"
+            return self._layout(source, table)
+
+        return layout_of
+
+    def _layout(self, source: Source, table: Table) -> Layout:
+        def enum(id: int) -> EnumType:
+            found = self._catalog.get(source, id)
+            if not isinstance(found, EnumType):
+                raise CorruptData(f"descriptor {id} is not an enum")
+            return found
+
+        return self._layouts.of(table, enum)
