@@ -1,0 +1,210 @@
+"""Trees made by hand: overloads resolved, casts written out, untyped literals read.
+
+    price = column(3, type_of(TypeRef("numeric")))
+    call(">", price, literal("0")).node
+
+A part is a `Typed`: a node and its type. The binder of SQL makes its trees with the same functions,
+so a test and a statement get the same tree for the same words.
+
+Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.casts`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.arrays import ArrayOf
+from tenure.expr.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, bare, can_cast, cast_function
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import CannotCast, DatatypeMismatch, UndefinedFunction
+from tenure.expr.expressions import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Const,
+    Extreme,
+    InList,
+    IsDistinct,
+    IsNull,
+    IsTruth,
+    MakeArray,
+    Node,
+    Not,
+    NullIf,
+    Or,
+    Quantified,
+)
+from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
+from tenure.expr.types import type_of
+
+UNKNOWN = type_of(TypeRef("unknown"))
+
+
+class Typed(NamedTuple):
+    node: Node
+    type: Type
+
+
+def column(id: int, type: Type) -> Typed:
+    return Typed(ColumnRef(id), type)
+
+
+def const(value: Datum, type: Type) -> Typed:
+    return Typed(Const(type.ref, type.pack(value)), type)
+
+
+def literal(text: str | None) -> Typed:
+    """A literal in quotes, or NULL: its type follows from where it stands."""
+    return Typed(Const(UNKNOWN.ref, text), UNKNOWN)
+
+
+def call(name: str, *arguments: Typed) -> Typed:
+    """A function or operator by name. Raises UndefinedFunction (42883), AmbiguousFunction (42725)."""
+    function, targets = resolve(name, [each.type for each in arguments])
+    cast_arguments = [coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
+    kind = result_type(function, [each.type for each in cast_arguments])
+    return Typed(Call(function.id, tuple(each.node for each in cast_arguments)), kind)
+
+
+def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
+    """Casts unless it is of the type already; a constant without a type is read at once."""
+    if operand.type.ref == target.ref:
+        return operand
+    if isinstance(operand.node, Const) and operand.type.family == "unknown":
+        return _read(operand.node, target, context)
+    if operand.type.family == target.family and not target.ref.modifiers:
+        return Typed(operand.node, operand.type if context == IMPLICIT else target)
+    if not can_cast(operand.type, target, context):
+        raise _refusal(operand.type, target, context)
+    return Typed(Cast(operand.node, target.ref, context), target)
+
+
+def _read(node: Const, target: Type, context: str) -> Typed:
+    if node.packed is None:
+        return const(None, target)
+    convert = cast_function(UNKNOWN, target, context)
+    return const(node.packed if convert is None else convert(node.packed), target)
+
+
+def _refusal(source: Type, target: Type, context: str) -> Exception:
+    if context == ASSIGNMENT:
+        return DatatypeMismatch(
+            f"a value of type {source.sql_name} cannot be assigned to type {target.sql_name}",
+            hint="You will need to rewrite or cast the expression.",
+        )
+    return CannotCast(f"cannot cast type {source.sql_name} to {target.sql_name}")
+
+
+def cast(operand: Typed, target: Type) -> Typed:
+    return coerce(operand, target, EXPLICIT)
+
+
+def assign(operand: Typed, target: Type) -> Typed:
+    """As the value of a column of this type."""
+    return coerce(operand, target, ASSIGNMENT)
+
+
+def condition(operand: Typed, what: str = "argument of AND") -> Node:
+    if operand.type.family not in ("bool", "unknown"):
+        raise DatatypeMismatch(f"{what} must be type boolean, not type {operand.type.sql_name}")
+    return coerce(operand, BOOL).node
+
+
+def conjunction(*operands: Typed) -> Typed:
+    return Typed(And(tuple(condition(each, "argument of AND") for each in operands)), BOOL)
+
+
+def disjunction(*operands: Typed) -> Typed:
+    return Typed(Or(tuple(condition(each, "argument of OR") for each in operands)), BOOL)
+
+
+def negation(operand: Typed) -> Typed:
+    return Typed(Not(condition(operand, "argument of NOT")), BOOL)
+
+
+def is_null(operand: Typed, *, is_negated: bool = False) -> Typed:
+    return Typed(IsNull(operand.node, is_negated), BOOL)
+
+
+def is_truth(operand: Typed, truth: bool | None, *, is_negated: bool = False) -> Typed:
+    return Typed(IsTruth(condition(operand, "argument of IS"), truth, is_negated), BOOL)
+
+
+def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed:
+    equal = _comparison("=", left, right)
+    return Typed(IsDistinct(equal.function, *equal.arguments, is_negated=is_negated), BOOL)
+
+
+def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
+    results = [*(then for _, then in branches), *([otherwise] if otherwise else [])]
+    kind = common_type([each.type for each in results], "CASE")
+    made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
+    return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)
+
+
+def coalesce(*operands: Typed) -> Typed:
+    kind = common_type([each.type for each in operands], "COALESCE")
+    return Typed(Coalesce(tuple(coerce(each, kind).node for each in operands)), kind)
+
+
+def nullif(left: Typed, right: Typed) -> Typed:
+    equal = _comparison("=", left, right)
+    result = Typed(equal.arguments[0], left.type) if left.type.family == "unknown" else left
+    kind = type_of(TypeRef("text")) if left.type.family == "unknown" else left.type
+    return Typed(NullIf(equal.function, *equal.arguments, result.node), kind)
+
+
+def greatest(*operands: Typed) -> Typed:
+    return _extreme(operands, is_greatest=True)
+
+
+def least(*operands: Typed) -> Typed:
+    return _extreme(operands, is_greatest=False)
+
+
+def _extreme(operands: Sequence[Typed], *, is_greatest: bool) -> Typed:
+    kind = common_type([each.type for each in operands], "GREATEST" if is_greatest else "LEAST")
+    if not kind.has_order:
+        raise UndefinedFunction(f"could not identify a comparison function for type {kind.sql_name}")
+    return Typed(Extreme(tuple(coerce(each, kind).node for each in operands), is_greatest), kind)
+
+
+def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
+    """operand IN (items): all sides get one type, unless that cannot be; then each is compared alone."""
+    kind = common_type([operand.type, *(each.type for each in items)], "IN")
+    equal = _comparison("=", coerce(operand, kind), coerce(items[0], kind))
+    made = [_comparison("=", coerce(operand, kind), coerce(each, kind)).arguments[1] for each in items]
+    return Typed(InList(equal.function, equal.arguments[0], tuple(made), is_negated), BOOL)
+
+
+def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False) -> Typed:
+    """operand op ANY (array), or ALL."""
+    if array.type.family == "unknown":
+        array = coerce(array, array_of(bare(operand.type)))
+    if not isinstance(array.type, ArrayOf):
+        raise _NotAnArray("op ANY/ALL (array) requires array on right side")
+    element = array.type.element
+    function, (left, right) = resolve(name, [operand.type, element])
+    cast_array = coerce(array, array_of(right))
+    return Typed(Quantified(function.id, coerce(operand, left).node, cast_array.node, is_all), BOOL)
+
+
+class _NotAnArray(DatatypeMismatch):
+    sqlstate = "42809"
+
+
+def make_array(*elements: Typed) -> Typed:
+    """ARRAY[...]; of arrays, one more dimension."""
+    kind = common_type([each.type for each in elements], "ARRAY")
+    nodes = tuple(coerce(each, kind).node for each in elements)
+    array = kind if isinstance(kind, ArrayOf) else array_of(kind)
+    return Typed(MakeArray(array.ref, nodes), array)
+
+
+def _comparison(name: str, left: Typed, right: Typed) -> Call:
+    node = call(name, left, right).node
+    assert isinstance(node, Call)
+    return node

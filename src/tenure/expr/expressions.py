@@ -1,0 +1,216 @@
+"""Typed expressions as data: trees of frozen nodes, stored in descriptors as bytes.
+
+    price > 0 AND lower(name) <> ''
+
+    And(Call(">(numeric,numeric)", ColumnRef(3), Const(numeric, 0)),
+        Call("<>(text,text)", Call("lower(text)", ColumnRef(2)), Const(text, "")))
+
+Everything is resolved before it gets here: columns by id, functions by an id that names their
+argument types, casts written out. So a stored tree means the same whatever is renamed or added
+later. `expr.build` makes trees with overloads and casts resolved, `expr.compiled` runs them,
+`expr.sql_text` writes them as SQL.
+
+    stored = format number (one byte) + the tree in MessagePack
+
+Invariant (tree-exact): decode(encode(tree)) == tree.
+
+Walk: `sql.bind` makes trees; `catalog` stores what `to_stored` gives; `table` compiles them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tenure.base.errors import CorruptData, NewerFormat
+from tenure.catalog.descriptors import Expression, TypeRef
+from tenure.kv.records import Record
+
+FORMAT = 1
+
+class Part(Record, frozen=True, tag_field="node"):
+    """What all nodes have: a tag, which is stored and never changed."""
+
+
+class Const(Part, frozen=True, tag="const"):
+    """A value as its type packs it; None is NULL."""
+
+    type: TypeRef
+    packed: Any
+
+
+class ColumnRef(Part, frozen=True, tag="column"):
+    column: int
+
+
+class Call(Part, frozen=True, tag="call"):
+    """A function or an operator by its id in `expr.functions`; the arguments have its very types."""
+
+    function: str
+    arguments: tuple["Node", ...]
+
+
+class Cast(Part, frozen=True, tag="cast"):
+    """`context` is explicit, assignment or implicit: an explicit cast cuts what is too long."""
+
+    operand: "Node"
+    type: TypeRef
+    context: str
+
+
+class And(Part, frozen=True, tag="and"):
+    operands: tuple["Node", ...]
+
+
+class Or(Part, frozen=True, tag="or"):
+    operands: tuple["Node", ...]
+
+
+class Not(Part, frozen=True, tag="not"):
+    operand: "Node"
+
+
+class IsNull(Part, frozen=True, tag="null"):
+    operand: "Node"
+    is_negated: bool = False
+
+
+class IsTruth(Part, frozen=True, tag="truth"):
+    """IS [NOT] TRUE, FALSE, or UNKNOWN (None)."""
+
+    operand: "Node"
+    truth: bool | None
+    is_negated: bool = False
+
+
+class IsDistinct(Part, frozen=True, tag="distinct"):
+    """IS [NOT] DISTINCT FROM, by the equality named."""
+
+    equality: str
+    left: "Node"
+    right: "Node"
+    is_negated: bool = False
+
+
+class Case(Part, frozen=True, tag="case"):
+    branches: tuple[tuple["Node", "Node"], ...]
+    otherwise: "Node | None" = None
+
+
+class Coalesce(Part, frozen=True, tag="coalesce"):
+    operands: tuple["Node", ...]
+
+
+class NullIf(Part, frozen=True, tag="nullif"):
+    equality: str
+    left: "Node"
+    right: "Node"
+    result: "Node"
+    """The left side before it was cast for the comparison."""
+
+
+class Extreme(Part, frozen=True, tag="extreme"):
+    """GREATEST and LEAST, which pass over NULLs."""
+
+    operands: tuple["Node", ...]
+    is_greatest: bool
+
+
+class InList(Part, frozen=True, tag="in"):
+    equality: str
+    operand: "Node"
+    items: tuple["Node", ...]
+    is_negated: bool = False
+
+
+class Quantified(Part, frozen=True, tag="any"):
+    """operand op ANY (array), or ALL."""
+
+    function: str
+    operand: "Node"
+    array: "Node"
+    is_all: bool = False
+
+
+class MakeArray(Part, frozen=True, tag="array"):
+    type: TypeRef
+    elements: tuple["Node", ...]
+
+
+Node: TypeAlias = (
+    Const
+    | ColumnRef
+    | Call
+    | Cast
+    | And
+    | Or
+    | Not
+    | IsNull
+    | IsTruth
+    | IsDistinct
+    | Case
+    | Coalesce
+    | NullIf
+    | Extreme
+    | InList
+    | Quantified
+    | MakeArray
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Node).decode
+
+
+def encode(tree: Node) -> bytes:
+    return FORMAT.to_bytes(1, "big") + _encode(tree)
+
+
+def decode(data: bytes) -> Node:
+    if data[:1] and data[0] > FORMAT:
+        raise NewerFormat(f"an expression has format {data[0]}; this version reads {FORMAT}")
+    try:
+        tree: Node = _decode(memoryview(data)[1:])
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"an expression cannot be read: {error}") from error
+    return tree
+
+
+def to_stored(tree: Node, text: str) -> Expression:
+    """What a descriptor keeps; `text` is the expression as people read it."""
+    return Expression(encode(tree), text, tuple(sorted(columns(tree))))
+
+
+def columns(tree: Node) -> set[int]:
+    """The ids of the columns it reads."""
+    return {node.column for node in nodes(tree) if isinstance(node, ColumnRef)}
+
+
+def nodes(tree: Node) -> Iterator[Node]:
+    yield tree
+    for child in children(tree):
+        yield from nodes(child)
+
+
+def children(tree: Node) -> tuple[Node, ...]:
+    match tree:
+        case Const() | ColumnRef():
+            return ()
+        case Call():
+            return tree.arguments
+        case Cast() | Not() | IsNull() | IsTruth():
+            return (tree.operand,)
+        case And() | Or() | Coalesce() | Extreme():
+            return tree.operands
+        case IsDistinct():
+            return tree.left, tree.right
+        case NullIf():
+            return tree.left, tree.right, tree.result
+        case Case():
+            inner = [each for branch in tree.branches for each in branch]
+            return (*inner, *((tree.otherwise,) if tree.otherwise is not None else ()))
+        case InList():
+            return tree.operand, *tree.items
+        case Quantified():
+            return tree.operand, tree.array
+        case MakeArray():
+            return tree.elements

@@ -1,0 +1,68 @@
+"""What a function or operator is to the type checker and to the compiler.
+
+Its id, such as "lower(text)" or "+(int4,int4)", is what stored expressions hold: a function may
+be added, and its faults mended, but an id never comes to mean something else.
+
+Walk: the modules of each family list their functions; `expr.functions` gathers them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from tenure.expr.datatype import Datum
+
+
+class Volatility(Enum):
+    IMMUTABLE = "immutable"
+    """Depends on its arguments alone: may stand in a CHECK or an index predicate."""
+    STABLE = "stable"
+    """Fixed within a statement, as now() is."""
+    VOLATILE = "volatile"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What expressions may know besides the row; times are microseconds since 1970, UTC."""
+
+    now_micros: int
+    """When the transaction began."""
+    statement_micros: int
+    uuid: Callable[[], UUID]
+    rowid: Callable[[], int]
+    clock_micros: Callable[[], int] | None = None
+    """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    arguments: tuple[str, ...]
+    """Families of types, or anyelement, anyarray, anyenum, any."""
+    result: str
+    run: Callable[..., Datum]
+    volatility: Volatility = Volatility.IMMUTABLE
+    is_strict: bool = True
+    """NULL if any argument is; `run` never sees one."""
+    is_variadic: bool = False
+    """The last argument may come once or more."""
+    wants_types: bool = False
+    """`run(*types)` gives the function proper, for the types of the arguments."""
+    wants_context: bool = False
+    """The Context comes before the arguments."""
+
+    @property
+    def id(self) -> str:
+        dots = "..." if self.is_variadic else ""
+        return f"{self.name}({','.join(self.arguments)}{dots})"
+
+    @property
+    def is_operator(self) -> bool:
+        return not self.name[0].isalpha()
+
+
+def function(name: str, signature: str, run: Callable[..., Datum]) -> Function:
+    """A plain function: function("lower", "text -> text", str.lower)."""
+    arguments, _, result = signature.partition("->")
+    return Function(name, tuple(arguments.replace(",", " ").split()), result.strip(), run)

@@ -1,0 +1,32 @@
+"""The table of all functions and operators, by id and by name.
+
+Walk: `expr.resolution` looks for overloads by name; `expr.compiled` takes a function by its id.
+"""
+
+from collections import defaultdict
+
+from tenure.expr import arithmetic, comparison
+from tenure.expr.errors import UndefinedFunction
+from tenure.expr.function import Function
+
+FUNCTIONS: tuple[Function, ...] = (
+    *comparison.functions(),
+    *arithmetic.functions(),
+)
+
+_BY_ID = {each.id: each for each in FUNCTIONS}
+_BY_NAME: dict[str, list[Function]] = defaultdict(list)
+for each in FUNCTIONS:
+    _BY_NAME[each.name].append(each)
+assert len(_BY_ID) == len(FUNCTIONS), "two functions have the same id"
+
+
+def function_with_id(id: str) -> Function:
+    try:
+        return _BY_ID[id]
+    except KeyError:
+        raise UndefinedFunction(f"function {id} does not exist") from None
+
+
+def functions_named(name: str) -> list[Function]:
+    return _BY_NAME.get(name, [])

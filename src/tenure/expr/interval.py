@@ -1,0 +1,247 @@
+"""Spans of time: months, days and microseconds, which PostgreSQL keeps apart.
+
+    '1 year 2 mons 3 days 04:05:06.789'   months 14   days 3   micros 14_706_789_000
+
+Two intervals are equal, and ordered, by their length with a month of 30 days and a day of 24
+hours: '1 mon' = '30 days'. Written in the style "postgres"; read in that style, the SQL
+standard's ('1-2 3 4:05:06') and ISO 8601's ('P1Y2M3DT4H5M6S').
+
+Infinite intervals are refused (0A000).
+
+Walk: `expr.times` makes the type, `expr.time_functions` computes with the values.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import total_ordering
+
+from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.expr.numbers import fits
+
+MICROS_PER_SECOND, MICROS_PER_DAY = 1_000_000, 86_400_000_000
+
+
+@total_ordering
+@dataclass(frozen=True, eq=False, slots=True)
+class Interval:
+    months: int = 0
+    days: int = 0
+    micros: int = 0
+
+    @property
+    def span(self) -> int:
+        """Its length in microseconds, by which intervals compare."""
+        return (self.months * 30 + self.days) * MICROS_PER_DAY + self.micros
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        return self.months, self.days, self.micros
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Interval) and self.span == other.span
+
+    def __lt__(self, other: "Interval") -> bool:
+        return self.span < other.span
+
+    def __hash__(self) -> int:
+        return hash(self.span)
+
+
+def checked(months: int, days: int, micros: int) -> Interval:
+    if fits(months, 4) and fits(days, 4) and fits(micros, 8):
+        return Interval(months, days, micros)
+    raise DatetimeOverflow("interval out of range")
+
+
+def render_interval(value: Interval) -> str:
+    """The style "postgres": parts that are zero are left out; a + follows a negative part."""
+    years, months = _split(value.months, 12)
+    words: list[str] = []
+    negative_before = False
+    for amount, word in ((years, "year"), (months, "mon"), (value.days, "day")):
+        if amount:
+            sign = "+" if negative_before and amount > 0 else ""
+            words.append(f"{sign}{amount} {word}{'' if amount == 1 else 's'}")
+            negative_before = amount < 0
+    if value.micros or not words:
+        sign = "-" if value.micros < 0 else "+" if negative_before else ""
+        words.append(sign + _clock(abs(value.micros)))
+    return " ".join(words)
+
+
+def _split(amount: int, unit: int) -> tuple[int, int]:
+    """Divides towards zero: both parts have the sign of the amount."""
+    whole, rest = divmod(abs(amount), unit)
+    return (whole, rest) if amount >= 0 else (-whole, -rest)
+
+
+def _clock(micros: int) -> str:
+    seconds, fraction = divmod(micros, MICROS_PER_SECOND)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:06d}".rstrip("0") if fraction else text
+
+
+# Reading: every unit adds to one of the three parts; fractions go down to the next ones.
+
+_UNIT_WORDS = {
+    "microsecond": "microseconds microsecond us usec usecs usecond useconds microsecon",
+    "millisecond": "milliseconds millisecond ms msec msecs msecond mseconds millisecon",
+    "second": "seconds second s sec secs",
+    "minute": "minutes minute m min mins",
+    "hour": "hours hour h hr hrs",
+    "day": "days day d",
+    "week": "weeks week w",
+    "month": "months month mon mons",
+    "year": "years year y yr yrs",
+    "decade": "decades decade dec decs",
+    "century": "centuries century c cent",
+    "millennium": "millennia millennium mil mils",
+}
+UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
+_MICROS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+_MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+_ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
+_ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<clock>[+-]?\d*:\d*(?::\d*(?:\.\d*)?)?(?:\.\d+)?)"
+    r"|(?P<years>[+-]?\d+-\d+)(?![\d.])|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|@)\s*"
+)
+_ISO = re.compile(r"P(?=.)((?:[+-]?\d+(?:\.\d*)?[YMWD])*)(?:T((?:[+-]?\d*(?:\.\d*)?[HMS])+))?")
+_ISO_PART = re.compile(r"([+-]?\d*(?:\.\d*)?)([A-Z])")
+
+
+class _Sum:
+    """Adds up the parts of an interval as they are read."""
+
+    def __init__(self) -> None:
+        self.months = self.days = self.micros = 0
+
+    def add(self, amount: Decimal, unit: str) -> None:
+        whole = int(amount)
+        fraction = amount - whole
+        if unit in _MICROS:
+            self.micros += whole * _MICROS[unit] + _half_even(fraction * _MICROS[unit])
+        elif unit in ("day", "week"):
+            self._add_days(amount * (7 if unit == "week" else 1))
+        else:
+            self.months += whole * _MONTHS[unit]
+            if unit == "month":
+                self._add_days(fraction * 30)
+            else:
+                self.months += _half_even(fraction * _MONTHS[unit])
+
+    def _add_days(self, days: Decimal) -> None:
+        whole = int(days)
+        self.days += whole
+        self.micros += _half_even((days - whole) * MICROS_PER_DAY)
+
+    def result(self, text: str) -> Interval:
+        if fits(self.months, 4) and fits(self.days, 4) and fits(self.micros, 8):
+            return Interval(self.months, self.days, self.micros)
+        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+
+
+def _half_even(value: Decimal) -> int:
+    return int(value.to_integral_value(ROUND_HALF_EVEN))
+
+
+def parse_interval(text: str) -> Interval:
+    stripped = text.strip()
+    if stripped.lower().lstrip("+-") in ("infinity", "inf"):
+        raise NotSupported("infinite intervals are not supported")
+    if iso := _ISO.fullmatch(stripped):
+        return _parse_iso(text, iso)
+    tokens = _tokens(text, stripped)
+    total = _Sum()
+    is_ago = tokens[-1:] == [("word", "ago")]
+    if is_ago:
+        tokens.pop()
+    if not tokens:
+        raise _invalid(text)
+    _add_tokens(total, tokens, text)
+    if is_ago:
+        total.months, total.days, total.micros = -total.months, -total.days, -total.micros
+    return total.result(text)
+
+
+def _tokens(text: str, stripped: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    position = 0
+    while position < len(stripped):
+        found = _TOKEN.match(stripped, position)
+        if not found:
+            raise _invalid(text)
+        if found.lastgroup:
+            tokens.append((found.lastgroup, found.group(found.lastgroup).lower()))
+        position = found.end()
+    return tokens
+
+
+def _add_tokens(total: _Sum, tokens: list[tuple[str, str]], text: str) -> None:
+    """Reads from right to left, as a number without a unit gets its unit from what follows."""
+    unit, has_unit, seen = "second", False, set[str]()
+    is_sql_negative = _is_sql_standard_negative(tokens)
+    for kind, word in reversed(tokens):
+        negate = is_sql_negative and word[0] not in "+-"
+        if kind == "word":
+            if word not in UNITS or has_unit:
+                raise _invalid(text)
+            unit, has_unit = UNITS[word], True
+            continue
+        if kind == "clock":
+            micros = _clock_micros(word, text)
+            total.micros += -micros if negate else micros
+            unit, fields = "day", {"clock"}
+        elif kind == "years":
+            years, months = word.lstrip("+-").split("-")
+            if int(months) >= 12:
+                raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+            count = int(years) * 12 + int(months)
+            total.months += -count if negate or word[0] == "-" else count
+            fields = {"year", "month"}
+        else:
+            total.add(-Decimal(word) if negate else Decimal(word), unit)
+            fields = {unit}
+        if seen & fields or (kind != "number" and has_unit):
+            raise _invalid(text)
+        seen |= fields
+        has_unit = False
+        if kind == "number":
+            unit = "second" if unit in _MICROS else unit
+    if has_unit:
+        raise _invalid(text)
+
+
+def _is_sql_standard_negative(tokens: list[tuple[str, str]]) -> bool:
+    """Only the style "sql_standard" lets one leading minus count for all; the style here is another."""
+    return False
+
+
+def _clock_micros(word: str, text: str) -> int:
+    sign = -1 if word[0] == "-" else 1
+    first, second, *rest = word.lstrip("+-").split(":")
+    if not rest and "." in second:
+        first, second, rest = "0", first, [second]
+    if not first or not second:
+        raise _invalid(text)
+    seconds = Decimal(rest[0] or 0) if rest and rest[0] != "." else Decimal(0)
+    if int(second) > 59 or seconds > 60:
+        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+    whole = (int(first) * 60 + int(second)) * 60 * MICROS_PER_SECOND
+    return sign * (whole + _half_even(seconds * MICROS_PER_SECOND))
+
+
+def _parse_iso(text: str, iso: re.Match[str]) -> Interval:
+    total = _Sum()
+    for part, units in ((iso.group(1), _ISO_DATE), (iso.group(2) or "", _ISO_TIME)):
+        for amount, letter in _ISO_PART.findall(part):
+            if letter not in units or not amount.strip("+-."):
+                raise _invalid(text)
+            total.add(Decimal(amount), units[letter])
+    return total.result(text)
+
+
+def _invalid(text: str) -> InvalidDatetime:
+    return InvalidDatetime(f'invalid input syntax for type interval: "{text}"')

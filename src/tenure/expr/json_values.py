@@ -1,0 +1,241 @@
+"""json, which keeps its text, and jsonb, which keeps its meaning.
+
+    Json    the text as it was written, spaces, order and doubles included; no order, no equality
+    Jsonb   null, bool, Decimal, str, tuple, or JsonObject: keys once each (the last one counts), the
+            shorter ones first
+
+jsonb's order is PostgreSQL's: by kind (null, string, number, boolean, array, object), by number of
+members, then member by member; an empty array at the top comes before everything. Its key is that
+comparison written out: a flat row of marks, counts and scalars.
+
+Walk: `expr.types` makes the types; `expr.json_functions` works on the values.
+"""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import InvalidText, LimitExceeded, UntranslatableCharacter
+from tenure.expr.numbers import EXACT, numeric_text, tidy
+from tenure.expr.strings import check_characters
+
+_NULL, _STRING, _NUMBER, _BOOL, _ARRAY, _OBJECT = range(6)
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    text: str
+
+
+class JsonObject(tuple[tuple[str, Any], ...]):
+    """(key, value) pairs in PostgreSQL's order of keys: by length in bytes, then by the bytes."""
+
+    __slots__ = ()
+
+    def get(self, key: str) -> "Jsonb | None":
+        return next((Jsonb(value) for name, value in self if name == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Jsonb:
+    value: Any
+
+
+def object_of(pairs: list[tuple[str, Any]] | dict[str, Any]) -> JsonObject:
+    return JsonObject(sorted(dict(pairs).items(), key=lambda pair: _key_order(pair[0])))
+
+
+def _key_order(key: str) -> tuple[int, bytes]:
+    raw = key.encode(errors="surrogatepass")
+    return len(raw), raw
+
+
+@dataclass(frozen=True)
+class JsonType(Type):
+    has_order = False
+
+    def parse(self, text: str) -> Json:
+        _read_json(check_characters(text), _PLAIN)
+        return Json(text)
+
+    def render(self, value: Json) -> str:
+        return value.text
+
+    def _accept(self, value: Datum) -> Json:
+        if not isinstance(value, Json):
+            raise self._refuse(value)
+        return value
+
+    def _pack(self, value: Json) -> str:
+        return value.text
+
+    def _unpack(self, packed: str) -> Json:
+        return Json(packed)
+
+
+@dataclass(frozen=True)
+class JsonbType(Type):
+    compares_natively = False
+
+    @property
+    def key_is_exact(self) -> bool:
+        """A number's trailing zeros are not in a key."""
+        return False
+
+    def comparable(self, value: Jsonb) -> tuple[Any, ...]:
+        return tuple(_flat_top(value.value))
+
+    def parse(self, text: str) -> Jsonb:
+        return Jsonb(_canonical(_read_json(check_characters(text), _EXACT)))
+
+    def render(self, value: Jsonb) -> str:
+        return jsonb_text(value.value)
+
+    def _accept(self, value: Datum) -> Jsonb:
+        if not isinstance(value, Jsonb):
+            raise self._refuse(value)
+        return value
+
+    def _key(self, value: Jsonb) -> tuple[Any, ...]:
+        return tuple(_flat_top(value.value))
+
+    def _from_key(self, key: Any) -> Jsonb:
+        tokens = list(reversed(key))
+        if tokens.pop() == 1:
+            return Jsonb(_unflatten_object(tokens))
+        count, is_array = tokens.pop(), tokens.pop()
+        members = tuple(_unflatten(tokens) for _ in range(count))
+        return Jsonb(members if is_array else members[0])
+
+    def _pack(self, value: Jsonb) -> str:
+        return self.render(value)
+
+    def _unpack(self, packed: str) -> Jsonb:
+        return Jsonb(_canonical(_read_json(packed, _EXACT)))
+
+
+def jsonb_text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return numeric_text(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, JsonObject):
+        return "{" + ", ".join([f"{quoted(name)}: {jsonb_text(each)}" for name, each in value]) + "}"
+    return "[" + ", ".join([jsonb_text(each) for each in value]) + "]"
+
+
+def quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\x7f")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+_EXACT = json.JSONDecoder(
+    parse_float=EXACT.create_decimal,
+    parse_int=EXACT.create_decimal,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=object_of,
+)
+_PLAIN = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant)
+
+
+def _read_json(text: str, decoder: json.JSONDecoder) -> Any:
+    try:
+        return decoder.decode(text)
+    except ValueError:
+        raise InvalidText(f"invalid input syntax for type json: {text[:80]!r}") from None
+    except RecursionError:
+        raise _TooDeep("stack depth limit exceeded: the JSON value is nested too deeply") from None
+
+
+class _TooDeep(LimitExceeded):
+    sqlstate = "54001"
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, JsonObject):
+        return JsonObject((_canonical(name), _canonical(each)) for name, each in value)
+    if isinstance(value, list | tuple):
+        return tuple(_canonical(each) for each in value)
+    if isinstance(value, Decimal):
+        return tidy(value)
+    if isinstance(value, str) and not value.isascii() | ("\0" in value):
+        return _checked(value)
+    return _checked(value) if isinstance(value, str) else value
+
+
+def _checked(text: str) -> str:
+    if "\0" in text:
+        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 cannot be converted to text")
+    if any("\ud800" <= each <= "\udfff" for each in text):
+        raise InvalidText("invalid input syntax for type json: half a surrogate pair")
+    return text
+
+
+# Keys: what compareJsonbContainers would compare, in the order it would.
+
+
+def _flat_top(value: Any) -> list[Any]:
+    """A scalar at the top counts as an array of one, less than a true one of one."""
+    tokens: list[Any] = []
+    if isinstance(value, JsonObject):
+        tokens.append(1)
+        _flatten_object(value, tokens)
+        return tokens
+    is_array = isinstance(value, tuple)
+    members = value if is_array else (value,)
+    tokens += [0, len(members), is_array]
+    for each in members:
+        _flatten(each, tokens)
+    return tokens
+
+
+def _flatten(value: Any, tokens: list[Any]) -> None:
+    if value is None:
+        tokens.append(_NULL)
+    elif value is True or value is False:
+        tokens += [_BOOL, value]
+    elif isinstance(value, str):
+        tokens += [_STRING, value]
+    elif isinstance(value, Decimal):
+        tokens += [_NUMBER, value]
+    elif isinstance(value, JsonObject):
+        tokens.append(_OBJECT)
+        _flatten_object(value, tokens)
+    else:
+        tokens += [_ARRAY, len(value)]
+        for each in value:
+            _flatten(each, tokens)
+
+
+def _flatten_object(value: JsonObject, tokens: list[Any]) -> None:
+    tokens.append(len(value))
+    for name, each in value:
+        tokens.append(name)
+        _flatten(each, tokens)
+
+
+def _unflatten(tokens: list[Any]) -> Any:
+    match tokens.pop():
+        case 0:
+            return None
+        case 1 | 3:
+            return tokens.pop()
+        case 2:
+            return tidy(tokens.pop())
+        case 4:
+            return tuple(_unflatten(tokens) for _ in range(tokens.pop()))
+        case _:
+            return _unflatten_object(tokens)
+
+
+def _unflatten_object(tokens: list[Any]) -> JsonObject:
+    return JsonObject((tokens.pop(), _unflatten(tokens)) for _ in range(tokens.pop()))

@@ -1,0 +1,307 @@
+"""Whole numbers, floating point numbers and numeric, as PostgreSQL reads, rounds and writes them.
+
+    type            value     out of range   rounding
+    int2/4/8        int       22003          -
+    float4/8        float     22003          to the nearest float; float4 through its 32 bits
+    numeric(p, s)   Decimal   22003          half away from zero, to s digits after the point
+
+A Decimal keeps its scale (1.50 is not rendered as 1.5) and never has a positive exponent or a
+negative zero. A floating point number is written with the fewest digits that lie strictly between
+the middles to its neighbours, as PostgreSQL's Ryu does; Python's repr accepts the very middle.
+
+Walk: `expr.types` makes the types; `expr.arithmetic` uses `tidy`, `rounded` and `to_float4`.
+"""
+
+import re
+import struct
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from math import copysign, inf, isinf, nextafter
+from typing import Any
+
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import InvalidText, OutOfRange
+
+DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
+"""Of PostgreSQL's numeric format, before and after the point."""
+
+EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
+
+_SPACE = " \t\n\v\f\r"
+_INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
+_FLOAT_NAMES = {4: "real", 8: "double precision"}
+_WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
+_RADIX = {"x": 16, "o": 8, "b": 2}
+_DECIMAL = re.compile(
+    r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?"
+)
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEX_FLOAT = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?")
+_SPECIAL = re.compile(r"([+-]?)(?:inf(?:inity)?)|nan", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class IntType(Type):
+    size: int
+
+    category = "N"
+
+    @property
+    def sql_name(self) -> str:
+        return _INT_NAMES[self.size]
+
+    def parse(self, text: str) -> int:
+        stripped = text.strip(_SPACE)
+        value = whole_number(stripped)
+        if value is None:
+            raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
+        if not fits(value, self.size):
+            raise OutOfRange(f'value "{text}" is out of range for type {self.sql_name}')
+        return value
+
+    def _accept(self, value: Datum) -> int:
+        if type(value) is not int:
+            raise self._refuse(value)
+        if not fits(value, self.size):
+            raise OutOfRange(f"{self.sql_name} out of range")
+        return value
+
+
+def fits(value: int, size: int) -> bool:
+    bound = 1 << 8 * size - 1
+    return -bound <= value < bound
+
+
+def whole_number(text: str) -> int | None:
+    """Reads decimal, 0x, 0o and 0b digits with single underscores between; None if it is none of these."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not _WHOLE.fullmatch(digits):
+        return None
+    digits = digits.replace("_", "")
+    radix = _RADIX.get(digits[1:2].lower(), 10) if digits.startswith("0") else 10
+    digits = digits[2:] if radix != 10 else digits
+    # Python refuses to read very long decimal numbers; none of those fits any type here.
+    value = int(EXACT.create_decimal(digits)) if radix == 10 and len(digits) > 4000 else int(digits, radix)
+    return -value if text[0] == "-" else value
+
+
+@dataclass(frozen=True)
+class FloatType(Type):
+    size: int
+
+    category = "N"
+    compares_natively = False
+
+    @property
+    def sql_name(self) -> str:
+        return _FLOAT_NAMES[self.size]
+
+    @property
+    def key_is_exact(self) -> bool:
+        """A key does not know -0 from 0."""
+        return False
+
+    def comparable(self, value: float) -> Any:
+        return (1, 0.0) if value != value else (0, value)
+
+    def parse(self, text: str) -> float:
+        stripped = text.strip(_SPACE)
+        if special := _SPECIAL.fullmatch(stripped):
+            return float(special.group())
+        if _FLOAT.fullmatch(stripped):
+            value = float(stripped)
+        elif _HEX_FLOAT.fullmatch(stripped):
+            value = float.fromhex(stripped)
+        else:
+            raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
+        if self.size == 4:
+            value = _nearest_float4(value, stripped)
+        is_zero = not re.search("[1-9a-fA-F]", re.split("[eEpP]", stripped)[0].removeprefix("0x"))
+        if isinf(value) or (value == 0 and not is_zero):
+            raise OutOfRange(f'"{text}" is out of range for type {self.sql_name}')
+        return value
+
+    def render(self, value: float) -> str:
+        return float_text(value, self.size)
+
+    def _accept(self, value: Datum) -> float:
+        if type(value) is not float:
+            raise self._refuse(value)
+        return to_float4(value) if self.size == 4 else value
+
+
+def to_float4(value: float) -> float:
+    """Rounds to 32 bits. Raises OutOfRange if that makes it infinite or zero."""
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        raise OutOfRange("value out of range: overflow") from None
+    if rounded == 0 and value != 0:
+        raise OutOfRange("value out of range: underflow")
+    return rounded
+
+
+def _nearest_float4(value: float, text: str) -> float:
+    """Rounds text to 32 bits at once: by way of 64 bits, a middle could be rounded twice."""
+    try:
+        (nearest,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:
+        return copysign(inf, value)
+    (bits,) = struct.unpack("Q", struct.pack("d", value))
+    if bits & (1 << 29) - 1 == 1 << 28 and _FLOAT.fullmatch(text):
+        exact, middle = EXACT.create_decimal(text), Decimal(value)
+        if exact != middle:
+            nudged = nextafter(value, inf if exact > middle else -inf)
+            (nearest,) = struct.unpack("f", struct.pack("f", nudged))
+    return float(nearest)
+
+
+def float_text(value: float, size: int) -> str:
+    if value != value:
+        return "NaN"
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    digits = _digits4(value) if size == 4 else _digits8(value)
+    mantissa, _, exponent_text = digits.partition("e")
+    exponent = int(exponent_text)
+    figures = mantissa.lstrip("-").replace(".", "").rstrip("0") or "0"
+    sign = "-" if mantissa.startswith("-") else ""
+    if exponent < -4 or exponent >= (6 if size == 4 else 15):
+        point = "." if len(figures) > 1 else ""
+        return f"{sign}{figures[0]}{point}{figures[1:]}e{exponent:+03d}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{figures}"
+    whole, fraction = figures[: exponent + 1].ljust(exponent + 1, "0"), figures[exponent + 1 :]
+    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
+
+
+def _digits8(value: float) -> str:
+    # repr gives the fewest digits; only whole numbers beyond 2^53 can have them on the very middle.
+    shortest = Decimal(repr(value))
+    places = len(shortest.normalize(EXACT).as_tuple().digits) - 1
+    if abs(value) >= 2**53:
+        while _is_middle(Decimal(f"{value:.{places}e}"), value) or float(f"{value:.{places}e}") != value:
+            places += 1
+        return f"{value:.{places}e}"
+    text = f"{shortest:e}"
+    return text if "e" in text else text + "e0"
+
+
+def _is_middle(written: Decimal, value: float) -> bool:
+    neighbours = (nextafter(value, inf), nextafter(value, -inf))
+    return any(2 * int(written) == int(value) + int(each) for each in neighbours if not isinf(each))
+
+
+def _digits4(value: float) -> str:
+    for places in range(9):
+        text = f"{value:.{places}e}"
+        if _nearest_float4(float(text), text) == value:
+            break
+    return text
+
+
+@dataclass(frozen=True)
+class NumericType(Type):
+    precision: int | None = None
+    scale: int = 0
+
+    category = "N"
+    compares_natively = False
+
+    @property
+    def sql_name(self) -> str:
+        return "numeric" if self.precision is None else f"numeric({self.precision},{self.scale})"
+
+    @property
+    def key_is_exact(self) -> bool:
+        """A key has no trailing zeros; a fixed scale says how many there were."""
+        return self.precision is not None
+
+    def comparable(self, value: Decimal) -> Any:
+        return (1, 0) if value.is_nan() else (0, value)
+
+    def parse(self, text: str) -> Decimal:
+        return self.fit(parse_numeric(text))
+
+    def render(self, value: Decimal) -> str:
+        return numeric_text(value)
+
+    def fit(self, value: Decimal) -> Decimal:
+        """Rounds to the scale and checks the precision."""
+        if self.precision is None or value.is_nan():
+            return value
+        if value.is_infinite():
+            raise OutOfRange("numeric field overflow: an infinite value has no digits to count")
+        fitted = rounded(value, self.scale)
+        if fitted and fitted.adjusted() >= self.precision - self.scale:
+            raise OutOfRange(
+                f"numeric field overflow: a field with precision {self.precision}, scale {self.scale} "
+                f"must round to an absolute value less than 10^{self.precision - self.scale}"
+            )
+        return fitted
+
+    def _accept(self, value: Datum) -> Decimal:
+        if type(value) is int:
+            value = Decimal(value)
+        if type(value) is not Decimal:
+            raise self._refuse(value)
+        return self.fit(tidy(value))
+
+    def _from_key(self, key: Decimal) -> Decimal:
+        if self.precision is None or not key.is_finite():
+            return tidy(key)
+        return rounded(key, self.scale)
+
+    def _pack(self, value: Decimal) -> Any:
+        if not value.is_finite():
+            return str(value)
+        exponent = int(value.as_tuple().exponent)
+        if value.adjusted() - exponent >= 18:
+            return str(value)
+        unscaled = int(value.scaleb(-exponent, EXACT))
+        return [-exponent, unscaled] if exponent else unscaled
+
+    def _unpack(self, packed: Any) -> Decimal:
+        if type(packed) is int:
+            return Decimal(packed)
+        if type(packed) is str:
+            return EXACT.create_decimal(packed)
+        scale, unscaled = packed
+        return Decimal(unscaled).scaleb(-scale, EXACT)
+
+
+def parse_numeric(text: str) -> Decimal:
+    stripped = text.strip(_SPACE)
+    if special := _SPECIAL.fullmatch(stripped):
+        return Decimal(special.group())
+    if _DECIMAL.fullmatch(stripped):
+        mantissa, _, exponent = stripped.replace("_", "").lower().partition("e")
+        if exponent and abs(int(exponent[:12])) > 2 * DIGITS_BEFORE_MAX:
+            raise OutOfRange("value overflows numeric format")
+        return tidy(EXACT.create_decimal(mantissa).scaleb(int(exponent or 0), EXACT))
+    value = whole_number(stripped)
+    if value is None:
+        raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
+    return tidy(Decimal(value))
+
+
+def numeric_text(value: Decimal) -> str:
+    return format(value, "f") if value.is_finite() else str(value)
+
+
+def tidy(value: Decimal) -> Decimal:
+    """Returns it as PostgreSQL keeps it: scale not negative, no negative zero, within the format's range."""
+    if not value.is_finite():
+        return Decimal("NaN") if value.is_nan() else value
+    exponent = int(value.as_tuple().exponent)
+    if value and value.adjusted() >= DIGITS_BEFORE_MAX or exponent < -SCALE_MAX:
+        raise OutOfRange("value overflows numeric format")
+    if not value:
+        value = value.copy_abs()
+    return value.quantize(Decimal(1), context=EXACT) if exponent > 0 else value
+
+
+def rounded(value: Decimal, scale: int) -> Decimal:
+    """Rounds half away from zero; a negative scale rounds before the point and gives scale 0."""
+    return tidy(value.quantize(Decimal((0, (1,), -scale)), rounding=ROUND_HALF_UP, context=EXACT))

@@ -1,0 +1,235 @@
+"""Strings, bytes, booleans and uuids.
+
+    type         value   too long for a column      cast, too long   compared
+    text         str     -                          -                by code point (the C collation)
+    varchar(n)   str     22001, unless only spaces  cut              by code point
+    char(n)      str     22001, unless only spaces  cut              without trailing spaces
+
+A value of char(n) is padded with spaces to n characters. Text holds neither zero bytes nor halves
+of surrogate pairs: PostgreSQL's UTF-8 has no way to write them.
+
+Walk: `expr.types` makes the types; `expr.casts` and `expr.text_functions` use them.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import InvalidText, StringTooLong, UnknownCharacter
+
+_SPACE = " \t\n\v\f\r"
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def check_characters(text: str) -> str:
+    """Raises UnknownCharacter for what UTF-8 cannot hold or PostgreSQL refuses."""
+    if (text.isascii() and "\0" not in text) or not (unfit := _UNFIT.search(text)):
+        return text
+    raise UnknownCharacter(f'invalid byte sequence for encoding "UTF8": U+{ord(unfit.group()):04X}')
+
+
+@dataclass(frozen=True)
+class TextType(Type):
+    category = "S"
+    is_preferred = True
+
+    def parse(self, text: str) -> str:
+        return check_characters(text)
+
+    def render(self, value: str) -> str:
+        return value
+
+    def _accept(self, value: Datum) -> str:
+        if not isinstance(value, str):
+            raise self._refuse(value)
+        return check_characters(value)
+
+
+@dataclass(frozen=True)
+class VarcharType(Type):
+    length: int | None = None
+
+    category = "S"
+
+    @property
+    def sql_name(self) -> str:
+        return "character varying" + (f"({self.length})" if self.length else "")
+
+    def parse(self, text: str) -> str:
+        return self._accept(text)
+
+    def render(self, value: str) -> str:
+        return value
+
+    def truncate(self, value: Datum) -> Datum:
+        return None if value is None else check_characters(value)[: self.length]
+
+    def _accept(self, value: Datum) -> str:
+        if not isinstance(value, str):
+            raise self._refuse(value)
+        return check_characters(_cut_spaces(value, self.length, self.sql_name))
+
+
+@dataclass(frozen=True)
+class CharType(Type):
+    """char(n); without a length, PostgreSQL's bpchar: any length, trailing spaces still count for nothing."""
+
+    length: int | None = None
+
+    category = "S"
+    compares_natively = False
+
+    @property
+    def sql_name(self) -> str:
+        return f"character({self.length})" if self.length else "bpchar"
+
+    @property
+    def key_is_exact(self) -> bool:
+        return self.length is not None
+
+    def comparable(self, value: str) -> str:
+        return value.rstrip(" ")
+
+    def parse(self, text: str) -> str:
+        return self._accept(text)
+
+    def render(self, value: str) -> str:
+        return value
+
+    def truncate(self, value: Datum) -> Datum:
+        return None if value is None else self._pad(check_characters(value)[: self.length])
+
+    def _accept(self, value: Datum) -> str:
+        if not isinstance(value, str):
+            raise self._refuse(value)
+        return self._pad(check_characters(_cut_spaces(value, self.length, self.sql_name)))
+
+    def _pad(self, value: str) -> str:
+        return value.ljust(self.length) if self.length else value
+
+    def _key(self, value: str) -> str:
+        return value.rstrip(" ")
+
+    def _from_key(self, key: str) -> str:
+        return self._pad(key)
+
+    def _pack(self, value: str) -> str:
+        return value.rstrip(" ") if self.length else value
+
+    def _unpack(self, packed: str) -> str:
+        return self._pad(packed)
+
+
+def _cut_spaces(value: str, length: int | None, name: str) -> str:
+    if length is None or len(value) <= length:
+        return value
+    if value[length:].strip(" "):
+        raise StringTooLong(f"value too long for type {name}")
+    return value[:length]
+
+
+@dataclass(frozen=True)
+class UnknownType(Type):
+    """Of a literal in quotes, or NULL, whose type follows from where it stands."""
+
+    category = "X"
+    has_order = False
+
+    def parse(self, text: str) -> str:
+        return text
+
+    def _accept(self, value: Datum) -> Datum:
+        return value
+
+
+@dataclass(frozen=True)
+class BoolType(Type):
+    category = "B"
+    is_preferred = True
+
+    @property
+    def sql_name(self) -> str:
+        return "boolean"
+
+    def parse(self, text: str) -> bool:
+        word = text.strip(_SPACE).lower()
+        if word:
+            if "true".startswith(word) or "yes".startswith(word) or word in ("on", "1"):
+                return True
+            if "false".startswith(word) or "no".startswith(word) or word in ("of", "off", "0"):
+                return False
+        raise InvalidText(f'invalid input syntax for type boolean: "{text}"')
+
+    def render(self, value: bool) -> str:
+        return "t" if value else "f"
+
+    def _accept(self, value: Datum) -> bool:
+        if value is True or value is False:
+            return value
+        raise self._refuse(value)
+
+
+@dataclass(frozen=True)
+class UuidType(Type):
+    _pattern = re.compile(r"(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}")
+
+    def parse(self, text: str) -> UUID:
+        bare = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+        if not self._pattern.fullmatch(bare):
+            raise InvalidText(f'invalid input syntax for type uuid: "{text}"')
+        return UUID(bare)
+
+    def _accept(self, value: Datum) -> UUID:
+        if not isinstance(value, UUID):
+            raise self._refuse(value)
+        return value
+
+    def _pack(self, value: UUID) -> bytes:
+        return value.bytes
+
+    def _unpack(self, packed: bytes) -> UUID:
+        return UUID(bytes=packed)
+
+
+@dataclass(frozen=True)
+class BytesType(Type):
+    _escape = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|)")
+
+    def parse(self, text: str) -> bytes:
+        check_characters(text)
+        if text.startswith("\\x"):
+            return _from_hex(text[2:])
+        return self._escape.sub(_unescape, text.encode())
+
+    def render(self, value: bytes) -> str:
+        return "\\x" + value.hex()
+
+    def _accept(self, value: Datum) -> bytes:
+        if not isinstance(value, bytes):
+            raise self._refuse(value)
+        return value
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    if found.group(1):
+        return b"\\"
+    if found.group(2):
+        return bytes((int(found.group(2), 8),))
+    raise InvalidText("invalid input syntax for type bytea")
+
+
+def _from_hex(digits: str) -> bytes:
+    packed: Any = re.sub(r"(?<![0-9a-fA-F])[ \t\n\r]+", "", digits)
+    pairs = re.sub(r"([0-9a-fA-F]{2})[ \t\n\r]*", r"\1", packed)
+    for digit in pairs:
+        if digit not in "0123456789abcdefABCDEF":
+            raise _InvalidHex(f'invalid hexadecimal digit: "{digit}"')
+    if len(pairs) % 2:
+        raise _InvalidHex("invalid hexadecimal data: odd number of digits")
+    return bytes.fromhex(pairs)
+
+
+class _InvalidHex(InvalidText):
+    sqlstate = "22023"

@@ -1,0 +1,287 @@
+"""Days and times in text: what PostgreSQL accepts, with DateStyle "ISO, MDY" and TimeZone UTC.
+
+    2024-02-29 12:34:56.789+02:00   20240229T123456Z   Feb 29, 2024 1 pm   2/29/2024   29-Feb-2024
+
+Text is cut into pieces, each of which fills fields; a field that is filled twice, or a piece that
+is none of these, is an error (22007), a field out of its range another (22008). Years before 1 and
+after 9999 and the infinities exist in PostgreSQL but not in Python: they are refused (0A000), and so
+are "now", "today" and the like, whose meaning depends on when they are read.
+
+Walk: `expr.times` calls `read`; this calls nothing above `base`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from tenure.base.errors import InvalidParameter
+from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+
+YEAR_MAX = 9999
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "jan january;feb february;mar march;apr april;may;jun june;jul july;aug august;"
+        "sep sept september;oct october;nov november;dec december".split(";"),
+        start=1,
+    )
+    for name in names.split()
+}
+_WEEKDAYS = set(
+    "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday "
+    "sat saturday".split()
+)
+_MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
+_HOURS_AHEAD = {
+    **{"z": 0, "zulu": 0, "utc": 0, "gmt": 0, "ut": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2},
+    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "est": -5, "edt": -4, "cst": -6, "cdt": -5},
+    **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
+}
+_PIECE = re.compile(
+    r"""\s*(?:
+      (?P<ymd>\d{3,6}[-/.]\d{1,2}[-/.]\d{1,2})(?=$|[\sTt,+-]|\d{1,2}:)
+    | (?P<named>\d{1,2}-[a-z]{3,9}-\d{2,6} | \d{4,6}-[a-z]{3,9}-\d{1,2} | [a-z]{3,9}-\d{1,2}-\d{2,6})
+    | (?P<mdy>\d{1,2}([-/.])\d{1,2}\4\d{2,6})
+    | t?(?P<clock>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?(?:\.\d+)?)
+    | (?P<compact>\d{8}t\d{4,6}(?:\.\d+)?)
+    | (?P<offset>[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?(?![\d:]))
+    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)
+    | (?P<number>\d+(?:\.\d+)?)
+    | (?P<word>[a-z]+)
+    | (?P<comma>,)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass
+class Fields:
+    """What was read. `micros` are those since midnight; 24:00:00 is the whole day."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    micros: int | None = None
+    zone: tzinfo | None = None
+
+    def date(self, text: str) -> date:
+        if self.year is None or self.month is None or self.day is None:
+            raise _invalid(text)
+        if self.year > YEAR_MAX or self.year < 1:
+            raise NotSupported(f'the year of "{text}" is outside the years 1 to {YEAR_MAX}')
+        try:
+            return date(self.year, self.month, self.day)
+        except ValueError:
+            raise _overflow(text) from None
+
+    def datetime(self, text: str) -> datetime:
+        day = self.date(text)
+        try:
+            return datetime(day.year, day.month, day.day) + timedelta(microseconds=self.micros or 0)
+        except OverflowError:
+            raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
+
+    def instant(self, text: str) -> datetime:
+        try:
+            return self.datetime(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
+        except OverflowError:
+            raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
+
+
+def read(text: str, *, kind: str) -> Fields:
+    """Reads text of a type named `kind`; raises InvalidDatetime and its like."""
+    word = text.strip().lower()
+    if word == "epoch" and kind != "time":
+        return Fields(1970, 1, 1, 0)
+    if word.lstrip("+-") in ("infinity", "inf") and kind != "time":
+        raise NotSupported(f'"{word}" is not supported as a value of type {kind}')
+    return _Reader(text, kind).read()
+
+
+def zone_named(name: str) -> tzinfo:
+    """Raises InvalidParameter (22023) if no zone has the name."""
+    lowered = name.lower()
+    if lowered in _HOURS_AHEAD:
+        return timezone(timedelta(hours=_HOURS_AHEAD[lowered]))
+    try:
+        return ZoneInfo("/".join(_spelled(part) for part in name.split("/")))
+    except (KeyError, ValueError, OSError):
+        raise InvalidParameter(f'time zone "{name}" not recognized') from None
+
+
+def _spelled(part: str) -> str:
+    return "_".join(each[:1].upper() + each[1:] for each in part.split("_"))
+
+
+class _Reader:
+    def __init__(self, text: str, kind: str) -> None:
+        self.text = text
+        self.kind = kind
+        self.fields = Fields()
+        self.numbers: list[str] = []
+        self.has_zone = False
+        self.half: str | None = None
+
+    def read(self) -> Fields:
+        position, stripped = 0, self.text.strip()
+        if not stripped:
+            raise _invalid(self.text, self.kind)
+        while position < len(stripped):
+            found = _PIECE.match(stripped, position)
+            if not found or found.lastgroup is None:
+                raise _invalid(self.text, self.kind)
+            group = next(name for name, value in found.groupdict().items() if value is not None)
+            getattr(self, f"_{group}")(found.group(group).lower())
+            position = found.end()
+        self._place_numbers()
+        self._apply_half()
+        self._check()
+        return self.fields
+
+    def _ymd(self, piece: str) -> None:
+        year, month, day = re.split("[-/.]", piece)
+        self._date(int(year), int(month), int(day))
+
+    def _mdy(self, piece: str) -> None:
+        month, day, year = re.split("[-/.]", piece)
+        self._date(_full_year(year), int(month), int(day))
+
+    def _named(self, piece: str) -> None:
+        parts = piece.split("-")
+        name = next(part for part in parts if part.isalpha())
+        if name not in _MONTHS:
+            raise _invalid(self.text, self.kind)
+        first, second = (part for part in parts if part != name)
+        year, day = (first, second) if len(first) > 2 else (second, first)
+        self._date(_full_year(year), _MONTHS[name], int(day))
+
+    def _clock(self, piece: str) -> None:
+        hour, minute, *rest = piece.split(":")
+        if not rest and "." in minute:
+            hour, minute, rest = "0", hour, [minute]
+        self._time(int(hour), int(minute), rest[0] if rest else "0")
+
+    def _compact(self, piece: str) -> None:
+        day, clock = piece.split("t")
+        self._date(int(day[:4]), int(day[4:6]), int(day[6:]))
+        self._time(int(clock[:2]), int(clock[2:4]), clock[4:] or "0")
+
+    def _offset(self, piece: str) -> None:
+        digits = piece[1:].replace(":", "")
+        if len(digits) % 2:
+            digits = "0" + digits
+        hours, minutes, seconds = (int(digits[i : i + 2] or 0) for i in (0, 2, 4))
+        if hours > 15 or minutes > 59 or seconds > 59:
+            raise _ZoneOverflow(f'time zone displacement out of range: "{self.text}"')
+        ahead = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        self._set_zone(timezone(-ahead if piece[0] == "-" else ahead))
+
+    def _zone(self, piece: str) -> None:
+        self._set_zone(zone_named(piece))
+
+    def _number(self, piece: str) -> None:
+        whole, _, fraction = piece.partition(".")
+        if len(whole) == 8 and not fraction and self.fields.year is None:
+            self._date(int(whole[:4]), int(whole[4:6]), int(whole[6:]))
+        elif len(whole) == 6 and (self.fields.year is not None or self.kind == "time"):
+            self._time(int(whole[:2]), int(whole[2:4]), piece[4:])
+        elif len(whole) == 6 and not fraction:
+            self._date(_full_year(whole[:2]), int(whole[2:4]), int(whole[4:]))
+        elif len(whole) == 4 and self.kind == "time" and not fraction:
+            self._time(int(whole[:2]), int(whole[2:]), "0")
+        elif fraction or len(whole) > 6:
+            raise _invalid(self.text, self.kind)
+        else:
+            self.numbers.append(whole)
+
+    def _word(self, piece: str) -> None:
+        if piece in _MONTHS and self.fields.month is None:
+            self.fields.month = _MONTHS[piece]
+        elif piece in ("am", "pm"):
+            self.half = piece
+        elif piece == "bc":
+            raise NotSupported(f'the year of "{self.text}" is outside the years 1 to {YEAR_MAX}')
+        elif piece in _MOVING:
+            raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
+        elif piece in _HOURS_AHEAD:
+            self._set_zone(zone_named(piece))
+        elif piece not in _WEEKDAYS and piece not in ("t", "ad", "at"):
+            raise _invalid(self.text, self.kind)
+
+    def _comma(self, piece: str) -> None:
+        """Separates, nothing more."""
+
+    def _place_numbers(self) -> None:
+        """Numbers beside a month's name: the day, and the year, which has more than two digits or is last."""
+        if not self.numbers:
+            return
+        if self.fields.month is None or self.fields.year is not None or len(self.numbers) != 2:
+            raise _invalid(self.text, self.kind)
+        first, second = self.numbers
+        year, day = (first, second) if len(first) > 2 else (second, first)
+        self.fields.year, self.fields.day = _full_year(year), int(day)
+
+    def _apply_half(self) -> None:
+        if self.half is None:
+            return
+        if self.fields.micros is None:
+            raise _invalid(self.text, self.kind)
+        hour, rest = divmod(self.fields.micros, 3_600_000_000)
+        if not 1 <= hour <= 12 and not (hour == 0 and rest >= 0):
+            raise _overflow(self.text)
+        self.fields.micros = (hour % 12 + (12 if self.half == "pm" else 0)) * 3_600_000_000 + rest
+
+    def _check(self) -> None:
+        fields = self.fields
+        if self.kind == "time":
+            if fields.micros is None:
+                raise _invalid(self.text, self.kind)
+        elif fields.year is None or fields.month is None or fields.day is None:
+            raise _invalid(self.text, self.kind)
+        elif not (1 <= fields.month <= 12 and 1 <= fields.day <= 31):
+            raise _overflow(self.text)
+
+    def _date(self, year: int, month: int, day: int) -> None:
+        if self.fields.year is not None:
+            raise _invalid(self.text, self.kind)
+        self.fields.year, self.fields.month, self.fields.day = year, month, day
+        if not year:
+            raise _overflow(self.text)
+
+    def _time(self, hour: int, minute: int, seconds: str) -> None:
+        if self.fields.micros is not None:
+            raise _invalid(self.text, self.kind)
+        whole, _, fraction = seconds.partition(".")
+        second = int(whole or 0)
+        micros = round(float("0." + (fraction or "0")) * 1_000_000)
+        is_midnight_after = hour == 24 and minute == second == micros == 0
+        if (hour > 23 and not is_midnight_after) or minute > 59 or second > 60 or (second == 60 and micros):
+            raise _overflow(self.text)
+        self.fields.micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+
+    def _set_zone(self, zone: tzinfo) -> None:
+        if self.has_zone:
+            raise _invalid(self.text, self.kind)
+        self.has_zone = True
+        self.fields.zone = zone
+
+
+class _ZoneOverflow(DatetimeOverflow):
+    sqlstate = "22009"
+
+
+def _full_year(digits: str) -> int:
+    year = int(digits)
+    if len(digits) > 2:
+        return year
+    return year + (2000 if year < 70 else 1900)
+
+
+def _invalid(text: str, kind: str = "date/time") -> InvalidDatetime:
+    return InvalidDatetime(f'invalid input syntax for type {kind}: "{text}"')
+
+
+def _overflow(text: str) -> DatetimeOverflow:
+    return DatetimeOverflow(f'date/time field value out of range: "{text}"')

@@ -1,0 +1,1 @@
+"""Tables: rows and index entries as keys and values, writing and reading them, filling new elements."""

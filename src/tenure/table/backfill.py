@@ -1,0 +1,160 @@
+"""Filling an element that has become write_only, and emptying one that has become delete_only.
+
+    v: delete_only ─► wait ─► v+1: write_only ─► wait ─► B ─► batch, batch, ... ─► validate ─► public
+
+From B on, every writer keeps the element up to date; only what was written before is missing. A
+batch takes the next keys that were visible at B and, in one short transaction, reads each row
+again: what a newer write made of it wins, and a row that is gone gets nothing. The transaction
+conflicts with writers of the same rows and is then run again by `transact`.
+
+A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
+caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
+
+Invariant (backfill-whole): after the last batch the element is as if it had always been there,
+whatever was written meanwhile and however often batches were stopped and repeated.
+
+Walk: the schema changer's job calls these with `Store.transact`, under its fence -> `Layout.entry`,
+`Writer.fill`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from tenure.expr.compiled import Context
+from tenure.kv.keys import Keyspace, Span
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.table.columns import key_text
+from tenure.table.errors import NotNullViolation, UniqueViolation
+from tenure.table.foreign_keys import Tables
+from tenure.table.read import at
+from tenure.table.rows import Keyed, Layout, Row, check_length
+from tenure.table.write import Writer
+
+T = TypeVar("T")
+Transact = Callable[[Callable[[Transaction], int]], int]
+"""Runs a function in a transaction and commits, again on conflict: `Store.transact` or a fenced one."""
+
+BATCH_ROWS = 500
+"""Rows per transaction: few enough to seldom meet a writer, enough to make a commit's cost small."""
+
+
+class Batch(NamedTuple):
+    rows: int
+    """How many it wrote."""
+    resume: bytes | None
+    """Where the next one starts; None after the last."""
+
+
+def backfill_index(
+    transact: Transact,
+    snapshot: Snapshot,
+    layout: Layout,
+    index: int,
+    context: Context,
+    *,
+    resume: bytes = b"",
+    rows_max: int = BATCH_ROWS,
+) -> Batch:
+    """Adds the entries of the next rows. Raises UniqueViolation if two rows are equal."""
+    keyed = layout.indexes[index]
+    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
+
+
+def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:
+    added = 0
+    for key in keys:
+        row = at(txn, layout, key)
+        entry = None if row is None else layout.entry(index, row, context)
+        if row is None or entry is None:
+            continue
+        check_length(index, entry)
+        if index.is_primary and index.has_null(row.values):
+            raise _null(layout, index, row)
+        stored = txn.get(entry.key)
+        if stored == entry.value:
+            continue
+        if stored is not None and not layout.is_of(index, stored, entry, row):
+            raise duplicated(layout, index, row)
+        txn.put(*entry)
+        added += 1
+    return added
+
+
+def backfill_column(
+    transact: Transact,
+    snapshot: Snapshot,
+    layout: Layout,
+    column: int,
+    tables: Tables,
+    context: Context,
+    *,
+    resume: bytes = b"",
+    rows_max: int = BATCH_ROWS,
+) -> Batch:
+    """Gives the next rows the column's computed value, or its default where they have none."""
+
+    def fill(txn: Transaction) -> int:
+        writer = Writer(layout, tables, context)
+        rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
+        filled = sum(writer.fill(txn, row, column) != row for row in rows)
+        writer.finish(txn)
+        return filled
+
+    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    return Batch(transact(fill) if keys else 0, following)
+
+
+def remove_index(
+    transact: Transact,
+    keyspace: Keyspace,
+    table: int,
+    index: int,
+    *,
+    resume: bytes = b"",
+    rows_max: int = BATCH_ROWS,
+) -> Batch:
+    """Removes the next keys of an index that nobody adds to any more; its descriptor may be gone."""
+    last = b""
+
+    def remove(txn: Transaction) -> int:
+        nonlocal last
+        span = _rest(keyspace.index_span(table, index), resume)
+        keys = [key for key, _ in txn.scan(span, limit=rows_max)]
+        for key in keys:
+            txn.delete(key)
+        last = keys[-1] if keys else b""
+        return len(keys)
+
+    removed = transact(remove)
+    return Batch(removed, last + b"\0" if removed == rows_max else None)
+
+
+def duplicated(layout: Layout, index: Keyed, row: Row) -> UniqueViolation:
+    return UniqueViolation(
+        f'could not create unique index "{index.name}"',
+        detail=f"Key {key_text(layout.columns, index.columns, row.values)} is duplicated.",
+        table=layout.table,
+        constraint=index.name,
+    )
+
+
+def _null(layout: Layout, index: Keyed, row: Row) -> NotNullViolation:
+    kept = next(kept for kept, _ in index.parts if row.values[kept.id] is None)
+    return NotNullViolation(
+        f'column "{kept.name}" of relation "{layout.table.name}" contains null values',
+        table=layout.table,
+        column=kept.name,
+    )
+
+
+def _next_keys(
+    snapshot: Snapshot, span: Span, resume: bytes, rows_max: int
+) -> tuple[list[bytes], bytes | None]:
+    keys = [key for key, _ in snapshot.scan(_rest(span, resume), limit=rows_max)]
+    return keys, keys[-1] + b"\0" if len(keys) == rows_max else None
+
+
+def _rest(span: Span, resume: bytes) -> Span:
+    return Span(max(span.lo, resume), span.hi)

@@ -1,0 +1,131 @@
+"""Columns and constraints of a table version, compiled: their types and expressions as functions.
+
+A `Kept` column knows how its values are packed into rows and into keys, what rows have that were
+written before it existed (`filled`), and what a writer gives it when nobody else does.
+
+Walk: `table.rows` compiles them once per table version; `table.write` evaluates them per row.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.errors import CorruptData
+from tenure.catalog.descriptors import Check, Column, ElementState, EnumType, Expression, Goal, Table
+from tenure.expr.compiled import Context, compile
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.expressions import decode
+from tenure.expr.types import type_of
+from tenure.kv.encoding import Descending, KeyValue
+
+Values: TypeAlias = Mapping[int, Datum]
+"""By column id."""
+
+Evaluate: TypeAlias = Callable[[Values, Context], Datum]
+Enums: TypeAlias = Callable[[int], EnumType]
+
+TEXT_LENGTH_MAX = 64
+"""How much of a value an error shows, as in PostgreSQL."""
+
+pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+class Kept:
+    """A column as rows and keys keep it."""
+
+    __slots__ = (
+        "column",
+        "computed",
+        "default",
+        "filled",
+        "id",
+        "is_enforced",
+        "is_public",
+        "is_written",
+        "name",
+        "omits_null",
+        "type",
+    )
+
+    def __init__(self, column: Column, enum: Enums | None) -> None:
+        self.column = column
+        self.id = column.id
+        self.name = column.name
+        self.type: Type = type_of(column.type, enum)
+        self.is_public = column.state is ElementState.PUBLIC
+        self.is_written = column.state is not ElementState.DELETE_ONLY
+        # On its way out nobody can give it a value any more, so none can be asked for.
+        is_leaving = not self.is_public and column.goal is Goal.ABSENT
+        self.is_enforced = self.is_written and not column.is_nullable and not is_leaving
+        self.filled: Datum = None if column.filled is None else self.type.unpack(unpack(column.filled))
+        # Without a filled value, no value reads as NULL. Until public, "no value" may mean "not yet".
+        self.omits_null = self.is_public and self.filled is None
+        self.default = None if column.default is None else compiled(column.default)
+        # Once public it has a value of its own.
+        self.computed = None if column.computed is None or self.is_public else compiled(column.computed)
+
+    def key(self, value: Datum, is_descending: bool) -> KeyValue:
+        element = self.type.key(value)
+        return Descending(element) if is_descending else element
+
+    def from_key(self, element: KeyValue) -> Datum:
+        return self.type.from_key(element.value if isinstance(element, Descending) else element)
+
+    def text(self, value: Datum) -> str:
+        return "null" if value is None else self.type.render(value)
+
+
+class CompiledCheck:
+    __slots__ = ("check", "holds", "is_enforced", "name", "not_null")
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+        self.name = check.name
+        self.not_null = check.not_null
+        self.is_enforced = check.state is not ElementState.DELETE_ONLY
+        self.holds = None if check.not_null else compiled(check.expression)
+
+    def is_broken_by(self, values: Values, context: Context) -> bool:
+        """A check that is neither true nor false holds."""
+        if self.holds is None:
+            return values[self.not_null] is None
+        return self.holds(values, context) is False
+
+
+def compiled(expression: Expression) -> Evaluate:
+    return compile(decode(expression.tree))
+
+
+def unpack(packed: bytes) -> object:
+    try:
+        return _unpack(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a row's value cannot be read: {error}") from error
+
+
+def filled_with(type: Type, value: Datum) -> bytes:
+    """Makes a column's `filled`: what rows have that were written before it existed."""
+    return pack(type.pack(value))
+
+
+def key_text(columns: Mapping[int, Kept], ids: tuple[int, ...], values: Values) -> str:
+    """As in PostgreSQL's details: (a, b)=(1, null)."""
+    names = ", ".join(columns[id].name for id in ids)
+    texts = ", ".join(columns[id].text(values[id]) for id in ids)
+    return f"({names})=({texts})"
+
+
+def row_text(table: Table, columns: Mapping[int, Kept], values: Values) -> str:
+    """The row as PostgreSQL shows one that fails: the columns that readers see."""
+    texts = (
+        columns[column.id].text(values[column.id])
+        for column in table.columns
+        if column.state is ElementState.PUBLIC and not column.is_hidden
+    )
+    return f"({', '.join(map(_cut, texts))})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH_MAX else text[:TEXT_LENGTH_MAX] + "..."

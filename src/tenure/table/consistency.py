@@ -1,0 +1,90 @@
+"""The oracle: compares every index of a table with what a naive scan of its rows says it must hold.
+
+    state         must hold
+    public        exactly the entries of the rows
+    write_only    the same once it has been filled; before, a part of them
+    delete_only   a part of them
+    no such index nothing
+
+Walk: tests call it after every commit, and the check of a whole cluster does.
+"""
+
+from collections.abc import Collection, Iterator
+
+from tenure.catalog.descriptors import ElementState
+from tenure.expr.compiled import Context
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.read import Source, rows
+from tenure.table.rows import Entry, Keyed, Layout, Row, fits
+
+
+def check_indexes(
+    source: Source, layout: Layout, context: Context, *, filled: Collection[int] = ()
+) -> list[str]:
+    """What is wrong, in words. `filled` are the write_only indexes whose backfill is over."""
+    stored = _by_index(source, layout)
+    found = list(rows(source, layout))
+    wrong = [
+        f"{len(entries)} keys of index {id}, which does not exist"
+        for id, entries in stored.items()
+        if id not in layout.indexes
+    ]
+    for index in layout.indexes.values():
+        expected = _expected(layout, index, found, context)
+        must_be_whole = index.is_public or (
+            index.index.state is ElementState.WRITE_ONLY and index.id in filled
+        )
+        wrong += _differences(layout, index, expected, stored.get(index.id, {}), must_be_whole)
+    return wrong
+
+
+def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
+    stored: dict[int, dict[bytes, bytes]] = {}
+    for key, value in source.scan(layout.keyspace.table_span(layout.table.id)):
+        index = int.from_bytes(key[HEAD_BYTES - 2 : HEAD_BYTES], "big")
+        stored.setdefault(index, {})[key] = value
+    return stored
+
+
+def _expected(
+    layout: Layout, index: Keyed, found: list[Row], context: Context
+) -> dict[bytes, list[tuple[Entry, Row]]]:
+    """By key: rows that are equal in an index whose uniqueness is not proved claim the same one."""
+    expected: dict[bytes, list[tuple[Entry, Row]]] = {}
+    for row in found:
+        entry = layout.entry(index, row, context)
+        if entry is not None and fits(entry):
+            expected.setdefault(entry.key, []).append((entry, row))
+    return expected
+
+
+def _differences(
+    layout: Layout,
+    index: Keyed,
+    expected: dict[bytes, list[tuple[Entry, Row]]],
+    stored: dict[bytes, bytes],
+    must_be_whole: bool,
+) -> Iterator[str]:
+    name = f'index "{index.name}" ({index.index.state.value})'
+    for key, value in stored.items():
+        claims = expected.get(key, [])
+        if not claims:
+            yield f"{name}: a stray entry {key[HEAD_BYTES:].hex()}"
+        elif not any(_is_same(layout, index, value, entry, row) for entry, row in claims):
+            yield f"{name}: the entry {key[HEAD_BYTES:].hex()} is not what its row says"
+    if not must_be_whole:
+        return
+    for key, claims in expected.items():
+        if key not in stored:
+            yield f"{name}: no entry {key[HEAD_BYTES:].hex()}"
+        if len(claims) > 1:
+            yield f"{name}: {len(claims)} rows claim {key[HEAD_BYTES:].hex()}"
+
+
+def _is_same(layout: Layout, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:
+    """A primary index is compared by what can be read of it: values on their way out do not count."""
+    if not index.is_primary:
+        return stored == entry.value
+    other = layout.row(index, entry.key, stored)
+    written = [id for id, kept in layout.columns.items() if kept.is_written]
+    return all(other.values[id] == row.values[id] for id in written) and other.key == row.key

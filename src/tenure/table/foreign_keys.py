@@ -1,0 +1,191 @@
+"""Foreign keys: what holds between rows of two tables.
+
+    referencing table  ── columns ──►  target table, by a unique index on target_columns
+    ForeignKey                         Inbound
+
+While a statement runs, only what its writes may have touched is noted. `finish` then acts and
+checks, over and over until nothing is left:
+
+    a row is gone or has another key     CASCADE, SET NULL, SET DEFAULT act on the rows that refer to
+                                         it, which notes more; NO ACTION and RESTRICT are checked last
+    a row refers to something new        it must be there, last of all
+
+So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends
+because what it has deleted or changed no longer refers to anything that is gone. A NULL among the
+columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by another row
+meanwhile, RESTRICT does not.
+
+A foreign key is enforced from write_only on, on both sides; the target has its `Inbound` before.
+One added NOT VALID is enforced for what is written from now on.
+
+Invariant (foreign-keys): after `finish`, every row that the statement wrote and every row that
+referred to one it wrote refers to a row that is there, or to nothing.
+
+Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
+modifiers.
+
+Walk: `Writer` calls `written` per row and `finish` per statement -> `table.read.find` on the other
+table -> a `Writer` of that table, which notes what it does here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tenure.catalog.descriptors import Action, ElementState, ForeignKey
+from tenure.expr.datatype import Datum
+from tenure.kv.transaction import Transaction
+from tenure.table.columns import Values, key_text
+from tenure.table.errors import ForeignKeyViolation, RestrictViolation
+from tenure.table.read import Source, at, find
+from tenure.table.rows import Layout, Row
+
+Tables: TypeAlias = Callable[[int], Layout]
+"""The layout of another table by its id, in the version that the transaction uses."""
+
+
+class RowWriter(Protocol):
+    def update(self, txn: Transaction, old: Row, changes: Values) -> Row: ...
+    def delete(self, txn: Transaction, row: Row) -> None: ...
+    def default(self, column: int) -> Datum: ...
+
+
+class Lost(NamedTuple):
+    """A target's row that no longer has the values it was referred to by."""
+
+    foreign_key: ForeignKey
+    referencing: Layout
+    target: Layout
+    values: Values
+    """Of the row as it was."""
+    now: Values | None
+    """Of the row as it is; None of one that is deleted."""
+
+    @property
+    def action(self) -> Action:
+        return self.foreign_key.on_delete if self.now is None else self.foreign_key.on_update
+
+    def key(self) -> tuple[Datum, ...]:
+        return tuple(self.values[id] for id in self.foreign_key.target_columns)
+
+
+class ForeignKeys:
+    """What a statement still owes to the foreign keys of all tables it writes."""
+
+    def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
+        self._tables = tables
+        self._writer = writer
+        self._actions: deque[Lost] = deque()
+        self._lost: list[Lost] = []
+        self._references: dict[tuple[int, int, bytes], tuple[Layout, ForeignKey]] = {}
+
+    def written(self, layout: Layout, old: Row | None, new: Row | None) -> None:
+        """Notes what a write of a row owes."""
+        if new is not None:
+            for foreign_key in enforced(layout):
+                if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
+                    self._references[layout.table.id, foreign_key.id, new.key] = layout, foreign_key
+        if old is not None:
+            for lost in self._lost_by(layout, old, new):
+                acts = lost.action not in (Action.NO_ACTION, Action.RESTRICT)
+                (self._actions if acts else self._lost).append(lost)
+
+    def finish(self, txn: Transaction) -> None:
+        while self._actions:
+            self._act(txn, self._actions.popleft())
+        lost, self._lost = self._lost, []
+        references, self._references = self._references, {}
+        for each in lost:
+            _check_lost(txn, each)
+        for (_, _, key), (layout, foreign_key) in references.items():
+            self._check_reference(txn, layout, foreign_key, key)
+
+    def _check_reference(self, txn: Transaction, layout: Layout, foreign_key: ForeignKey, key: bytes) -> None:
+        row = at(txn, layout, key)
+        if row is None:  # it was gone again before the statement ended
+            return
+        error = broken_reference(txn, layout, foreign_key, self._tables(foreign_key.target), row)
+        if error is not None:
+            raise error
+
+    def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[Lost]:
+        for inbound in layout.table.inbound:
+            referencing = layout if inbound.table == layout.table.id else self._tables(inbound.table)
+            foreign_key = referencing.foreign_key(inbound.constraint)
+            if foreign_key is None or not _is_enforced(foreign_key):
+                continue
+            columns = foreign_key.target_columns
+            has_changed = new is None or _differ(old, new, columns)
+            if has_changed and all(old.values[id] is not None for id in columns):
+                yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
+
+    def _act(self, txn: Transaction, lost: Lost) -> None:
+        foreign_key = lost.foreign_key
+        writer = self._writer(lost.referencing, self)
+        for row in list(find(txn, lost.referencing, foreign_key.columns, lost.key())):
+            if lost.action is Action.CASCADE and lost.now is None:
+                writer.delete(txn, row)
+            else:
+                writer.update(txn, row, _changes(lost, writer))
+
+
+def _changes(lost: Lost, writer: RowWriter) -> Values:
+    columns = lost.foreign_key.columns
+    if lost.action is Action.SET_NULL:
+        return dict.fromkeys(columns)
+    if lost.action is Action.SET_DEFAULT:
+        return {id: writer.default(id) for id in columns}
+    assert lost.now is not None, "a deleted row has no new values to hand on"
+    return dict(zip(columns, (lost.now[id] for id in lost.foreign_key.target_columns), strict=True))
+
+
+def _check_lost(txn: Transaction, lost: Lost) -> None:
+    foreign_key, target, referencing = lost.foreign_key, lost.target, lost.referencing
+    is_restrict = lost.action is Action.RESTRICT
+    if not is_restrict and _exists(txn, target, foreign_key.target_columns, lost.key()):
+        return
+    if not _exists(txn, referencing, foreign_key.columns, lost.key()):
+        return
+    name = referencing.table.name
+    key = key_text(target.columns, foreign_key.target_columns, lost.values)
+    raise (RestrictViolation if is_restrict else ForeignKeyViolation)(
+        f'update or delete on table "{target.table.name}" violates '
+        f'{"RESTRICT setting of " if is_restrict else ""}foreign key constraint "{foreign_key.name}" '
+        f'on table "{name}"',
+        detail=f'Key {key} is {"" if is_restrict else "still "}referenced from table "{name}".',
+        table=referencing.table,
+        constraint=foreign_key.name,
+    )
+
+
+def broken_reference(
+    source: Source, layout: Layout, foreign_key: ForeignKey, target: Layout, row: Row
+) -> ForeignKeyViolation | None:
+    """The error to raise if the row that this one refers to is not there."""
+    values = tuple(row.values[id] for id in foreign_key.columns)
+    if None in values or _exists(source, target, foreign_key.target_columns, values):
+        return None
+    key = key_text(layout.columns, foreign_key.columns, row.values)
+    return ForeignKeyViolation(
+        f'insert or update on table "{layout.table.name}" violates '
+        f'foreign key constraint "{foreign_key.name}"',
+        detail=f'Key {key} is not present in table "{target.table.name}".',
+        table=layout.table,
+        constraint=foreign_key.name,
+    )
+
+
+def enforced(layout: Layout) -> Iterator[ForeignKey]:
+    return filter(_is_enforced, layout.table.foreign_keys)
+
+
+def _is_enforced(foreign_key: ForeignKey) -> bool:
+    return foreign_key.state is not ElementState.DELETE_ONLY
+
+
+def _exists(source: Source, layout: Layout, columns: tuple[int, ...], values: tuple[Datum, ...]) -> bool:
+    return next(find(source, layout, columns, values, limit=1), None) is not None
+
+
+def _differ(old: Row, new: Row, columns: tuple[int, ...]) -> bool:
+    return any(old.values[id] != new.values[id] for id in columns)

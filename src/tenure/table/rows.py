@@ -1,0 +1,289 @@
+"""Rows as keys and values: the layout of one version of a table.
+
+    primary index    key    head · key columns                  value  format · {column id: packed}
+    non-unique       key    head · parts · primary key          value  format
+    unique           key    head · parts                        value  format · primary key
+      with a NULL    key    head · parts · primary key          value  format · primary key
+
+A primary index holds whole rows; while one is built to replace another there are two. A column
+that the key carries exactly is not repeated in the value. "Primary key" means the key columns of
+the primary index that the entry points into, as they stand in its keys. So the rows of a unique
+index that are equal collide on one key, and NULLs are never equal.
+
+A row keeps what this version does not understand: values under column ids that it does not know
+are carried over as they are. A column without a value in the row is `absent`: it reads as the
+column's `filled` value, or NULL, and stays absent until somebody gives it a value.
+
+Invariant (row-carry): rewriting a row keeps the values of column ids that the writer's version
+does not know.
+Invariant (row-filled): a row written before a column existed reads as the column's `filled`,
+whatever became of its default.
+
+Simplifications: a row is decoded whole; there is one format number.
+
+Walk: `Layouts.of` compiles a version once -> `table.write`, `table.read` and `table.backfill`
+turn rows into entries (`Layout.entry`) and back (`Layout.row`).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.base.errors import CorruptData, NewerFormat
+from tenure.catalog.descriptors import ElementState, EnumType, ForeignKey, Index, Table
+from tenure.expr.compiled import Context
+from tenure.expr.datatype import Datum
+from tenure.kv.encoding import decode, encode, prefix_end
+from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.columns import CompiledCheck, Enums, Kept, Values, compiled, pack
+from tenure.table.errors import IndexRowTooLong
+
+FORMAT = b"\x01"
+"""The first byte of every value here."""
+
+LAYOUTS_MAX = 10_000
+"""Table versions kept compiled; beyond, all are forgotten. A node rarely serves that many."""
+
+_NONE_ABSENT: frozenset[int] = frozenset()
+_unpack_row = msgspec.msgpack.Decoder(dict[int, Any]).decode
+
+
+class Row(NamedTuple):
+    key: bytes
+    """In the table's primary index."""
+    values: Values
+    """Of all columns that the version knows, whatever their state."""
+    absent: frozenset[int] = _NONE_ABSENT
+    unknown: Mapping[int, object] = {}
+    """Packed values of columns that the version does not know."""
+
+
+class Entry(NamedTuple):
+    key: bytes
+    value: bytes
+
+
+class Bound(NamedTuple):
+    """Where a scan starts or ends, in the order of the index."""
+
+    values: tuple[Datum, ...]
+    is_inclusive: bool = True
+
+
+class Keyed:
+    """An index as keys: what it holds, in which order, and where."""
+
+    __slots__ = (
+        "columns",
+        "head",
+        "id",
+        "in_key",
+        "index",
+        "is_primary",
+        "is_public",
+        "is_unique",
+        "is_written",
+        "name",
+        "parts",
+        "predicate",
+        "primary",
+    )
+
+    def __init__(self, index: Index, columns: Mapping[int, Kept], head: bytes) -> None:
+        self.index = index
+        self.id = index.id
+        self.name = index.name
+        self.head = head
+        self.primary = index.primary
+        self.is_primary = index.primary == index.id
+        self.is_unique = index.is_unique or self.is_primary
+        self.is_public = index.state is ElementState.PUBLIC
+        self.is_written = index.state is not ElementState.DELETE_ONLY
+        self.parts = tuple((columns[part.column], part.is_descending) for part in index.parts)
+        self.columns = tuple(part.column for part in index.parts)
+        self.in_key = frozenset(kept.id for kept, _ in self.parts if kept.type.key_is_exact)
+        """The columns whose values the key gives back to the last digit."""
+        self.predicate = None if index.predicate is None else compiled(index.predicate)
+
+    def suffix(self, values: Values) -> bytes:
+        """The key columns of a row, as they stand in the index."""
+        return encode(kept.key(values[kept.id], is_descending) for kept, is_descending in self.parts)
+
+    def prefix(self, values: Iterable[Datum]) -> bytes:
+        """The start of all keys whose first columns have these values."""
+        parts = zip(self.parts, values, strict=False)
+        return self.head + encode(kept.key(value, is_descending) for (kept, is_descending), value in parts)
+
+    def span(
+        self, prefix: tuple[Datum, ...] = (), *, start: Bound | None = None, end: Bound | None = None
+    ) -> Span:
+        """The keys below a prefix; start and end bound what comes after it, in the index's order."""
+        stem = self.prefix(prefix)
+        lo, hi = stem, prefix_end(stem)
+        if start is not None:
+            lo = self.prefix((*prefix, *start.values))
+            lo = lo if start.is_inclusive else prefix_end(lo)
+        if end is not None:
+            hi = self.prefix((*prefix, *end.values))
+            hi = prefix_end(hi) if end.is_inclusive else hi
+        return Span(lo, max(lo, hi))
+
+    def has_null(self, values: Values) -> bool:
+        return any(values[id] is None for id in self.columns)
+
+    def collides(self, values: Values) -> bool:
+        """Whether another row can claim the same key."""
+        return self.is_primary or (self.is_unique and not self.has_null(values))
+
+
+class Layout:
+    """A table version, compiled. Made by `Layouts.of`."""
+
+    def __init__(self, table: Table, keyspace: Keyspace, enums: Enums | None = None) -> None:
+        self.table = table
+        self.keyspace = keyspace
+        self.columns = {column.id: Kept(column, enums) for column in table.columns}
+        self.indexes = {
+            index.id: Keyed(index, self.columns, keyspace.head(table.id, index.id)) for index in table.indexes
+        }
+        self.primary = self.indexes[table.primary]
+        self.checks = tuple(map(CompiledCheck, table.checks))
+        self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
+
+    def foreign_key(self, id: int) -> ForeignKey | None:
+        return next((each for each in self.table.foreign_keys if each.id == id), None)
+
+    def key(self, values: Values) -> bytes:
+        """A row's key in the table's primary index."""
+        return self.primary.head + self.primary.suffix(values)
+
+    # ── rows to entries ────────────────────────────────────────────────────────────────────────
+
+    def entry(self, index: Keyed, row: Row, context: Context) -> Entry | None:
+        """What an index has for a row: nothing, if its predicate does not hold."""
+        if index.is_primary:
+            return Entry(index.head + index.suffix(row.values), self._packed(index, row))
+        if index.predicate is not None and index.predicate(row.values, context) is not True:
+            return None
+        stem = index.head + index.suffix(row.values)
+        primary = self.indexes[index.primary].suffix(row.values)
+        if not index.is_unique:
+            return Entry(stem + primary, FORMAT)
+        return Entry(stem + primary if index.has_null(row.values) else stem, FORMAT + primary)
+
+    def _packed(self, index: Keyed, row: Row) -> bytes:
+        packed = dict(row.unknown)
+        for id, value in row.values.items():
+            kept = self.columns[id]
+            if value is None and kept.omits_null:
+                continue
+            if kept.is_written and id not in index.in_key and id not in row.absent:
+                packed[id] = kept.type.pack(value)
+        return FORMAT + pack(packed)
+
+    def is_of(self, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:
+        """Whether what is stored under an entry's key is this row's, and not one's that is equal to it."""
+        if index.id == self.primary.id or not index.is_unique:
+            return True
+        if index.is_primary:
+            return self.row(index, entry.key, stored).key == row.key
+        return stored == entry.value
+
+    # ── entries to rows ────────────────────────────────────────────────────────────────────────
+
+    def row(self, index: Keyed, key: bytes, value: bytes) -> Row:
+        """Decodes a row from a primary index."""
+        packed = _body(value)
+        values: dict[int, Datum] = {}
+        absent: list[int] = []
+        in_key = _from_key(index, key)
+        for id, kept in self.columns.items():
+            if id in in_key:
+                values[id] = in_key[id]
+            elif id in packed:
+                values[id] = kept.type.unpack(packed.pop(id))
+            else:
+                values[id] = kept.filled
+                absent.append(id)
+        for id in in_key:
+            packed.pop(id, None)
+        at = key if index is self.primary else self.key(values)
+        return Row(at, values, frozenset(absent) if absent else _NONE_ABSENT, packed)
+
+    def primary_key(self, index: Keyed, entry: Entry) -> bytes:
+        """Where in its primary index the row of a secondary entry lies."""
+        primary = self.indexes[index.primary]
+        if index.is_unique:
+            _check_format(entry.value)
+            return primary.head + entry.value[len(FORMAT) :]
+        elements = decode(entry.key[HEAD_BYTES:])
+        return primary.head + encode(elements[len(index.parts) :])
+
+
+def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
+    elements = decode(key[HEAD_BYTES:])
+    if len(elements) != len(index.parts):
+        raise CorruptData(f'a key of index "{index.name}" has {len(elements)} columns')
+    return {
+        kept.id: kept.from_key(element)
+        for (kept, _), element in zip(index.parts, elements, strict=True)
+        if kept.id in index.in_key
+    }
+
+
+def _body(value: bytes) -> dict[int, Any]:
+    _check_format(value)
+    try:
+        return _unpack_row(memoryview(value)[len(FORMAT) :])
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a row cannot be read: {error}") from error
+
+
+def _check_format(value: bytes) -> None:
+    if value[: len(FORMAT)] > FORMAT:
+        raise NewerFormat(
+            f"a row has format {value[0]}; this version reads {FORMAT[0]}",
+            hint="Run the newer version that wrote it.",
+        )
+    if value[: len(FORMAT)] != FORMAT:
+        raise CorruptData("a row has no format number")
+
+
+def check_length(index: Keyed, entry: Entry) -> None:
+    if not fits(entry):
+        raise IndexRowTooLong(
+            f'index row size {len(entry.key)} exceeds maximum {KEY_BYTES_MAX} for index "{index.name}"',
+            hint="Index a shorter value, such as a hash of the column.",
+        )
+
+
+def fits(entry: Entry) -> bool:
+    return len(entry.key) <= KEY_BYTES_MAX
+
+
+class Layouts:
+    """Compiled layouts by (id, version), for one tenant; for all threads of a node."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+        self._kept: dict[tuple[int, int], tuple[Layout, tuple[EnumType, ...]]] = {}
+
+    def of(self, table: Table, enums: Enums | None = None) -> Layout:
+        """The layout of a version, with the enums as the caller sees them.
+
+        A transaction's own, uncommitted copy has the same version as another's: so the table itself
+        is compared too.
+        """
+        used = tuple(enums(column.type.enum) for column in table.columns if enums and column.type.enum)
+        kept = self._kept.get((table.id, table.version))
+        if kept is not None:
+            layout, with_enums = kept
+            if (layout.table is table or layout.table == table) and with_enums == used:
+                return layout
+        if len(self._kept) >= LAYOUTS_MAX:
+            self._kept.clear()
+        layout = Layout(table, self._keyspace, enums)
+        self._kept[table.id, table.version] = layout, used
+        return layout

@@ -1,0 +1,63 @@
+"""Proving that the rows that are there obey an element before readers rely on it.
+
+By then every writer has enforced it for as long as the snapshot is old, so what holds for the rows
+visible there holds for good. Each gives the first row that does not obey, with PostgreSQL's error.
+
+Walk: the schema changer's job calls these after the backfill, before the step to public.
+"""
+
+from typing import NamedTuple
+
+from tenure.base.errors import CorruptData
+from tenure.expr.compiled import Context
+from tenure.table.backfill import duplicated
+from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
+from tenure.table.foreign_keys import broken_reference
+from tenure.table.read import Source, rows
+from tenure.table.rows import Layout, Row
+
+
+class Offence(NamedTuple):
+    row: Row
+    error: ConstraintViolation
+
+
+def validate_unique(source: Source, layout: Layout, index: int, context: Context) -> Offence | None:
+    """Each row must have the entry under its key for itself; the index has been filled."""
+    keyed = layout.indexes[index]
+    for row in rows(source, layout):
+        entry = layout.entry(keyed, row, context)
+        if entry is None or not keyed.collides(row.values):
+            continue
+        stored = source.get(entry.key)
+        if stored is None:
+            raise CorruptData(f'index "{keyed.name}" of table "{layout.table.name}" lacks a row')
+        if not layout.is_of(keyed, stored, entry, row):
+            return Offence(row, duplicated(layout, keyed, row))
+    return None
+
+
+def validate_check(source: Source, layout: Layout, check: int, context: Context) -> Offence | None:
+    compiled = next(each for each in layout.checks if each.check.id == check)
+    for row in rows(source, layout):
+        if compiled.is_broken_by(row.values, context):
+            break
+    else:
+        return None
+    name = layout.table.name
+    if compiled.not_null:
+        column = layout.columns[compiled.not_null].name
+        message = f'column "{column}" of relation "{name}" contains null values'
+        return Offence(row, NotNullViolation(message, table=layout.table, column=column))
+    message = f'check constraint "{compiled.name}" of relation "{name}" is violated by some row'
+    return Offence(row, CheckViolation(message, table=layout.table, constraint=compiled.name))
+
+
+def validate_foreign_key(source: Source, layout: Layout, foreign_key: int, target: Layout) -> Offence | None:
+    checked = layout.foreign_key(foreign_key)
+    assert checked is not None, f'table "{layout.table.name}" has no foreign key {foreign_key}'
+    for row in rows(source, layout):
+        error = broken_reference(source, layout, checked, target, row)
+        if error is not None:
+            return Offence(row, error)
+    return None

@@ -1,0 +1,252 @@
+"""Writing rows: every element of the table exactly as its state says.
+
+    element       delete_only                 write_only                        public
+    column        its value is dropped when   `computed`, or else its default   as given, or else
+                  the row is written          on insert and carried over on     its default
+                                              update; nobody can give it
+      NOT NULL    -                           enforced, unless on its way out   enforced
+    index         its entries are removed,    kept up to date; unique: against  the same
+                  none is added               what is there so far
+    check         -                           enforced, whatever the goal       enforced
+      not_null    -                           enforced on its column            enforced
+    foreign key   -                           enforced, its actions done        enforced
+    enum member   -                           may be read and kept, not written may be written
+
+Two versions of a table are in use at a time. While an index is not public, a key of a unique one
+may belong to another row that is equal to this one: so an entry is only removed after a look at
+whose it is. An entry that is not there is removed as well: the tombstone lies over what a
+backfill as of an earlier time brings. An update that changes nothing of an entry leaves it alone.
+
+Invariant (write-states): after every commit of two writers on adjacent versions, each index that
+is relied upon has exactly the entries of the rows, and each other one a part of them.
+Invariant (delete-only): a writer adds nothing to an element that is delete_only.
+Invariant (write-all): nothing of a row is written before all of it has been checked.
+
+A row whose primary key changes has other keys in all indexes: that is all there is to it.
+
+Walk: SQL's INSERT, UPDATE and DELETE -> `Writer` -> `Layout.entry` per index -> `txn`; at the end
+of the statement `finish` -> `table.foreign_keys`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from tenure.expr.compiled import Context
+from tenure.expr.datatype import Datum
+from tenure.kv.transaction import Transaction
+from tenure.table.columns import Kept, Values, key_text, row_text
+from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
+from tenure.table.foreign_keys import ForeignKeys, Tables
+from tenure.table.read import row_of
+from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
+
+Resolve = Callable[[Row, Row], Values | None]
+"""Given the row that is there and the one proposed: what to change of it; None leaves it."""
+
+
+class Step(NamedTuple):
+    """What a write does to one index."""
+
+    removed: bytes | None
+    added: Entry | None
+
+
+class Writer:
+    """Writes the rows of one table for one statement. Values are given and returned by column id."""
+
+    def __init__(
+        self, layout: Layout, tables: Tables, context: Context, *, foreign_keys: ForeignKeys | None = None
+    ) -> None:
+        """`tables` gives the layouts of the tables at the other ends of foreign keys."""
+        self.layout = layout
+        self._table = layout.table
+        self._columns = layout.columns
+        self._context = context
+        self._foreign_keys = foreign_keys or ForeignKeys(
+            tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
+        )
+
+    def insert(self, txn: Transaction, values: Values) -> Row:
+        row = self._proposed(values)
+        self._write(txn, None, row)
+        return row
+
+    def upsert(
+        self, txn: Transaction, values: Values, resolve: Resolve, *, arbiters: Collection[int] = ()
+    ) -> Row | None:
+        """ON CONFLICT: inserts, or changes the row that is in the way on one of these indexes (or on any)."""
+        row = self._proposed(values)
+        there = self._in_the_way(txn, row, arbiters)
+        if there is None:
+            self._write(txn, None, row)
+            return row
+        changes = resolve(there, row)
+        return None if changes is None else self.update(txn, there, changes)
+
+    def update(self, txn: Transaction, old: Row, changes: Values) -> Row:
+        """Changes a row that was read in this transaction."""
+        row = self._changed(old, changes)
+        self._write(txn, old, row)
+        return row
+
+    def delete(self, txn: Transaction, row: Row) -> None:
+        self._write(txn, row, None)
+
+    def fill(self, txn: Transaction, old: Row, column: int) -> Row:
+        """Gives a row the value that a write_only column should have had when the row was written."""
+        kept = self._columns[column]
+        if kept.computed is not None:
+            return self.update(txn, old, {})
+        if column in old.absent and kept.filled is None:
+            return self.update(txn, old, {column: self.default(column)})
+        return old
+
+    def finish(self, txn: Transaction) -> None:
+        """Ends the statement: foreign keys act on other rows, and all are checked."""
+        self._foreign_keys.finish(txn)
+
+    def default(self, column: int) -> Datum:
+        kept = self._columns[column]
+        return None if kept.default is None else kept.type.accept(kept.default({}, self._context))
+
+    # ── the new row ────────────────────────────────────────────────────────────────────────────
+
+    def _proposed(self, given: Values) -> Row:
+        values: dict[int, Datum] = {}
+        absent: list[int] = []
+        for id, kept in self._columns.items():
+            if not kept.is_written:
+                values[id] = kept.filled
+                absent.append(id)
+            elif id in given:
+                assert kept.is_public, f'column "{kept.name}" cannot be given a value'
+                values[id] = kept.type.accept(given[id])
+            else:
+                values[id] = self.default(id)
+        self._compute(values)
+        return self._checked(Row(self.layout.key(values), values, frozenset(absent)))
+
+    def _changed(self, old: Row, changes: Values) -> Row:
+        values = dict(old.values)
+        absent = set(old.absent)
+        for id, value in changes.items():
+            kept = self._columns[id]
+            assert kept.is_written, f'column "{kept.name}" cannot be given a value'
+            values[id] = kept.type.accept(value)
+            absent.discard(id)
+        for id, kept in self._columns.items():
+            if not kept.is_written and id not in absent:
+                values[id] = kept.filled
+                absent.add(id)
+        absent.difference_update(self._compute(values))
+        return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
+
+    def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
+        computed = {
+            id: kept.type.accept(kept.computed(values, self._context))
+            for id, kept in self._columns.items()
+            if kept.computed is not None and kept.is_written
+        }
+        values.update(computed)
+        return computed
+
+    def _checked(self, row: Row) -> Row:
+        for id, kept in self._columns.items():
+            if kept.is_enforced and row.values[id] is None:
+                raise self._null(kept, row)
+        for check in self.layout.checks:
+            if check.is_enforced and check.is_broken_by(row.values, self._context):
+                if check.not_null:
+                    raise self._null(self._columns[check.not_null], row)
+                raise CheckViolation(
+                    f'new row for relation "{self._table.name}" violates check constraint "{check.name}"',
+                    detail=self._failing(row),
+                    table=self._table,
+                    constraint=check.name,
+                )
+        return row
+
+    def _null(self, kept: Kept, row: Row) -> NotNullViolation:
+        return NotNullViolation(
+            f'null value in column "{kept.name}" of relation "{self._table.name}" '
+            "violates not-null constraint",
+            detail=self._failing(row),
+            table=self._table,
+            column=kept.name,
+        )
+
+    def _failing(self, row: Row) -> str:
+        return f"Failing row contains {row_text(self._table, self._columns, row.values)}."
+
+    # ── its entries ────────────────────────────────────────────────────────────────────────────
+
+    def _write(self, txn: Transaction, old: Row | None, new: Row | None) -> None:
+        steps = [self._step(txn, index, old, new) for index in self.layout.indexes.values()]
+        for step in steps:
+            if step.removed is not None:
+                txn.delete(step.removed)
+        for step in steps:
+            if step.added is not None:
+                txn.put(*step.added)
+        self._foreign_keys.written(self.layout, old, new)
+
+    def _step(self, txn: Transaction, index: Keyed, old: Row | None, new: Row | None) -> Step:
+        """Decides what becomes of an index's entry; only reads."""
+        if old is None and not index.is_written:
+            return Step(None, None)
+        before = None if old is None else self.layout.entry(index, old, self._context)
+        after = None if new is None else self.layout.entry(index, new, self._context)
+        if before == after:
+            return Step(None, None)
+        if not index.is_written:
+            after = None
+        if new is not None and after is not None:
+            self._check_addable(txn, index, old, before, new, after)
+        if old is None or before is None or (after is not None and after.key == before.key):
+            return Step(None, after)
+        return Step(before.key if self._is_removable(txn, index, old, before) else None, after)
+
+    def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
+        if not fits(entry):
+            return False
+        if index.is_public or not index.collides(row.values):
+            return True
+        stored = txn.get(entry.key)
+        return stored is None or self.layout.is_of(index, stored, entry, row)
+
+    def _check_addable(
+        self, txn: Transaction, index: Keyed, old: Row | None, before: Entry | None, new: Row, after: Entry
+    ) -> None:
+        check_length(index, after)
+        if index.is_primary and index.has_null(new.values):
+            raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
+        if not index.collides(new.values):
+            return
+        mine = before if before is not None and before.key == after.key else None
+        if mine is not None and index.is_public:
+            return
+        stored = txn.get(after.key)
+        if stored is None:
+            return
+        if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
+            return
+        raise UniqueViolation(
+            f'duplicate key value violates unique constraint "{index.name}"',
+            detail=f"Key {key_text(self._columns, index.columns, new.values)} already exists.",
+            table=self._table,
+            constraint=index.name,
+        )
+
+    def _in_the_way(self, txn: Transaction, row: Row, arbiters: Collection[int]) -> Row | None:
+        for index in self.layout.indexes.values():
+            if (
+                not index.is_written
+                or not index.collides(row.values)
+                or (arbiters and index.id not in arbiters)
+            ):
+                continue
+            entry = self.layout.entry(index, row, self._context)
+            stored = None if entry is None or not fits(entry) else txn.get(entry.key)
+            if entry is not None and stored is not None:
+                return row_of(txn, self.layout, index, Entry(entry.key, stored))
+        return None
