@@ -1,7 +1,7 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> settings -> session -> jobs -> ready
-    drain    jobs -> session -> settings -> upkeep -> store -> engine
+    start    engine -> store -> upkeep -> settings -> session -> leases -> jobs -> ready
+    drain    jobs -> leases -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
 that cannot be reached at the start ends the start with an error; one that goes away later does
@@ -16,6 +16,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from random import Random
+from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
@@ -28,6 +30,13 @@ from tenure.base.settings import (
     VERSION,
     Settings,
 )
+from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.holders import Holders
+from tenure.catalog.lease_rows import LeaseRows
+from tenure.catalog.lease_waits import LeaseWaits
+from tenure.catalog.leases import Leases
+from tenure.catalog.stored import Catalog
+from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
@@ -38,10 +47,19 @@ from tenure.cluster.runner import Kind, Runner
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
+from tenure.expr.function import Context
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.schema_change.changer import SchemaChanger
+from tenure.schema_change.in_transaction import KeepOut
+from tenure.schema_change.job import KIND as SCHEMA_CHANGE
+from tenure.schema_change.job import schema_change_kind
+from tenure.schema_change.publisher import Publisher
+from tenure.schema_change.work import Worker
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.table.rowids import RowIds
+from tenure.table.rows import Layouts
 
 CHECKPOINT_SECONDS = 0.2
 """Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
@@ -88,6 +106,7 @@ class Node:
             self._run_loops(undo, _upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
+            self._make_leases(undo)
             self._make_jobs(kinds or {}, has)
             self._start_loops(undo)
             self._undo = undo.pop_all()
@@ -145,6 +164,47 @@ class Node:
             self.deaths.reap()
             reap_old(self.store, self._sessions, self._heartbeats)
 
+    def _make_leases(self, undo: ExitStack) -> None:
+        keyspace = self.store.keyspace
+        self.catalog = Catalog(keyspace)
+        self.store.transact(lambda txn: bootstrap(txn, keyspace, self.catalog))
+        rows, waits = LeaseRows(keyspace, self._sessions), WaitRecords(keyspace)
+        session, settings = self.liveness.session, self.settings.current
+        self.leases = Leases(self.store, self.catalog, rows, session, settings)
+        undo.callback(self.leases.close)
+        undo.callback(_close, "leases", self.leases.release)
+        self.lease_waits = LeaseWaits(
+            self.store, self.leases, rows, waits, self._sessions, self.deaths, session, settings
+        )
+        self.holders = Holders(self.store, self.leases, waits, self.deaths, settings)
+        undo.callback(self.holders.close)
+        self.publisher = Publisher(self.store, self.catalog, rows, self.lease_waits)
+        self.layouts = Layouts(keyspace)
+        self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
+        worker = Worker(keyspace, self.catalog, self.layouts, self.context)
+        self._worker = worker
+
+    def context(self) -> Context:
+        """What expressions may know besides the row."""
+        now_micros = self._env.wall_micros()
+        rng = self._env.rng
+        return Context(now_micros, now_micros, lambda: random_uuid(rng), self._rowids)
+
+    def _make_changer(self) -> SchemaChanger:
+        return SchemaChanger(
+            self.store,
+            self.catalog,
+            self.leases,
+            self.publisher,
+            self._worker,
+            self.jobs,
+            self.liveness.session,
+            keep_out=KeepOut(
+                leave=lambda job: self.runner.leave(job),
+                take=lambda job: self.runner.take(job),
+            ),
+        )
+
     def _make_jobs(self, kinds: Mapping[str, Kind], has: Iterable[str]) -> None:
         by_session = SessionClaims(self._sessions)
         mixed = MixedClaims(self._sessions, self._heartbeats)
@@ -156,8 +216,16 @@ class Node:
             return by_session if self._is_finalized() else mixed
 
         self.jobs = Jobs(self.store.keyspace, self._sessions, self.store.clock, claims)
+        self.changer = self._make_changer()
+        own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         self.runner = Runner(
-            self.store, self.liveness, self.deaths, self.jobs, kinds, self.settings.current, has=has
+            self.store,
+            self.liveness,
+            self.deaths,
+            self.jobs,
+            own | dict(kinds),
+            self.settings.current,
+            has=has,
         )
         self.deaths.on_death = self.runner.wake
         self.job_retention = JobRetention(self.store, self.jobs, self.settings.current)
@@ -168,6 +236,10 @@ class Node:
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
         self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        self.leases.renew()
+        leases = self._loop("leases", self.leases.step, interrupt=self.leases.wake)
+        holders = self._loop("holders", self.holders.step, interrupt=self.holders.wake)
+        self._run_loops(undo, [leases, holders])
         # Drained in reverse: others are told, nothing more is adopted, the runs end.
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
@@ -192,6 +264,7 @@ class Node:
         loops.start()
 
     def _lost(self, session: Session) -> None:
+        self.leases.lost(session)
         self.runner.lost(session)
 
     def stop(self) -> None:
@@ -210,6 +283,10 @@ def open_engine(address: str, env: Env) -> SqliteEngine | PostgresEngine:
         )
     _make_directory(os.path.dirname(path))
     return SqliteEngine(path, env)
+
+
+def random_uuid(rng: Random) -> UUID:
+    return UUID(int=rng.getrandbits(128), version=4)
 
 
 def redacted(address: str) -> str:

@@ -31,7 +31,7 @@ from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.cache import Cache, Version
-from tenure.catalog.descriptors import AnyDescriptor
+from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.lease_rows import Holder, LeaseRows
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease, Pin, Use, UseState
@@ -129,6 +129,15 @@ class Leases:
         if not lease.version.is_same(id, newest.version):
             raise RetryError(f"descriptor {id} has changed since the transaction began")
         return newest
+
+    def id_at(self, use: Use, place: Place) -> int | None:
+        return use.lease.version.id_at(place)
+
+    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+        return use.lease.version.schema_entry(database, name)
+
+    def frontier_at(self, use: Use) -> Timestamp:
+        return use.lease.frontier_at
 
     def start_commit(self, use: Use) -> None:
         with self._lock:

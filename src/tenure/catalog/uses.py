@@ -19,7 +19,7 @@ or `close`.
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tenure.base.errors import DeadlinePassed, RetryError
 from tenure.base.timestamp import Timestamp, to_text
@@ -29,14 +29,33 @@ from tenure.catalog.drafts import Draft
 from tenure.cluster.liveness import Session
 from tenure.kv.transaction import Transaction
 
-if TYPE_CHECKING:
-    from tenure.catalog.leases import Leases
-
 
 class UseState(Enum):
     OPEN = "open"
     COMMITTING = "committing"
     OVER = "over"
+
+
+class Scheme(Protocol):
+    """How a lease scheme answers what a use asks."""
+
+    def pin(self, use: "Use", id: int) -> AnyDescriptor | None:
+        """Hands a descriptor out, with a pin that keeps it usable until the use is over."""
+        ...
+
+    def unpin(self, use: "Use", ids: Iterable[int]) -> None: ...
+
+    def id_at(self, use: "Use", place: Place) -> int | None: ...
+
+    def schema_entry(self, use: "Use", database: int, name: str) -> SchemaEntry | None: ...
+
+    def frontier_at(self, use: "Use") -> Timestamp:
+        """Below what everything that was handed out must be used."""
+        ...
+
+    def start_commit(self, use: "Use") -> None: ...
+
+    def finish(self, use: "Use") -> None: ...
 
 
 class Pin:
@@ -71,7 +90,7 @@ class Lease:
 class Use:
     __slots__ = (
         "_found",
-        "_leases",
+        "_scheme",
         "draft",
         "ended",
         "lease",
@@ -84,9 +103,9 @@ class Use:
     )
 
     def __init__(
-        self, leases: "Leases", lease: Lease, txn: Transaction, *, number: int, started_at: Timestamp
+        self, scheme: Scheme, lease: "Lease", txn: Transaction, *, number: int, started_at: Timestamp
     ) -> None:
-        self._leases = leases
+        self._scheme = scheme
         self._found: dict[int, AnyDescriptor] = {}
         self.lease = lease
         self.txn = txn
@@ -109,7 +128,7 @@ class Use:
         if id in self.draft.descriptors:
             return self.draft.descriptors[id]
         if found is None:
-            found = self._leases.pin(self, id)
+            found = self._scheme.pin(self, id)
             if found is not None:
                 self._found[id] = found
         return found
@@ -117,12 +136,12 @@ class Use:
     def id_at(self, place: Place) -> int | None:
         if place in self.draft.names:
             return self.draft.names[place]
-        return self.lease.version.id_at(place)
+        return self._scheme.id_at(self, place)
 
     def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
         if (database, name) in self.draft.entries:
             return self.draft.entries[database, name]
-        return self.lease.version.schema_entry(database, name)
+        return self._scheme.schema_entry(self, database, name)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -134,7 +153,7 @@ class Use:
 
     def check_frontier(self) -> None:
         """Raises if what was read lies beyond what the lease may be used for."""
-        frontier_at = self.lease.frontier_at
+        frontier_at = self._scheme.frontier_at(self)
         if not self.txn.read_at < frontier_at:
             raise DeadlinePassed(
                 f"this node's lease could be used up to {to_text(frontier_at)}",
@@ -148,10 +167,10 @@ class Use:
 
     def commit(self) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
-        self._leases.start_commit(self)
+        self._scheme.start_commit(self)
         try:
             self.check_frontier()
-            frontier_at = self.lease.frontier_at
+            frontier_at = self._scheme.frontier_at(self)
             deadline_at = self.txn.deadline_at
             self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
             return self.txn.commit()
@@ -161,10 +180,10 @@ class Use:
     def close(self) -> None:
         """Gives the transaction and all its pins up; again is harmless."""
         self.txn.rollback()
-        self._leases.finish(self)
+        self._scheme.finish(self)
 
     def give_up(self, ids: Iterable[int]) -> None:
         """Gives pins up before waiting for what they would block; their use is over."""
-        self._leases.unpin(self, ids)
+        self._scheme.unpin(self, ids)
         for id in ids:
             self._found.pop(id, None)

@@ -157,6 +157,8 @@ class Runner:
         self._lock = store.env.lock()
         self._open: dict[int, Control] = {}
         self._runs: dict[int, Run] = {}
+        self._left: set[int] = set()
+        """Jobs that a transaction of this node claims and walks itself."""
         self._watch: Watch | None = None
         self._draining = False
         self._due = 0.0
@@ -234,7 +236,7 @@ class Runner:
     def _is_wanted(self, control: Control) -> bool:
         """Whether this process would run it, if it were to be had."""
         is_runnable = control.kind in self._kinds and control.state in CLAIMABLE
-        return is_runnable and control.id not in self._runs
+        return is_runnable and control.id not in self._runs and control.id not in self._left
 
     def _adopt(self, session: Session, control: Control) -> None:
         txn = self._store.begin()
@@ -361,6 +363,17 @@ class Runner:
             self._store.transact(work)
         except (FenceLost, SessionLost, *PASSING) as error:
             _log.info("not written: %s", error)
+
+    def leave(self, id: int) -> None:
+        """Leaves a job alone that a transaction here claims under this node's session."""
+        with self._lock:
+            self._left.add(id)
+
+    def take(self, id: int) -> None:
+        """The transaction is over: what became of the job is to be seen like of any other."""
+        with self._lock:
+            self._left.discard(id)
+        self.wake()
 
     def _running(self) -> list[tuple[int, Run]]:
         with self._lock:

@@ -191,9 +191,7 @@ def _by_known_type(candidates: list[Function], given: Sequence[Type]) -> list[Fu
     kept = [
         each
         for each in candidates
-        if all(
-            _parameter(each, at) == family for at, kind in enumerate(given) if kind.family == UNKNOWN
-        )
+        if all(_parameter(each, at) == family for at, kind in enumerate(given) if kind.family == UNKNOWN)
     ]
     return kept if len(kept) == 1 else candidates
 

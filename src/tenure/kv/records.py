@@ -42,6 +42,16 @@ R = TypeVar("R", bound=Record)
 replace = msgspec.structs.replace
 """Makes a record that differs in the fields named."""
 
+
+def pack(record: Record) -> bytes:
+    """A record by itself, for a value that another record carries."""
+    return msgspec.msgpack.encode(record)
+
+
+def unpack(data: bytes, kind: type[R]) -> R:
+    return msgspec.msgpack.decode(data, type=kind)
+
+
 Upgrade = Callable[[list[Any]], list[Any]]
 
 

@@ -283,6 +283,10 @@ class Transaction:
     def _has_written(self, key: bytes) -> bool:
         return key in self._writes or (self._parent is not None and self._parent._has_written(key))
 
+    def written(self, span: Span) -> list[bytes]:
+        """The keys of a span that it has written, or deleted, itself."""
+        return list(self._own(span))
+
     # ── children ───────────────────────────────────────────────────────────────────────────────
 
     def child(self, *, committed_only: bool = False) -> "Transaction":

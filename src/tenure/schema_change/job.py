@@ -11,23 +11,28 @@ Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `reve
 
 from collections.abc import Callable
 
-import msgspec
-
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
 from tenure.catalog.elements import has_additions
 from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
+from tenure.kv.records import Record, pack, unpack
 from tenure.schema_change.stages import Work
 from tenure.schema_change.walk import Walk
 
 KIND = "schema change"
 
 
-class Payload(msgspec.Struct, frozen=True, array_like=True):
+class Payload(Record, frozen=True):
     descriptors: tuple[int, ...]
     is_in_transaction: bool = False
     """Whether a transaction was to take the last step itself."""
+
+
+class Saved(Record, frozen=True):
+    """Where each piece of work goes on; None of one that is done."""
+
+    starts: tuple[tuple[str, bytes | None], ...]
 
 
 class NotCommitted(UserError):
@@ -39,7 +44,7 @@ MakeWalk = Callable[..., Walk]
 
 def schema_change_kind(make_walk: MakeWalk) -> Kind:
     def walk_of(run: Run) -> Walk:
-        payload = msgspec.msgpack.decode(run.job.payload, type=Payload)
+        payload = unpack(run.job.payload, Payload)
         waiter = Waiter(run.job.created_at, check=run.check)
         return make_walk(
             payload.descriptors,
@@ -51,7 +56,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
 
     def run(run: Run) -> None:
         walk = walk_of(run)
-        payload = msgspec.msgpack.decode(run.job.payload, type=Payload)
+        payload = unpack(run.job.payload, Payload)
         if payload.is_in_transaction and _is_open(walk):
             raise NotCommitted("the transaction that declared this change did not commit")
         walk.to_the_end()
@@ -74,7 +79,8 @@ class RunProgress:
     def __init__(self, run: Run) -> None:
         self._run = run
         data = run.progress.data
-        self._starts: dict[str, bytes | None] = msgspec.msgpack.decode(data) if data else {}
+        saved = unpack(data, Saved).starts if data else ()
+        self._starts: dict[str, bytes | None] = dict(saved)
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")
@@ -85,7 +91,7 @@ class RunProgress:
         self._run.checkpoint(
             fraction=done / (len(self._starts) + 1),
             status=f"{work.kind.value} {work.element}",
-            data=msgspec.msgpack.encode(self._starts),
+            data=pack(Saved(tuple(self._starts.items()))),
         )
 
 

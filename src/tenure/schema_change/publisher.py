@@ -59,6 +59,9 @@ class Publisher:
         self._waits.await_gone(awaited, waiter, timeout=timeout)
         return settled
 
+    def await_gone(self, awaited: Sequence[Awaited], waiter: Waiter) -> None:
+        self._waits.await_gone(awaited, waiter)
+
     def _modified(self, source: Transaction | Snapshot, ids: Iterable[int]) -> dict[int, Timestamp]:
         stored = {id: self._catalog.get(source, id) for id in sorted(ids)}
         return {id: each.modified_at for id, each in stored.items() if each is not None}

@@ -7,7 +7,7 @@ Walk: `schema_change.walk` asks `work_before` after the wait for one version.
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tenure.catalog.descriptors import (
     AnyDescriptor,
@@ -21,7 +21,16 @@ from tenure.catalog.descriptors import (
     elements,
     replace,
 )
-from tenure.catalog.elements import finished, has_additions, is_adding, is_dropping, is_finished
+from tenure.catalog.elements import (
+    advance,
+    first_stage,
+    has_additions,
+    is_adding,
+    is_dropping,
+    is_finished,
+)
+
+E = TypeVar("E", Column, Index, Check, ForeignKey)
 
 
 class Kind(Enum):
@@ -78,11 +87,6 @@ def is_written(table: Table) -> bool:
     return all(each.state is ElementState.WRITE_ONLY for each in elements(table) if is_adding(each))
 
 
-def is_single(descriptor: AnyDescriptor) -> bool:
-    """Whether a declared change is one version and nothing else."""
-    return is_finished(descriptor)
-
-
 def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
     """Says on a table which job changes it, and that none does once it is finished."""
     if not hasattr(descriptor, "job"):
@@ -110,4 +114,37 @@ def with_additions(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescrip
     )
 
 
-__all__ = ["Kind", "Work", "finished", "is_single", "is_written", "with_additions", "with_job", "work_before"]
+def written(table: Table) -> Table:
+    """The table with all that is being added at write_only."""
+    return _with_additions_at(table, ElementState.WRITE_ONLY)
+
+
+def _with_additions_at(table: Table, state: ElementState) -> Table:
+    def moved(group: tuple[E, ...]) -> tuple[E, ...]:
+        return tuple(replace(each, state=state) if is_adding(each) else each for each in group)
+
+    return replace(
+        table,
+        columns=moved(table.columns),
+        indexes=moved(table.indexes),
+        checks=moved(table.checks),
+        foreign_keys=moved(table.foreign_keys),
+    )
+
+
+def last_step(declared: AnyDescriptor) -> AnyDescriptor:
+    """What a transaction publishes whose children have brought its additions to write_only."""
+    if not isinstance(declared, Table):
+        return declared
+    stage = advance(written(declared)) if has_additions(declared) else declared
+    return first_stage(replace(stage, draining=declared.draining, state=declared.state))
+
+
+def can_fail(descriptor: AnyDescriptor) -> bool:
+    """Whether rows may be in the way of a declared change, so that it may have to be taken back."""
+    return isinstance(descriptor, Table) and has_additions(descriptor)
+
+
+def is_addition_only(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool:
+    """Whether a change shows nothing before its last step: a job can take it back whole."""
+    return stored is not None and with_additions(stored, declared) == declared

@@ -10,7 +10,7 @@ Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it ca
 and `table.validate`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from tenure.base.errors import CorruptData
@@ -22,8 +22,10 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Kind, Work
 from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.table.read import at
 from tenure.table.rows import Layout, Layouts
 from tenure.table.validate import Offence, validate_check, validate_foreign_key, validate_unique
+from tenure.table.write import Writer
 
 T = TypeVar("T")
 
@@ -64,9 +66,7 @@ class Worker:
         match work.kind:
             case Kind.FILL_COLUMN:
                 tables = self._tables(source)
-                return backfill_column(
-                    transact, source, layout, work.element, tables, context, resume=start
-                )
+                return backfill_column(transact, source, layout, work.element, tables, context, resume=start)
             case Kind.FILL_INDEX:
                 return backfill_index(transact, source, layout, work.element, context, resume=start)
             case Kind.EMPTY_INDEX:
@@ -74,6 +74,19 @@ class Worker:
             case _:
                 self._prove(work, layout, source, context)
                 return Batch(0, None)
+
+    def complete(self, txn: Transaction, table: Table, indexes: Sequence[int]) -> None:
+        """Brings new elements up to date with the rows that a transaction has written itself.
+
+        Its children filled them from committed rows only.
+        """
+        layout = self._layout(txn, table)
+        writer = Writer(layout, self._tables(txn), self._context())
+        committed = txn.child(committed_only=True)
+        for key in txn.written(layout.keyspace.head_span(layout.primary.head)):
+            writer.complete(txn, indexes, at(committed, layout, key), at(txn, layout, key))
+        committed.rollback()
+        writer.finish(txn)
 
     def _prove(self, work: Work, layout: Layout, source: Source, context: Context) -> None:
         offence = self._offence(work, layout, source, context)

@@ -1,0 +1,272 @@
+"""Committing a transaction that changes the catalog.
+
+    what it declared                 who else is there      how it commits
+    one version of each, no more     anybody                settle, then its own commit
+    several stages                   nobody uses them       held here: all stages in its own commit
+    several stages, no rows          other nodes            first stage and a job; the job walks
+    several stages and rows          other nodes            children walk, its own commit ends it
+
+The transaction belongs to the caller until here; whatever fails leaves nothing of it. A commit
+carries this node's next lease, so that the change costs one durable commit where nobody is in the
+way. Who creates something returns when every other node knows of it.
+
+Invariant (ddl-atomic): of a transaction's declared changes and its rows, all or nothing is public.
+
+Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk` and `jobs`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tenure.base.errors import RetryError, TenureError
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import AnyDescriptor, State, Table, replace
+from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
+from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.leases import Leases
+from tenure.catalog.stored import Catalog
+from tenure.catalog.uses import Use
+from tenure.catalog.wait_records import Awaited
+from tenure.cluster.job_states import TERMINAL
+from tenure.cluster.job_states import State as JobState
+from tenure.cluster.jobs import Control, Jobs
+from tenure.cluster.liveness import Session
+from tenure.kv.keys import USER_TABLES, Span
+from tenure.kv.records import pack
+from tenure.kv.store import Store
+from tenure.schema_change.in_transaction import InTransaction, KeepOut
+from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.publisher import Publisher, Settled
+from tenure.schema_change.stages import can_fail, is_addition_only, is_written, with_job, work_before
+from tenure.schema_change.walk import Walk
+from tenure.schema_change.work import Worker
+
+ALONE_ROWS_MAX = 1_000
+"""A table of so few rows is changed in the declaring transaction itself, where nobody else uses it."""
+
+HOLD_SECONDS = 0.05
+"""How long a commit waits for its node's own transactions before it goes the way of several stages."""
+
+JOB_POLL_SECONDS = 30.0
+"""How long a statement waits for its job at most before it looks without being told."""
+
+
+class ChangeFailed(TenureError):
+    """The job of a change ended otherwise than well; carries the SQLSTATE of what was wrong."""
+
+    def __init__(self, message: str, sqlstate: str) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class Asked(NamedTuple):
+    """Who asked for a change, for the job's record."""
+
+    owner: str = ""
+    description: str = ""
+
+
+NOBODY = Asked()
+
+
+class SchemaChanger:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        leases: Leases,
+        publisher: Publisher,
+        worker: Worker,
+        jobs: Jobs,
+        session: Callable[[], Session],
+        *,
+        keep_out: KeepOut,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._leases = leases
+        self._publisher = publisher
+        self._worker = worker
+        self._jobs = jobs
+        self._session = session
+        keyspace = store.keyspace
+        self._user_tables = Span(keyspace.table_span(USER_TABLES).lo, keyspace.all().hi)
+        self._in_transaction = InTransaction(catalog, publisher, worker, jobs, session, self.walk, keep_out)
+
+    def walk(self, ids: Sequence[int], **how: object) -> Walk:
+        return Walk(self._store, self._catalog, self._publisher, self._worker, ids, **how)  # type: ignore[arg-type]
+
+    def commit(self, use: Use, *, asked: Asked = NOBODY, timeout: float | None = None) -> Timestamp:
+        """Commits the transaction's rows and what it declared; returns when all of it is public."""
+        if not use.draft:
+            return use.commit()
+        try:
+            return self._commit(use, asked, timeout)
+        finally:
+            use.close()
+
+    def _commit(self, use: Use, asked: Asked, timeout: float | None) -> Timestamp:
+        use.check()
+        declared = list(use.draft.declared.values())
+        ids = self._publisher.affected(declared)
+        self._check_idle(ids)
+        use.give_up(ids)
+        staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
+        waiter = Waiter(use.started_at, use)
+        if staged or _refers_to_others(use, declared):
+            commit_at = self._alone(use, declared, ids)
+            if commit_at is not None:
+                return commit_at
+            if self._can_be_undone_by_job(use, declared):
+                return self._by_job(use, declared, ids, asked, timeout)
+            return self._by_children(use, declared, asked, timeout)
+        settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        return self._publish(use, [_made_from(use, finished(each)) for each in declared], settled)
+
+    def _check_idle(self, ids: Sequence[int]) -> None:
+        """A change waits for one that is under way, and then starts over on what that one left."""
+        snapshot = self._store.snapshot()
+        for id in ids:
+            stored = self._catalog.get(snapshot, id)
+            if isinstance(stored, Table) and stored.job:
+                self._await_job(stored.job)
+                raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
+
+    # ── nobody else uses it ────────────────────────────────────────────────────────────────────
+
+    def _alone(self, use: Use, declared: Sequence[AnyDescriptor], ids: Sequence[int]) -> Timestamp | None:
+        """All stages in one commit, if no other node's lease and no transaction here is in the way."""
+        own = self._session().id
+        with self._leases.hold(ids, timeout=HOLD_SECONDS) as is_free:
+            if not (is_free and self._publisher.is_alone(self._store.snapshot(), ids, own)):
+                return None
+            if not all(self._is_small(each) for each in declared if isinstance(each, Table)):
+                return None
+            use.refresh()
+            settled = self._publisher.alone(use.txn, ids, own)
+            for descriptor in declared:
+                self._complete(use, descriptor)
+            return self._publish(use, [_made_from(use, finished(each)) for each in declared], settled)
+
+    def _is_small(self, table: Table) -> bool:
+        if is_finished(table):
+            return True
+        span = self._store.keyspace.index_span(table.id, table.primary)
+        rows = sum(1 for _ in self._store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1))
+        return rows <= ALONE_ROWS_MAX
+
+    def _complete(self, use: Use, descriptor: AnyDescriptor) -> None:
+        """Does in the transaction itself all the work that lies between the stages."""
+        if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
+            return
+        stage: AnyDescriptor = descriptor
+        while not is_finished(stage):
+            if not (isinstance(stage, Table) and has_additions(stage) and not is_written(stage)):
+                for work in work_before(stage):
+                    assert isinstance(stage, Table)
+                    for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                        pass
+            stage = advance(stage)
+
+    def _publish(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
+        """Publishes with the transaction's own commit, which carries this node's next lease."""
+        self._publisher.publish(use.txn, descriptors, settled)
+        session = self._leases.carry(use.txn)
+        commit_at = use.commit()
+        self._leases.install(commit_at, session)
+        created = [each.id for each in descriptors if use.draft.is_new(each.id)]
+        self.await_known(created, commit_at)
+        return commit_at
+
+    def await_known(self, created: Sequence[int], commit_at: Timestamp) -> None:
+        """Returns when every other node knows of what was created."""
+        awaited = [Awaited(id, commit_at) for id in created]
+        if awaited:
+            self._publisher.await_gone(awaited, Waiter(commit_at))
+
+    # ── others are there ───────────────────────────────────────────────────────────────────────
+
+    def _by_job(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        ids: Sequence[int],
+        asked: Asked,
+        timeout: float | None,
+    ) -> Timestamp:
+        settled = self._publisher.settle(ids, Waiter(use.started_at, use), timeout=timeout)
+        payload = pack(Payload(tuple(sorted(each.id for each in declared))))
+        job = self._jobs.create(
+            use.txn, kind=KIND, payload=payload, owner=asked.owner, description=asked.description
+        )
+        stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
+        commit_at = self._publish(use, stages, settled)
+        self._await_job(job.id)
+        return commit_at
+
+    def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+        """Whether nothing of the transaction but its additions would stay, if those were in the way."""
+        if use.txn.written(self._user_tables):
+            return False
+        snapshot = self._store.snapshot()
+        return not any(map(can_fail, declared)) or all(
+            is_addition_only(self._catalog.get(snapshot, each.id), each) for each in declared
+        )
+
+    def _by_children(
+        self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
+    ) -> Timestamp:
+        job, last = self._in_transaction.prepare(
+            use, declared, owner=asked.owner, description=asked.description, timeout=timeout
+        )
+        try:
+            ids = self._publisher.affected(last)
+            settled = self._publisher.settle(ids, Waiter(use.started_at, use), timeout=timeout)
+            commit_at = self._publish(use, last, settled)
+        finally:
+            self._in_transaction.over(job)
+        if not all(map(is_finished, last)):
+            self._await_job(job)
+        return commit_at
+
+    def _await_job(self, id: int) -> None:
+        """Returns when a job has ended well; raises what was wrong with it otherwise."""
+        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
+        try:
+            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
+                if control.state in TERMINAL:
+                    _check_succeeded(control)
+                    return
+                watch.next(JOB_POLL_SECONDS, changes_only=True)
+        finally:
+            watch.close()
+
+
+def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
+    return replace(descriptor, version=use.draft.made_from[descriptor.id])
+
+
+def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+    """Whether a new table refers to one that is there: that one's writers must know before rows come."""
+    return any(
+        isinstance(each, Table)
+        and use.draft.is_new(each.id)
+        and any(not use.draft.is_new(key.target) for key in each.foreign_keys)
+        for each in declared
+    )
+
+
+def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
+    """A new table that refers to others is shown when their writers know of it."""
+    if isinstance(descriptor, Table) and use.draft.is_new(descriptor.id) and descriptor.foreign_keys:
+        return replace(descriptor, state=State.ADDING)
+    return descriptor
+
+
+def _check_succeeded(control: Control) -> None:
+    if control.state is not JobState.SUCCEEDED:
+        first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
+        sqlstate, _, message = first.partition(" ")
+        if len(sqlstate) != 5:
+            sqlstate, message = "57014", first
+        raise ChangeFailed(message, sqlstate)

@@ -1,0 +1,204 @@
+"""DDL and rows in one transaction, while other nodes are there: children walk, the parent ends it.
+
+    parent   reads, writes rows ........................ COMMIT: the last step, the rows, the job's end
+    child 1      first stage of what is added, and a job claimed by this session
+    child 2..        write_only ─ wait ─ fill ─ prove        (committed rows only)
+
+Other nodes must know of what is being added before the parent's commit makes it public, so children
+publish those stages, each a commit of its own. What only shows (names, drops, defaults) waits for
+the parent. Any end but the parent's commit leaves the job: whoever adopts it walks back.
+
+What the parent wrote itself is completed for the new indexes at the very end, because until then
+children fill those from committed rows, and a child may not write a key that its parent has written.
+
+Invariant (ddl-atomic): the last step, the rows and the end of the job are one commit.
+
+Walk: `schema_change.changer` calls `commit`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from tenure.base.errors import RetryError, UserError
+from tenure.catalog.descriptors import AnyDescriptor, Index, Table, elements, replace
+from tenure.catalog.elements import is_adding, is_finished
+from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.stored import Catalog
+from tenure.catalog.uses import Use
+from tenure.cluster.job_states import State as JobState
+from tenure.cluster.jobs import Fence, Jobs
+from tenure.cluster.liveness import Session
+from tenure.kv.records import pack
+from tenure.kv.transaction import Transaction
+from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.publisher import Publisher
+from tenure.schema_change.stages import last_step, with_additions, with_job, written
+from tenure.schema_change.walk import Walk
+from tenure.schema_change.work import Worker
+
+T = TypeVar("T")
+
+CHILD_ATTEMPTS = 20
+"""A child that meets writers of the same rows is run again; so often, and the parent gives up."""
+
+
+class NotInTransaction(UserError):
+    sqlstate = "0A000"
+
+
+class KeepOut(NamedTuple):
+    """Tells the runner of this node to leave a job to a transaction, and that it may have it."""
+
+    leave: Callable[[int], None]
+    take: Callable[[int], None]
+
+
+class Prepared(NamedTuple):
+    job: int
+    last: list[AnyDescriptor]
+
+
+class InTransaction:
+    def __init__(
+        self,
+        catalog: Catalog,
+        publisher: Publisher,
+        worker: Worker,
+        jobs: Jobs,
+        session: Callable[[], Session],
+        make_walk: Callable[..., Walk],
+        keep_out: KeepOut,
+    ) -> None:
+        self._catalog = catalog
+        self._publisher = publisher
+        self._worker = worker
+        self._jobs = jobs
+        self._session = session
+        self._make_walk = make_walk
+        self._keep_out = keep_out
+
+    def prepare(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        *,
+        owner: str,
+        description: str,
+        timeout: float | None,
+    ) -> "Prepared":
+        """Does all but the commit, which publishes what is returned; `over` then, whatever comes of it."""
+        _check_possible(declared)
+        waiter = Waiter(use.started_at, use)
+        fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
+        try:
+            ids = [each.id for each in declared if not use.draft.is_new(each.id)]
+            walk = self._make_walk(
+                ids,
+                job=fence.job,
+                transact=_Children(use.txn, self._jobs, fence),
+                waiter=waiter,
+                timeout=timeout,
+            )
+            walk.until_written()
+            return Prepared(fence.job, self._finish(use, declared, fence))
+        except BaseException:
+            self.over(fence.job)
+            raise
+
+    def over(self, job: int) -> None:
+        """The transaction has ended: its job, if it is still there, is anybody's."""
+        self._keep_out.take(job)
+
+    def _begin(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        waiter: Waiter,
+        *,
+        owner: str,
+        description: str,
+        timeout: float | None,
+    ) -> Fence:
+        """The first child: the first stage of what is being added, and the job that would undo it."""
+        child = use.txn.child(committed_only=True)
+        try:
+            stored = {each.id: self._catalog.get(child, each.id) for each in declared}
+            payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
+            job = self._jobs.create(
+                child, kind=KIND, payload=pack(payload), owner=owner, description=description
+            )
+            self._keep_out.leave(job.id)
+            fence = self._jobs.claim(child, job.id, self._session().id)
+            assert fence is not None, "a job of one's own making was not to be had"
+            stages = [
+                with_job(with_additions(former, each), job.id)
+                for each in declared
+                if (former := stored[each.id]) is not None
+            ]
+            changed = [each for each in stages if each != stored[each.id]]
+            ids = self._publisher.affected(changed)
+            settled = self._publisher.settle(ids, waiter, timeout=timeout)
+            self._publisher.publish(child, changed, settled)
+            child.commit()
+        except BaseException:
+            child.rollback()
+            raise
+        return fence
+
+    def _finish(self, use: Use, declared: Sequence[AnyDescriptor], fence: Fence) -> list[AnyDescriptor]:
+        """In the parent: rows completed, the job ended, the last step made ready."""
+        self._jobs.fenced(use.txn, fence)
+        last: list[AnyDescriptor] = []
+        for each in declared:
+            stored = self._catalog.get(use.txn, each.id)
+            if isinstance(each, Table) and not use.draft.is_new(each.id):
+                self._worker.complete(use.txn, written(each), _new_indexes(each))
+            step = with_job(last_step(each), fence.job)
+            last.append(replace(step, version=0 if stored is None else stored.version))
+        if all(map(is_finished, last)):
+            self._jobs.step(use.txn, fence, JobState.SUCCEEDED)
+        else:
+            self._jobs.release(use.txn, fence)
+        return last
+
+
+class _Children:
+    """Runs functions in children of one transaction, each a commit of its own under the job's fence."""
+
+    def __init__(self, parent: Transaction, jobs: Jobs, fence: Fence) -> None:
+        self._parent = parent
+        self._jobs = jobs
+        self._fence = fence
+
+    def __call__(self, run: Callable[[Transaction], T]) -> T:
+        attempts = CHILD_ATTEMPTS
+        while True:
+            attempts -= 1
+            child = self._parent.child(committed_only=True)
+            try:
+                self._jobs.fenced(child, self._fence)
+                result = run(child)
+                child.commit()
+                return result
+            except RetryError:
+                if attempts == 0:
+                    raise
+            finally:
+                child.rollback()
+
+
+def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
+    """Refuses what would rewrite rows that the transaction itself may have written."""
+    for table in declared:
+        if not isinstance(table, Table):
+            continue
+        for each in elements(table):
+            if is_adding(each) and (getattr(each, "computed", None) or getattr(each, "replaces", 0)):
+                raise NotInTransaction(
+                    f'"{table.name}" cannot be rewritten inside a transaction that other nodes take part in',
+                    hint="Change the type or the primary key in a statement of its own.",
+                )
+
+
+def _new_indexes(table: Table) -> list[int]:
+    return [each.id for each in table.indexes if isinstance(each, Index) and is_adding(each)]
