@@ -20,7 +20,7 @@ Walk: the schema changer's job calls these with `Store.transact`, under its fenc
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from tenure.expr.compiled import Context
+from tenure.expr.function import Context
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction

@@ -12,18 +12,18 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.descriptors import Check, Column, ElementState, EnumType, Expression, Goal, Table
-from tenure.expr.compiled import Context, compile
+from tenure.catalog.descriptors import Check, Column, ElementState, Expression, Goal, Table
+from tenure.expr.compiled import Evaluate, compile
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.expressions import decode
-from tenure.expr.types import type_of
+from tenure.expr.function import Context
+from tenure.expr.types import EnumLookup, type_of
 from tenure.kv.encoding import Descending, KeyValue
 
 Values: TypeAlias = Mapping[int, Datum]
 """By column id."""
 
-Evaluate: TypeAlias = Callable[[Values, Context], Datum]
-Enums: TypeAlias = Callable[[int], EnumType]
+Compile: TypeAlias = Callable[[Expression], Evaluate]
 
 TEXT_LENGTH_MAX = 64
 """How much of a value an error shows, as in PostgreSQL."""
@@ -49,11 +49,11 @@ class Kept:
         "type",
     )
 
-    def __init__(self, column: Column, enum: Enums | None) -> None:
+    def __init__(self, column: Column, type: Type, compiled: Compile) -> None:
         self.column = column
         self.id = column.id
         self.name = column.name
-        self.type: Type = type_of(column.type, enum)
+        self.type = type
         self.is_public = column.state is ElementState.PUBLIC
         self.is_written = column.state is not ElementState.DELETE_ONLY
         # On its way out nobody can give it a value any more, so none can be asked for.
@@ -80,7 +80,7 @@ class Kept:
 class CompiledCheck:
     __slots__ = ("check", "holds", "is_enforced", "name", "not_null")
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check, compiled: Compile) -> None:
         self.check = check
         self.name = check.name
         self.not_null = check.not_null
@@ -94,8 +94,12 @@ class CompiledCheck:
         return self.holds(values, context) is False
 
 
-def compiled(expression: Expression) -> Evaluate:
-    return compile(decode(expression.tree))
+def types_of(table: Table, enums: EnumLookup | None) -> dict[int, Type]:
+    return {column.id: type_of(column.type, enums) for column in table.columns}
+
+
+def compiler(types: Mapping[int, Type], enums: EnumLookup | None) -> Compile:
+    return lambda expression: compile(decode(expression.tree), types, enums)
 
 
 def unpack(packed: bytes) -> object:

@@ -12,7 +12,7 @@ Walk: tests call it after every commit, and the check of a whole cluster does.
 from collections.abc import Collection, Iterator
 
 from tenure.catalog.descriptors import ElementState
-from tenure.expr.compiled import Context
+from tenure.expr.function import Context
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.read import Source, rows
 from tenure.table.rows import Entry, Keyed, Layout, Row, fits

@@ -32,12 +32,13 @@ import msgspec
 
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.catalog.descriptors import ElementState, EnumType, ForeignKey, Index, Table
-from tenure.expr.compiled import Context
 from tenure.expr.datatype import Datum
+from tenure.expr.function import Context
+from tenure.expr.types import EnumLookup
 from tenure.kv.encoding import decode, encode, prefix_end
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import CompiledCheck, Enums, Kept, Values, compiled, pack
+from tenure.table.columns import Compile, CompiledCheck, Kept, Values, compiler, pack, types_of
 from tenure.table.errors import IndexRowTooLong
 
 FORMAT = b"\x01"
@@ -91,7 +92,7 @@ class Keyed:
         "primary",
     )
 
-    def __init__(self, index: Index, columns: Mapping[int, Kept], head: bytes) -> None:
+    def __init__(self, index: Index, columns: Mapping[int, Kept], head: bytes, compiled: Compile) -> None:
         self.index = index
         self.id = index.id
         self.name = index.name
@@ -141,15 +142,18 @@ class Keyed:
 class Layout:
     """A table version, compiled. Made by `Layouts.of`."""
 
-    def __init__(self, table: Table, keyspace: Keyspace, enums: Enums | None = None) -> None:
+    def __init__(self, table: Table, keyspace: Keyspace, enums: EnumLookup | None = None) -> None:
         self.table = table
         self.keyspace = keyspace
-        self.columns = {column.id: Kept(column, enums) for column in table.columns}
+        types = types_of(table, enums)
+        compiled = compiler(types, enums)
+        self.columns = {column.id: Kept(column, types[column.id], compiled) for column in table.columns}
         self.indexes = {
-            index.id: Keyed(index, self.columns, keyspace.head(table.id, index.id)) for index in table.indexes
+            index.id: Keyed(index, self.columns, keyspace.head(table.id, index.id), compiled)
+            for index in table.indexes
         }
         self.primary = self.indexes[table.primary]
-        self.checks = tuple(map(CompiledCheck, table.checks))
+        self.checks = tuple(CompiledCheck(check, compiled) for check in table.checks)
         self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
 
     def foreign_key(self, id: int) -> ForeignKey | None:
@@ -270,7 +274,7 @@ class Layouts:
         self._keyspace = keyspace
         self._kept: dict[tuple[int, int], tuple[Layout, tuple[EnumType, ...]]] = {}
 
-    def of(self, table: Table, enums: Enums | None = None) -> Layout:
+    def of(self, table: Table, enums: EnumLookup | None = None) -> Layout:
         """The layout of a version, with the enums as the caller sees them.
 
         A transaction's own, uncommitted copy has the same version as another's: so the table itself

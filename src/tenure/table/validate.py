@@ -9,7 +9,7 @@ Walk: the schema changer's job calls these after the backfill, before the step t
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
-from tenure.expr.compiled import Context
+from tenure.expr.function import Context
 from tenure.table.backfill import duplicated
 from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.foreign_keys import broken_reference

@@ -31,8 +31,8 @@ of the statement `finish` -> `table.foreign_keys`.
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from tenure.expr.compiled import Context
 from tenure.expr.datatype import Datum
+from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Kept, Values, key_text, row_text
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
