@@ -236,10 +236,11 @@ class Node:
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
         self._run_loops(undo, [heartbeat, deaths, reaper, retention])
-        self.leases.renew()
-        leases = self._loop("leases", self.leases.step, interrupt=self.leases.wake)
-        holders = self._loop("holders", self.holders.step, interrupt=self.holders.wake)
-        self._run_loops(undo, [leases, holders])
+        if self._version != OLDEST:
+            self.leases.renew()
+            leases = self._loop("leases", self.leases.step, interrupt=self.leases.wake)
+            holders = self._loop("holders", self.holders.step, interrupt=self.holders.wake)
+            self._run_loops(undo, [leases, holders])
         # Drained in reverse: others are told, nothing more is adopted, the runs end.
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])

@@ -68,6 +68,8 @@ class Leases:
         """Guards pins, uses and which lease is the newest; never held across a call of the store."""
         self._renewal = store.env.lock()
         """One renewal at a time: the cache has one writer."""
+        self._row_writes = store.env.lock()
+        """Held across a commit that writes rows, and by a publisher that must find them unchanged."""
         self._newest: Lease | None = None
         self._closed: list[Lease] = []
         self._uses: dict[Use, None] = {}
@@ -204,7 +206,8 @@ class Leases:
         txn = self._store.begin()
         try:
             self._rows.write(txn, session.id)
-            lease_at = txn.commit()
+            with self._row_writes:
+                lease_at = txn.commit()
         finally:
             txn.rollback()
         self.install(lease_at, session)
@@ -270,7 +273,8 @@ class Leases:
     def _write_narrowed(
         self, lease_at: Timestamp, session: Session, pinned: frozenset[int], holders: tuple[Holder, ...]
     ) -> None:
-        self._store.transact(lambda txn: self._rows.narrow(txn, lease_at, session.id, pinned, holders))
+        with self._row_writes:
+            self._store.transact(lambda txn: self._rows.narrow(txn, lease_at, session.id, pinned, holders))
 
     # ── publishing ─────────────────────────────────────────────────────────────────────────────
 
@@ -318,6 +322,12 @@ class Leases:
             if left <= 0:
                 return False
             self._freed.wait(left)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Keeps this node's rows as they are, so that its own upkeep does not disturb a publisher."""
+        with self._row_writes:
+            yield
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
         """Whether some transaction of this node uses one of these under a lease."""

@@ -121,7 +121,7 @@ class SchemaChanger:
                 return self._by_job(use, declared, ids, asked, timeout)
             return self._by_children(use, declared, asked, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
-        return self._publish(use, [_made_from(use, finished(each)) for each in declared], settled)
+        return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, ids: Sequence[int]) -> None:
         """A change waits for one that is under way, and then starts over on what that one left."""
@@ -142,11 +142,14 @@ class SchemaChanger:
                 return None
             if not all(self._is_small(each) for each in declared if isinstance(each, Table)):
                 return None
-            use.refresh()
-            settled = self._publisher.alone(use.txn, ids, own)
-            for descriptor in declared:
-                self._complete(use, descriptor)
-            return self._publish(use, [_made_from(use, finished(each)) for each in declared], settled)
+            final = [_made_from(use, finished(each)) for each in declared]
+            with self._leases.still():
+                use.refresh()
+                settled = self._publisher.alone(use.txn, ids, own)
+                for descriptor in declared:
+                    self._complete(use, descriptor)
+                session, commit_at = self._publish(use, final, settled)
+            return self._published(use, final, session, commit_at)
 
     def _is_small(self, table: Table) -> bool:
         if is_finished(table):
@@ -168,11 +171,21 @@ class SchemaChanger:
                         pass
             stage = advance(stage)
 
-    def _publish(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
+    def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
+        return self._published(use, descriptors, *self._publish(use, descriptors, settled))
+
+    def _publish(
+        self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled
+    ) -> tuple[Session, Timestamp]:
         """Publishes with the transaction's own commit, which carries this node's next lease."""
         self._publisher.publish(use.txn, descriptors, settled)
         session = self._leases.carry(use.txn)
-        commit_at = use.commit()
+        return session, use.commit()
+
+    def _published(
+        self, use: Use, descriptors: Sequence[AnyDescriptor], session: Session, commit_at: Timestamp
+    ) -> Timestamp:
+        """Takes the carried lease into use; who made something returns when all nodes know of it."""
         self._leases.install(commit_at, session)
         created = [each.id for each in descriptors if use.draft.is_new(each.id)]
         self.await_known(created, commit_at)
@@ -200,7 +213,7 @@ class SchemaChanger:
             use.txn, kind=KIND, payload=payload, owner=asked.owner, description=asked.description
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
-        commit_at = self._publish(use, stages, settled)
+        commit_at = self._publish_now(use, stages, settled)
         self._await_job(job.id)
         return commit_at
 
@@ -222,7 +235,7 @@ class SchemaChanger:
         try:
             ids = self._publisher.affected(last)
             settled = self._publisher.settle(ids, Waiter(use.started_at, use), timeout=timeout)
-            commit_at = self._publish(use, last, settled)
+            commit_at = self._publish_now(use, last, settled)
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):

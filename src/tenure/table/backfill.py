@@ -22,12 +22,11 @@ from typing import NamedTuple, TypeVar
 
 from tenure.expr.function import Context
 from tenure.kv.keys import Keyspace, Span
-from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
-from tenure.table.read import at
+from tenure.table.read import Source, at
 from tenure.table.rows import Keyed, Layout, Row, check_length
 from tenure.table.write import Writer
 
@@ -48,7 +47,7 @@ class Batch(NamedTuple):
 
 def backfill_index(
     transact: Transact,
-    snapshot: Snapshot,
+    snapshot: Source,
     layout: Layout,
     index: int,
     context: Context,
@@ -84,7 +83,7 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
 
 def backfill_column(
     transact: Transact,
-    snapshot: Snapshot,
+    snapshot: Source,
     layout: Layout,
     column: int,
     tables: Tables,
@@ -150,7 +149,7 @@ def _null(layout: Layout, index: Keyed, row: Row) -> NotNullViolation:
 
 
 def _next_keys(
-    snapshot: Snapshot, span: Span, resume: bytes, rows_max: int
+    snapshot: Source, span: Span, resume: bytes, rows_max: int
 ) -> tuple[list[bytes], bytes | None]:
     keys = [key for key, _ in snapshot.scan(_rest(span, resume), limit=rows_max)]
     return keys, keys[-1] + b"\0" if len(keys) == rows_max else None

@@ -101,6 +101,13 @@ class Writer:
             return self.update(txn, old, {column: self.default(column)})
         return old
 
+    def complete(self, txn: Transaction, indexes: Collection[int], old: Row | None, new: Row | None) -> None:
+        """Does for a row that was written without some indexes what they need, and checks it again."""
+        if new is not None:
+            self._checked(new)
+        chosen = [index for index in self.layout.indexes.values() if index.id in indexes]
+        self._apply(txn, [self._step(txn, index, old, new) for index in chosen])
+
     def finish(self, txn: Transaction) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
         self._foreign_keys.finish(txn)
@@ -181,14 +188,17 @@ class Writer:
     # ── its entries ────────────────────────────────────────────────────────────────────────────
 
     def _write(self, txn: Transaction, old: Row | None, new: Row | None) -> None:
-        steps = [self._step(txn, index, old, new) for index in self.layout.indexes.values()]
+        self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])
+        self._foreign_keys.written(self.layout, old, new)
+
+    def _apply(self, txn: Transaction, steps: Iterable[Step]) -> None:
+        steps = list(steps)
         for step in steps:
             if step.removed is not None:
                 txn.delete(step.removed)
         for step in steps:
             if step.added is not None:
                 txn.put(*step.added)
-        self._foreign_keys.written(self.layout, old, new)
 
     def _step(self, txn: Transaction, index: Keyed, old: Row | None, new: Row | None) -> Step:
         """Decides what becomes of an index's entry; only reads."""
