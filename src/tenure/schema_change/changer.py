@@ -109,7 +109,7 @@ class SchemaChanger:
         use.check()
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
-        self._check_idle(ids)
+        self._check_idle(use, ids)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use)
@@ -123,13 +123,14 @@ class SchemaChanger:
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
-    def _check_idle(self, ids: Sequence[int]) -> None:
+    def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
         """A change waits for one that is under way, and then starts over on what that one left."""
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
             if isinstance(stored, Table) and stored.job:
-                self._await_job(stored.job)
+                use.close()  # that one may be waiting for what this one uses
+                self._await_end(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
 
     # ── nobody else uses it ────────────────────────────────────────────────────────────────────
@@ -244,13 +245,19 @@ class SchemaChanger:
 
     def _await_job(self, id: int) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
+        control = self._await_end(id)
+        if control is not None:
+            _check_succeeded(control)
+
+    def _await_end(self, id: int) -> Control | None:
+        """What a job came to, once it has ended; None if nobody remembers."""
         watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
         try:
             while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
                 if control.state in TERMINAL:
-                    _check_succeeded(control)
-                    return
+                    return control
                 watch.next(JOB_POLL_SECONDS, changes_only=True)
+            return None
         finally:
             watch.close()
 
