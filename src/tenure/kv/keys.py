@@ -19,6 +19,7 @@
     10          jobs: control of ended ones             id
     11          jobs: progress                          id
     12          heartbeats of version 1                 instance
+    13          node sessions: lanes of the dead        instance, epoch
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -48,6 +49,7 @@ JOB_CONTROL = 9
 JOBS_ENDED = 10
 JOB_PROGRESS = 11
 OLD_HEARTBEATS = 12
+DEAD_LANES = 13
 USER_TABLES = 100
 
 PRIMARY = 1
