@@ -381,6 +381,13 @@ def crashing(knobs: Knobs) -> None:
     knobs.rates["crash after commit"] = max(0.06, knobs.rates.get("crash after commit", 0.0))
 
 
+def dawdling(knobs: Knobs) -> None:
+    """A long time between the deletion of a session and the closing of its lanes."""
+    often(knobs)
+    for fault in ("cut, commit done", "slow settle"):
+        knobs.rates[fault] = max(0.3, knobs.rates.get(fault, 0.0))
+
+
 def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
@@ -397,7 +404,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         changing_ttl,
     ),
     ("heartbeat writes blindly", ((Sessions, "extend", extend_blindly),), "sessions", often),
-    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", often),
+    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", dawdling),
     ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_ttl),
     ("frozen mark ignored", ((Sessions, "extend", extend_frozen),), "sessions", often),
     (

@@ -175,13 +175,16 @@ class Sessions:
 
         A ttl that was lowered must not make the expiration fall: the commit then fails as too
         early, and the old expiration, further away, stands.
+
+        The expiration is deleted with the existence, so from the first heartbeat on it stands for
+        both: a session deleted meanwhile fails the commit either way.
         """
-        present = self.find(txn, session)
-        if present is None:
+        stored = self._expiration.get(txn, *session) or self.find(txn, session)
+        if stored is None:
             raise SessionLost(f"session {session} is gone")
         if self._freeze.get(txn, *session) is not None:
             raise SessionLost(f"session {session} is frozen: it will expire and be deleted")
-        txn.not_before_at = add_seconds(present.expires_at, -ttl_seconds) - 1
+        txn.not_before_at = add_seconds(stored.expires_at, -ttl_seconds) - 1
         record = Expiration(session.instance, session.epoch_at, ZERO_AT)
         self._expiration.put(txn, record, stamp="expires_at", plus=add_seconds(ZERO_AT, ttl_seconds))
 

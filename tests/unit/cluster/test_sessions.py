@@ -203,8 +203,14 @@ def test_the_expiration_does_not_fall_when_the_ttl_is_lowered(member: Member, en
 
 
 @pytest.mark.invariant("I20")
-def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(member: Member, env: ManualEnv) -> None:
+@pytest.mark.parametrize("beats", [0, 1, 2])
+def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(
+    member: Member, env: ManualEnv, beats: int
+) -> None:
     session = make_session(member)
+    for _ in range(beats):
+        env.advance(1)
+        extend(member, session)
     expire(env)
     heartbeat = member.store.begin()
     member.sessions.extend(heartbeat, session, ttl_seconds=TTL_SECONDS)
@@ -215,8 +221,14 @@ def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(member: Member,
 
 
 @pytest.mark.invariant("I20")
-def test_a_heartbeat_after_the_deletion_finds_the_session_lost(member: Member, env: ManualEnv) -> None:
+@pytest.mark.parametrize("beats", [0, 1, 2])
+def test_a_heartbeat_after_the_deletion_finds_the_session_lost(
+    member: Member, env: ManualEnv, beats: int
+) -> None:
     session = make_session(member)
+    for _ in range(beats):
+        env.advance(1)
+        extend(member, session)
     expire(env)
     delete_expired(member, session)
     with pytest.raises(SessionLost):
