@@ -12,6 +12,7 @@ from tenure.cluster.jobs import Control, Jobs
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import (
+    DEAD_LANES,
     EXPIRATIONS,
     FREEZES,
     JOB_CONTROL,
@@ -81,7 +82,7 @@ class JobIndex:
         self._tables = {
             keyspace.head(table): table
             for table in (
-                *(SESSIONS, EXPIRATIONS, FREEZES, JOBS, JOB_CONTROL, JOBS_ENDED, JOB_PROGRESS),
+                *(SESSIONS, EXPIRATIONS, FREEZES, DEAD_LANES, JOBS, JOB_CONTROL, JOBS_ENDED, JOB_PROGRESS),
                 *(EFFECTS, TOTALS),
             )
         }
@@ -90,6 +91,8 @@ class JobIndex:
         self.lives: dict[SessionId, Life] = {}
         self.orphans: list[tuple[SessionId, Version]] = []
         """Expirations and freeze marks of sessions that never were."""
+        self.noted_lanes: dict[SessionId, tuple[Version, tuple[bytes, ...]]] = {}
+        """Of the dead whose lanes are still to be closed when the history ends: the note of them."""
         self.rows: dict[int, list[JobRow]] = {}
         self.kinds: dict[int, tuple[str, int]] = {}
         """By job: its kind, and how many effects it has."""
@@ -109,6 +112,7 @@ class JobIndex:
             (SESSIONS, self._read_existence),
             (EXPIRATIONS, self._read_expirations),
             (FREEZES, self._read_freezes),
+            (DEAD_LANES, self._read_dead_lanes),
             (JOBS, self._read_job),
             (JOB_CONTROL, self._read_control),
             (JOBS_ENDED, self._read_ended),
@@ -146,6 +150,11 @@ class JobIndex:
             self.lives[id].freezes += versions
         else:
             self.orphans += [(id, version) for version in versions]
+
+    def _read_dead_lanes(self, key: bytes, versions: list[Version]) -> None:
+        if versions[-1].value is not None:
+            lanes = self._sessions._dead_lanes.decode(versions[-1].value).lanes
+            self.noted_lanes[self._sessions.id_of(key)] = versions[-1], lanes
 
     def _read_job(self, key: bytes, versions: list[Version]) -> None:
         assert versions[0].value is not None

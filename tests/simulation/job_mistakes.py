@@ -27,6 +27,7 @@ from tests.simulation.knobs import Knobs
 _create = Liveness._create
 _step = Liveness.step
 _extend = Sessions.extend
+_delete = Sessions._delete
 _claim = Jobs.claim
 _attempt = runner_module._attempt
 
@@ -83,7 +84,7 @@ def extend_frozen(self: Sessions, txn: Transaction, session: SessionId, *, ttl_s
 def delete_any_time(self: Sessions, txn: Transaction, session: SessionId) -> Any:
     present = self.find(txn, session)
     if present is not None:
-        self._delete(txn, session)
+        self._delete(txn, session, present.lanes)
     return present
 
 
@@ -94,20 +95,33 @@ def bury_by_a_look(self: Deaths, session: SessionId) -> bool:
     try:
         if present is not None:
             txn.not_before_at = present.expires_at
-            self._sessions._delete(txn, session)
+            self._sessions._delete(txn, session, present.lanes)
         txn.commit()
     except (TooEarly, RetryError):
         return False
     finally:
         txn.rollback()
     self._remember(session)
-    for lane in () if present is None else present.lanes:
-        self._store.engine.close_lane(lane)
+    self._close_lanes(session, () if present is None else present.lanes)
     return True
 
 
-def delete_existence_alone(self: Sessions, txn: Transaction, session: SessionId) -> None:
+def delete_existence_alone(
+    self: Sessions, txn: Transaction, session: SessionId, lanes: tuple[bytes, ...]
+) -> None:
     self._existence.delete(txn, *session)
+
+
+def delete_without_a_note(
+    self: Sessions, txn: Transaction, session: SessionId, lanes: tuple[bytes, ...]
+) -> None:
+    _delete(self, txn, session, ())
+
+
+def note_removed_first(self: Deaths, session: SessionId, lanes: tuple[bytes, ...]) -> None:
+    self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
+    for lane in lanes:
+        self._store.engine.close_lane(lane)
 
 
 def create_as_wanted(self: Sessions, txn: Transaction, *, wanted: int | None = None, **named: Any) -> int:
@@ -361,6 +375,19 @@ def late(knobs: Knobs) -> None:
         knobs.rates[fault] = max(0.06, knobs.rates.get(fault, 0.0))
 
 
+def crashing(knobs: Knobs) -> None:
+    """Nodes that die in the middle of what they do for the dead."""
+    often(knobs)
+    knobs.rates["crash after commit"] = max(0.06, knobs.rates.get("crash after commit", 0.0))
+
+
+def dawdling(knobs: Knobs) -> None:
+    """A long time between the deletion of a session and the closing of its lanes."""
+    often(knobs)
+    for fault in ("cut, commit done", "slow settle"):
+        knobs.rates[fault] = max(0.3, knobs.rates.get(fault, 0.0))
+
+
 def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
@@ -377,7 +404,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         changing_ttl,
     ),
     ("heartbeat writes blindly", ((Sessions, "extend", extend_blindly),), "sessions", often),
-    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", often),
+    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", dawdling),
     ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_ttl),
     ("frozen mark ignored", ((Sessions, "extend", extend_frozen),), "sessions", often),
     (
@@ -388,6 +415,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     ("expiration read outside the deletion", ((Deaths, "bury", bury_by_a_look),), "sessions", often),
     ("rows of the dead left behind", ((Sessions, "_delete", delete_existence_alone),), "sessions"),
+    ("lanes of the dead not noted", ((Sessions, "_delete", delete_without_a_note),), "sessions", crashing),
+    ("note removed before its lanes", ((Deaths, "_close_lanes", note_removed_first),), "sessions", crashing),
     ("instance id taken twice", ((Sessions, "create", create_as_wanted),), "sessions", twins),
     ("lanes of the dead not closed", ((Deaths, "bury", bury_with_lanes_open),), "jobs", late),
     ("lanes kept by the next session", ((Store, "renew_lanes", lanes_kept),), "sessions", often),

@@ -3,7 +3,7 @@
 Walk: `members.JobCluster.judge` -> `check` -> the predicates here and in `session_predicates`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from tenure.cluster.job_states import CLAIMABLE, STEPS, TERMINAL, State
 from tenure.cluster.jobs import NOBODY, Control
@@ -22,11 +22,18 @@ REQUESTED = frozenset({State.PAUSE_REQUESTED, State.CANCEL_REQUESTED, State.PEND
 
 
 def check(
-    trace: JobTrace, knobs: JobKnobs, living: Mapping[str, Session | None], *, is_whole: bool
+    trace: JobTrace,
+    knobs: JobKnobs,
+    living: Mapping[str, Session | None],
+    open_lanes: Set[bytes],
+    *,
+    is_whole: bool,
 ) -> list[Violation]:
     index = JobIndex(trace)
     found = [each for predicate in (*session_predicates.PREDICATES, *PREDICATES) for each in predicate(index)]
+    found += session_predicates.lanes(index, open_lanes)
     if is_whole:
+        found += session_predicates.notes(index, knobs) if living else ()
         found += heartbeats(index, knobs, living)
         found += adoption(index, knobs, living)
     return found

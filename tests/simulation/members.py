@@ -310,7 +310,8 @@ class JobCluster(Cluster):
             for each in self.members
             if each.process is not None and each.machine.is_up
         }
-        found += job_predicates.check(self.job_trace, self.knobs, living, is_whole=is_whole)
+        open_lanes = {lane for (lane,) in self.wire.engine._writer.execute("SELECT id FROM lane", ())}
+        found += job_predicates.check(self.job_trace, self.knobs, living, open_lanes, is_whole=is_whole)
         return found + [Violation("crash", message, self.trace.step) for message in self.log.broken]
 
 

@@ -4,11 +4,12 @@ Walk: `job_predicates.check` runs each of `PREDICATES` over a `JobIndex`.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.cluster.sessions import SessionId
 from tests.simulation.job_history import JobIndex, Life
+from tests.simulation.job_knobs import TTL_MAX, JobKnobs
 from tests.simulation.predicates import Violation
 
 
@@ -151,6 +152,25 @@ def burials(index: JobIndex) -> Iterator[Violation]:
         if session is not None and left < buried.get(session, 0) < landing.step:
             message = f"t{landing.txn.id}, sent under {session}, landed after its burial"
             yield Violation("I5", message, landing.step, (landing.txn.id,))
+
+
+def lanes(index: JobIndex, open_lanes: Set[bytes]) -> Iterator[Violation]:
+    """I20: an open lane that a session has named is named by one that is there, or by a note."""
+    named = {lane for life in index.lives.values() if life.deleted is None for lane in life.lanes}
+    named |= {lane for _, lanes in index.noted_lanes.values() for lane in lanes}
+    for life in index.lives.values():
+        if life.deleted is not None and not open_lanes.isdisjoint({*life.lanes} - named):
+            message = f"a lane of {life.id} outlives it, and nothing says so"
+            yield Violation("I20", message, life.deleted.step, (life.deleted.writer.id,))
+
+
+def notes(index: JobIndex, knobs: JobKnobs) -> Iterator[Violation]:
+    """I26: whatever was broken off, the lanes of the dead are closed in the end."""
+    reaped = knobs.seconds - 2 * TTL_MAX - knobs.adoption_seconds
+    for session, (version, _) in index.noted_lanes.items():
+        if index.t[version.writer.id] < reaped:
+            message = f"the lanes of {session} are still to be closed"
+            yield Violation("I26", message, version.step, (version.writer.id,))
 
 
 PREDICATES: tuple[Callable[[JobIndex], Iterator[Violation]], ...] = (
