@@ -91,9 +91,11 @@ def _changing(node: Node, ids: list[int]) -> Iterator[None]:
 
     def work() -> None:
         nonlocal changes
-        while not stop.wait(PAUSE_SECONDS):
+        while True:
             change(node.store, node.catalog, ids[changes % len(ids)])
             changes += 1
+            if stop.wait(PAUSE_SECONDS):
+                return
 
     thread = threading.Thread(target=work)
     thread.start()
