@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.env import ManualEnv, Task
-from tenure.base.errors import InputOutput, RetryError, SessionLost
+from tenure.base.errors import InputOutput, NewerFormat, RetryError, SessionLost
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import Job
 from tenure.cluster.runner import ADOPTED_MAX, GAP_SECONDS, UNCONTESTED, Kind, Run
@@ -182,6 +182,19 @@ def test_a_session_younger_than_the_last_look_is_not_taken_for_lost(
     assert (held, [control.id for control in free]) == ([], [job.id])
     runner._adopt_free(late.liveness.session(), free)
     assert work.runs == [(job.id, 1)]
+
+
+def test_news_that_could_not_all_be_taken_in_are_not_lost(member: Member, work: Work) -> None:
+    member.runner.step()
+    first, second = create(member, 2)
+    key, value = member.jobs.encode_control(member.control(first))
+    member.transact(lambda txn: txn.put(key, b"\xff" + value[1:]))
+    for _ in range(2):
+        with pytest.raises(NewerFormat):
+            member.runner.step()
+    member.transact(lambda txn: txn.put(key, value))
+    member.runner.step()
+    assert [id for id, _ in work.runs] == [first.id, second.id]
 
 
 # ── never a spin ───────────────────────────────────────────────────────────────────────────────
