@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
-from tenure.base.timestamp import ZERO_AT, add_seconds, seconds_between
+from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster import jobs as jobs_module
 from tenure.cluster import open_jobs
 from tenure.cluster import runner as runner_module
@@ -170,10 +170,9 @@ def wait_on_cache(self: Deaths, session: SessionId, *, timeout: float | None = N
     return True
 
 
-def pause_on_cache(self: Runner, session: Session, busy: frozenset[int]) -> float:
+def look_at_cache(self: Runner, claims: set[SessionId], now_at: int) -> list[int]:
     """Trusts that whoever dies will be heard of."""
-    retry_at = self._open.next_retry_at()
-    return float("inf") if retry_at is None else seconds_between(self._store.clock.now(), retry_at)
+    return []
 
 
 def heartbeat_gives_up(self: Liveness) -> float | None:
@@ -210,7 +209,7 @@ def any_holder(self: Runner, holder: Holder, session: Session, now_at: int) -> b
     return True
 
 
-def short_pause(self: Runner, session: Session, busy: frozenset[int]) -> float:
+def short_pause(self: Runner, session: Session, busy: frozenset[int], due: list[int]) -> float:
     return 0.3
 
 
@@ -403,7 +402,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a miss taken for death", ((Deaths, "is_dead", miss_is_death),), "sessions"),
     ("expired taken for gone by observers", ((Sessions, "observe", expired_is_lost),), "sessions"),
     ("wait that trusts the cache", ((Deaths, "await_death", wait_on_cache),), "sessions"),
-    ("adoption that trusts the cache", ((Runner, "_pause", pause_on_cache),), "jobs"),
+    ("adoption that trusts the cache", ((Runner, "_look_at_claims", look_at_cache),), "jobs"),
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",

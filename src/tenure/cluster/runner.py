@@ -116,8 +116,8 @@ class Runner:
         self._heartbeats = OldHeartbeats(store.keyspace)
         self._expiries: dict[SessionId, Timestamp] = {}
         self._lease_ends: dict[int, Timestamp] = {}
-        """When claims and leases of others end, as read last: they only move up, so a look then is soon
-        enough to see it and late enough not to see much else."""
+        """When claims and leases of others end, as read last. That time only moves up: until it has come
+        there is no need to look again."""
 
     def step(self) -> float:
         """Waits for news or for what is due, takes it in, and adopts what is to be had.
@@ -130,12 +130,12 @@ class Runner:
         pause_seconds: float = self._settings()[JOBS_ADOPT_INTERVAL]
         if not self._draining:
             session = self._liveness.session()
-            self._open.take_due(self._store.clock.now())
+            due = self._look_at_holders(session)
             held, free = self._candidates(session, busy)
             for control in held:
                 self._adopt(session, control)
             self._adopt_free(session, free)
-            pause_seconds = min(pause_seconds, self._pause(session, busy))
+            pause_seconds = min(pause_seconds, self._pause(session, busy, due))
         self._due = self._store.env.monotonic() + pause_seconds
         return 0.0
 
@@ -198,8 +198,7 @@ class Runner:
         claim, lease = self._as_held(holder)
         if claim not in (NOBODY, session.id) and not self._deaths.is_dead(claim):
             return False
-        # A lease that was never looked at counts as held; `_pause` looks.
-        held_until_at = self._lease_ends.get(lease, MAX_AT)
+        held_until_at = self._lease_ends.get(lease, MAX_AT)  # what was not looked at counts as held
         return lease in (NOBODY.instance, session.id.instance) or held_until_at < now_at
 
     def _as_held(self, holder: Holder) -> Holder:
@@ -268,23 +267,28 @@ class Runner:
                 self._runs.pop(run.job.id, None)
             raise
 
-    def _pause(self, session: Session, busy: frozenset[int]) -> float:
-        """Seconds to the earliest expiry of a session that claims a wanted job, or the next retry.
+    def _pause(self, session: Session, busy: frozenset[int], due: list[Timestamp]) -> float:
+        """Seconds to the next step: none if there is more to adopt, or a run has ended since the look."""
+        if any(self._candidates(session, busy)) or any(id not in self._runs for id in busy):
+            return 0.0
+        now_at = self._store.clock.now()
+        return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+
+    # ── waiting for others ─────────────────────────────────────────────────────────────────────
+
+    def _look_at_holders(self, session: Session) -> list[Timestamp]:
+        """Learns what is to be had by now; returns when to look again, for retries and for others to expire.
 
         Whoever waits for an expiry does the deleting; sessions found gone are remembered, and
         what they claimed is a candidate from then on.
         """
         now_at = self._store.clock.now()
-        retry_at = self._open.next_retry_at()
-        due = [] if retry_at is None else [retry_at]
+        self._open.take_due(now_at)
         held = [self._as_held(holder) for holder in self._open.holders()]
-        due += self._look_at_leases({lease for _, lease in held} - {session.id.instance}, now_at)
+        due = self._look_at_leases({lease for _, lease in held} - {session.id.instance}, now_at)
         due += self._look_at_claims({claim for claim, _ in held} - {session.id}, now_at)
-        if any(self._candidates(session, busy)) or any(id not in self._runs for id in busy):
-            # Of the dead just found, more than one step takes, lost to a passing conflict; or a run has
-            # ended since the look.
-            return 0.0
-        return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+        retry_at = self._open.next_retry_at()
+        return due if retry_at is None else [*due, retry_at]
 
     def _look_at_claims(self, claims: set[SessionId], now_at: Timestamp) -> list[Timestamp]:
         """Learns when the sessions of others expire, and deletes those that have."""
