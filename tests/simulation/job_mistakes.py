@@ -8,14 +8,16 @@ from typing import Any
 
 from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
-from tenure.base.timestamp import ZERO_AT, add_seconds, seconds_between
+from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster import jobs as jobs_module
+from tenure.cluster import open_jobs
 from tenure.cluster import runner as runner_module
 from tenure.cluster.claims import SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import STEPS, State, check_step
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import RETRY_SECONDS, Liveness, Session
+from tenure.cluster.open_jobs import Holder
 from tenure.cluster.runner import Run, Runner, Stopped
 from tenure.cluster.sessions import Existence, Expiration, SessionId, Sessions
 from tenure.kv.records import replace
@@ -30,6 +32,7 @@ _extend = Sessions.extend
 _delete = Sessions._delete
 _claim = Jobs.claim
 _attempt = runner_module._attempt
+_get = Transaction.get
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,12 +184,9 @@ def wait_on_cache(self: Deaths, session: SessionId, *, timeout: float | None = N
     return True
 
 
-def pause_on_cache(self: Runner, session: Session) -> float:
+def look_at_cache(self: Runner, claims: set[SessionId], now_at: int) -> list[int]:
     """Trusts that whoever dies will be heard of."""
-    now_at = self._store.clock.now()
-    wanted = [control for control in self._open.values() if self._is_wanted(control)]
-    due = [control.retry_at for control in wanted if control.retry_at > now_at]
-    return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+    return []
 
 
 def heartbeat_gives_up(self: Liveness) -> float | None:
@@ -219,12 +219,19 @@ def free_for_the_dead(self: SessionClaims, txn: Transaction, control: Control, h
     return control.claim in (NOBODY, holder) or self._sessions.find(txn, control.claim) is None
 
 
-def any_candidate(self: Runner, control: Control, session: Session, now_at: int) -> bool:
-    return control.retry_at <= now_at and self._is_wanted(control)
+def any_holder(self: Runner, holder: Holder, session: Session, now_at: int) -> bool:
+    return True
 
 
-def short_pause(self: Runner, session: Session) -> float:
+def short_pause(self: Runner, session: Session, busy: frozenset[int], due: list[int]) -> float:
     return 0.3
+
+
+def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT) -> bytes | None:
+    """What is known need not be asked for; so, it is thought, it need not be validated."""
+    if self._known is not None and key in self._known and key not in self._writes:
+        return self._known[key]
+    return _get(self, key, flushed_at=flushed_at)
 
 
 def _fenced_by(*checked: int, observes: bool = True) -> Callable[[Jobs, Transaction, Fence], Control]:
@@ -392,7 +399,7 @@ def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
-_ANY_CANDIDATE = ((Runner, "_is_candidate", any_candidate), (Runner, "_pause", short_pause))
+_ANY_HOLDER = ((Runner, "_is_available", any_holder), (Runner, "_pause", short_pause))
 _EVERY_STATE = frozenset(STEPS) - {State.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
@@ -424,19 +431,20 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a miss taken for death", ((Deaths, "is_dead", miss_is_death),), "sessions"),
     ("expired taken for gone by observers", ((Sessions, "observe", expired_is_lost),), "sessions"),
     ("wait that trusts the cache", ((Deaths, "await_death", wait_on_cache),), "sessions"),
-    ("adoption that trusts the cache", ((Runner, "_pause", pause_on_cache),), "jobs"),
+    ("adoption that trusts the cache", ((Runner, "_look_at_claims", look_at_cache),), "jobs"),
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
-        ((SessionClaims, "is_free", free_if_expired), *_ANY_CANDIDATE),
+        ((SessionClaims, "is_free", free_if_expired), *_ANY_HOLDER),
         "jobs",
         often,
     ),
     (
         "claim taken from the living",
-        ((SessionClaims, "is_free", free_for_all), *_ANY_CANDIDATE),
+        ((SessionClaims, "is_free", free_for_all), *_ANY_HOLDER),
         "jobs",
     ),
+    ("known values not validated", ((Transaction, "get", known_is_no_read),), "jobs"),
     ("claim without observing", ((SessionClaims, "is_free", free_for_the_dead),), "jobs", often),
     ("claim keeps the run number", ((Jobs, "claim", claim_keeps_run),), "jobs"),
     (
@@ -454,7 +462,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         (
             (Jobs, "_end", end_stays_open),
             (jobs_module, "CLAIMABLE", _EVERY_STATE),
-            (runner_module, "CLAIMABLE", _EVERY_STATE),
+            (open_jobs, "CLAIMABLE", _EVERY_STATE),
         ),
         "jobs",
     ),

@@ -35,6 +35,9 @@ DEATHS_MAX = 20_000
 PAUSE_SECONDS = 0.05
 """Between two tries to delete a session that has expired by this node's clock, but not by the store's."""
 
+GAP_SECONDS = 0.1
+"""Between two looks for deaths while others commit: what is learnt here saves reads and decides nothing."""
+
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for news at most."""
 
@@ -47,10 +50,11 @@ class Deaths:
         self.on_death: Callable[[], None] = lambda: None
         """Called after `follow` has learnt of a death."""
         self._lock = store.env.lock()
-        self._watch = self._watch_deaths()
+        self._watch = self._watch_deaths(gap_seconds=GAP_SECONDS)
 
-    def _watch_deaths(self) -> Watch:
-        return self._store.watch([self._sessions.span()], since_at=self._store.snapshot().at)
+    def _watch_deaths(self, *, gap_seconds: float) -> Watch:
+        since_at = self._store.snapshot().at
+        return self._store.watch([self._sessions.span()], since_at=since_at, gap_seconds=gap_seconds)
 
     def is_dead(self, session: SessionId) -> bool:
         """Whether it is known here to be dead; if not, nothing is said."""
@@ -64,7 +68,7 @@ class Deaths:
         """Waits until the session is gone, deleting it when it has expired; False after `timeout`."""
         env = self._store.env
         deadline = None if timeout is None else env.monotonic() + timeout
-        watch = self._watch_deaths()
+        watch = self._watch_deaths(gap_seconds=0.0)
         try:
             while True:
                 pause_seconds = self._bury_or_pause(session)
@@ -84,7 +88,7 @@ class Deaths:
             return watch
         except (SnapshotTooOld, BaseMoved):
             # It has fallen behind what is kept. Whoever waits looks at the session itself next.
-            fresh = self._watch_deaths()
+            fresh = self._watch_deaths(gap_seconds=0.0)
             watch.close()
             return fresh
 
@@ -143,7 +147,7 @@ class Deaths:
             batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
         except (SnapshotTooOld, BaseMoved):
             # It has fallen behind what is kept. What it missed is not remembered here; no harm.
-            fresh = self._watch_deaths()
+            fresh = self._watch_deaths(gap_seconds=GAP_SECONDS)
             self._watch.close()
             self._watch = fresh
             return 0.0

@@ -25,6 +25,9 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
+GAP_SECONDS = 0.1
+"""Between two looks for changes while others commit something else."""
+
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for a change at most."""
 
@@ -71,7 +74,7 @@ class ClusterSettings:
         snapshot = self._store.snapshot()
         if self._watch is not None:
             self._watch.close()
-        self._watch = self._store.watch([self._records.span()], since_at=snapshot.at)
+        self._watch = self._store.watch([self._records.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
         self._current = _over(self._base, self._records.scan(snapshot))
 
     def follow(self) -> float:

@@ -8,7 +8,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import OutcomeUnknown, Unavailable
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Job
-from tenure.cluster.runner import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
+from tenure.cluster.runner import GAP_SECONDS, RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
 from tenure.kv.keys import JOBS_ENDED
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import Member
@@ -130,8 +130,8 @@ def test_an_attempt_that_the_store_failed_is_repeated_later(
         if len(work.runs) > runs:
             times.append(env.monotonic())
     assert [later - time for time, later in pairwise(times)] == [
-        pytest.approx(RETRY_SECONDS, abs=0.01),
-        pytest.approx(2 * RETRY_SECONDS, abs=0.01),
+        pytest.approx(RETRY_SECONDS, abs=2 * GAP_SECONDS),
+        pytest.approx(2 * RETRY_SECONDS, abs=2 * GAP_SECONDS),
     ]
     assert work.reverts == []
 
