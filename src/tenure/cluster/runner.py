@@ -462,9 +462,11 @@ def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
         # An error of our own tree says all in its message; any other is a bug and shows where.
         is_expected = isinstance(error, TenureError)
         _log.warning("job %d failed: %s", run.job.id, error, exc_info=not is_expected)
-        return f"{_code(error)} {error}"
+        return _described(error)
 
 
-def _code(error: Exception) -> str:
-    """What a job's error begins with: the SQLSTATE, so that whoever waits for the job can raise it."""
-    return error.sqlstate if isinstance(error, TenureError) else TenureError.sqlstate
+def _described(error: Exception) -> str:
+    """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
+    if isinstance(error, TenureError):
+        return f"{error.sqlstate} {error}"
+    return f"{TenureError.sqlstate} {type(error).__name__}: {error}"

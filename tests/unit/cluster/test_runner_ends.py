@@ -44,7 +44,7 @@ def test_a_job_that_fails_is_reverted_in_the_same_run(member: Member, work: Work
     work.errors.append(ValueError("no such file"))
     member.runner.step()
     control = member.control(job)
-    assert (control.state, control.error) == (State.FAILED, "ValueError: no such file")
+    assert (control.state, control.error) == (State.FAILED, "XX000 ValueError: no such file")
     assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1)])
 
 
@@ -77,7 +77,7 @@ def test_a_revert_that_fails_ends_the_job_as_such(member: Member, work: Work) ->
     member.runner.step()
     control = member.control(job)
     assert control.state is State.REVERT_FAILED
-    assert control.errors == ("ValueError: first", "ValueError: second")
+    assert control.errors == ("XX000 ValueError: first", "XX000 ValueError: second")
 
 
 def test_a_canceled_job_is_reverted_without_being_run(member: Member, work: Work) -> None:
