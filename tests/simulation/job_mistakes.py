@@ -346,7 +346,7 @@ def often(knobs: Knobs) -> None:
 
 def changing_ttl(knobs: Knobs) -> None:
     often(knobs)
-    knobs.rates["ttl changed"] = 0.3
+    knobs.rates["setting changed"] = 0.3
 
 
 def skewed(knobs: Knobs) -> None:

@@ -42,8 +42,8 @@ def test_a_quiet_run_has_heartbeats_and_no_faults() -> None:
     assert result.violations == []
     assert result.faults.total() == 0
     assert isinstance(result.trace, JobTrace)
-    assert len(result.trace.sessions) == 3
-    assert result.trace.jobs == []
+    assert len(result.trace.sessions[1]) == 3
+    assert result.trace.jobs == {1: [], 2: []}
 
 
 def test_both_worlds_take_turns() -> None:
