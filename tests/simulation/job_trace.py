@@ -186,6 +186,7 @@ class TracingJobs(Jobs):
         trace = store.engine.wire.trace
         assert isinstance(trace, JobTrace)
         self._trace = trace
+        self.sessions = sessions
         self._panics: Callable[[], bool] = lambda: False
 
     def panic_when(self, panics: Callable[[], bool]) -> None:
@@ -194,13 +195,14 @@ class TracingJobs(Jobs):
     def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
         record = record_of(txn)
         self._trace.claims[record.id] = session
-        self._trace.ways[record.id] = WAYS[type(self.claims())]
-        return super().claim(txn, id, session)
+        try:
+            return super().claim(txn, id, session)
+        finally:
+            self._trace.ways[record.id] = WAYS[type(self.claims())]
 
     def fenced(self, txn: Transaction, fence: Fence) -> Control:
         record = record_of(txn)
         self._trace.fences[record.id] = fence
-        self._trace.ways[record.id] = WAYS[type(self.claims())]
         try:
             return super().fenced(txn, fence)
         except FenceLost:
@@ -213,6 +215,8 @@ class TracingJobs(Jobs):
             else:
                 self._trace.seen["lost session noticed by the fence"] += 1
             raise
+        finally:
+            self._trace.ways[record.id] = WAYS[type(self.claims())]
 
     def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
         self._trace.fences[record_of(txn).id] = fence

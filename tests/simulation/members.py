@@ -63,11 +63,14 @@ class Member(Node):
         self.version = OLDEST if cluster.knobs.upgrades else PROGRAM
         """What is installed: the next process is of this version."""
         self.tenant = 2 if cluster.knobs.tenants == 2 and number == 2 else 1
+        self.is_dead = False
         self.wanted = wanted
         """The instance id that the next process asks for; None for any."""
         cluster.job_trace.machines[self.machine.name] = self.machine
 
     def start(self) -> None:
+        if self.is_dead:
+            return  # a fault has struck it once more
         self.machine.is_up = True
         self.process, self.clients = None, []
         self.env.spawn("boot", self._boot)
@@ -109,6 +112,7 @@ class Member(Node):
         self.cut_power(restart_after=self.cluster.soon(f"{self.machine.name}.restart"))
 
     def die(self) -> None:
+        self.is_dead = True
         super().die()
         self.process = None
 

@@ -47,10 +47,10 @@ class Operator:
         end = cluster.knobs.faults_end
         for member in cluster.members_of(self._tenant):
             name = member.machine.name
-            at = end * tape.between(f"{name}.upgrade", 0.02, 0.9)
+            at = end * tape.between(f"{name}.upgrade", 0.02, 0.85)
             cluster.hub.call_later(at, partial(self._install, member, PROGRAM))
             if tape.chance(f"{name}.roll back", 0.3):
-                back_at = at + (end - at) * tape.between(f"{name}.back", 0.05, 0.7)
+                back_at = at + (0.9 * end - at) * tape.between(f"{name}.back", 0.05, 1.0)
                 cluster.hub.call_later(back_at, partial(self._install, member, OLDEST))
             cluster.hub.call_later(0.95 * end, partial(self._install, member, PROGRAM))
         cluster.hub.spawn(None, "operator", self._finalize_again_and_again)

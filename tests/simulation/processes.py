@@ -12,6 +12,7 @@ Walk: `members.Member` starts one after the other; `labour` gives its runners ki
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from tenure.base.errors import TenureError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tests.simulation.members import Member
 
 DRAIN_SECONDS = 3.0
+REST_SECONDS = 0.05
 
 
 class Process:
@@ -149,7 +151,9 @@ class Process:
         retention = self._loop("retention", self._retention.step)
         self._run_loops(undo, [heartbeat, deaths, reaper, retention])
         undo.callback(self._drain_jobs)
-        self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
+        self._run_loops(
+            undo, [self._loop("jobs", partial(self._adopt, self.runner), interrupt=self.runner.wake)]
+        )
         undo.callback(close, self.liveness.drain)
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
@@ -173,6 +177,22 @@ class Process:
         if self.deaths_stalled_until > self.cluster.hub.t:
             self.env.sleep(self.deaths_stalled_until - self.cluster.hub.t)
         return self.deaths.follow()
+
+    def _adopt(self, runner: Runner) -> float | None:
+        """A step of a runner, around two known gaps.
+
+        One whose first reading of what is open fails never reads it again. And one that takes an old
+        lease for ended before the store does tries again without a rest.
+        """
+        is_first = runner._watch is None
+        try:
+            pause_seconds = runner.step()
+        except TenureError:
+            if is_first and runner._watch is not None:
+                runner._watch.close()
+                runner._watch = None
+            raise
+        return max(pause_seconds, REST_SECONDS) if self.cluster.knobs.upgrades else pause_seconds
 
     def _follow_settings(self) -> float | None:
         """Known gap: `follow` forgets a change whose reading fails, so this reads again after an error."""
@@ -204,7 +224,7 @@ class Process:
         """A second runner adopts beside the first, under the same session, for so long."""
         self._runners += 1
         runner = self._make_runner(f"{self.name}, runner {self._runners}")
-        second = runner, self._loop("second jobs", runner.step, interrupt=runner.wake)
+        second = runner, self._loop("second jobs", partial(self._adopt, runner), interrupt=runner.wake)
         self.seconds.append(second)
         second[1].start()
         self.env.sleep(seconds)
