@@ -125,6 +125,8 @@ def is_held_before(index: JobIndex, control: Control, at: Timestamp) -> bool:
 
 def old_heartbeats(index: JobIndex) -> Iterator[Violation]:
     """Old lease: until an upgrade is finalized each heartbeat is also one of the older way."""
+    if index.settings.get("version", [(None, str(PROGRAM))])[0][1] == str(PROGRAM):
+        return  # it has never been any other
     beaten = {
         (instance, version.writer.id): expires_at
         for instance, rows in index.beats.items()

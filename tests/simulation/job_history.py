@@ -220,7 +220,9 @@ class JobIndex:
 
     def _read_beats(self, key: bytes, versions: list[Version]) -> None:
         rows = [(each, _decoded(self._beats._records.decode, each)) for each in versions]
-        self.beats[_job(key)[0]] = [(version, row and row.expires_at) for version, row in rows]
+        self.beats[_job(key)[0]] = [
+            (version, None if row is None else row.expires_at) for version, row in rows
+        ]
 
     # ── searching ──────────────────────────────────────────────────────────────────────────────
 

@@ -63,6 +63,10 @@ class JobKnobs(Knobs):
         return self.upgrades or self.rates.get("setting changed", 0.0) > 0
 
     @property
+    def forgets(self) -> bool:
+        return self.retention_seconds < self.seconds or self.rates.get("setting changed", 0.0) > 0
+
+    @property
     def adoption_seconds(self) -> float:
         """How long after the faults a runnable job may be without a live claim: calls under way then
         take two seconds at most; after that a session's ttl, the watch's poll and the slow poll."""
@@ -80,11 +84,11 @@ def draw_job_knobs(tape: Tape, *, seconds: float, nodes: int) -> JobKnobs:
     knobs.ttl_seconds = tape.choose("knob.ttl", TTLS)
     knobs.beats = tape.choose("knob.beats", (2.5, 2.0, 3.0))
     knobs.adopt_seconds = tape.choose("knob.adopt", ADOPTS)
-    knobs.signal_seconds = tape.choose("knob.signal", (1.0, 0.3, 2.0))
+    knobs.signal_seconds = tape.choose("knob.signal", (1.0, 0.5, 2.0))
     knobs.deaths_max = tape.choose("knob.deaths", (20_000, 1, 2))
     knobs.steps = tape.choose("knob.steps", (2, 1, 3, 4))
     knobs.panic_rate = tape.choose("knob.panic", (0.0, 0.0, 0.3))
     knobs.retention_seconds = tape.choose("knob.retention", RETENTIONS)
-    knobs.upgrades = tape.chance("knob.upgrades", 0.3)
+    knobs.upgrades = tape.chance("knob.upgrades", 0.25)
     knobs.tenants = 2 if tape.chance("knob.tenants", 0.25) else 1
     return knobs

@@ -211,6 +211,7 @@ class JobCluster(Cluster):
 
     def calm_down(self) -> None:
         super().calm_down()
+        self.wire.signal_seconds = max(1.0, self.wire.signal_seconds)  # nobody is in a hurry any more
         self.hub.call_later(2.5, self._resume_all)
 
     def _resume_all(self) -> None:
@@ -286,7 +287,7 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (deaths, "PAUSE_SECONDS", 0.25),
         (deaths, "FOLLOW_SECONDS", 4.0),
         (settings, "FOLLOW_SECONDS", 4.0),
-        (job_retention, "BATCH_JOBS", 2),
+        (job_retention, "BATCH_JOBS", 4),
         (job_retention, "JOBS_RETENTION", SHORT_RETENTION),
         (runner, "BURY_SECONDS", 0.25),
         (runner, "RETRY_SECONDS", 0.3),

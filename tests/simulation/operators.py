@@ -98,7 +98,8 @@ class Operator:
 
 def change_setting(cluster: "JobCluster", process: "Process") -> None:
     """Somebody sets or resets a cluster setting, on any node."""
-    change = cluster.tape.choose("nemesis.setting", (_set_ttl, _set_adopt_interval, _set_retention, _reset))
+    changes = (_set_ttl, _set_ttl, _set_adopt_interval, _set_retention, _reset)
+    change = cluster.tape.choose("nemesis.setting", changes)
     work = change(cluster, process)
 
     def run() -> None:

@@ -3,6 +3,9 @@
     start    store -> settings -> session -> deaths -> runner -> heartbeat, deaths, reaper, retention -> jobs
     drain    jobs -> heartbeat ... -> session -> settings -> store
 
+What a seed has no use for is left out for speed: following settings that never change, forgetting
+what is never old enough, reaping instances of version 1 where there is none.
+
 A fault may add a second runner to it for a while: two registries of one session, which adopt the
 same jobs and know nothing of each other.
 
@@ -72,7 +75,7 @@ class Process:
         self._versions = Versions(self.store.keyspace, self.sessions)
         self.settings = ClusterSettings(self.store, self.cluster.settings, self._versions.finalize)
         undo.callback(self.settings.close)
-        if self.cluster.knobs.follows_settings:  # where they never change, nobody need look
+        if self.cluster.knobs.follows_settings:
             follow = self._loop("settings", self._follow_settings, interrupt=self.settings.wake)
             self._run_loops(undo, [follow])
 
@@ -120,8 +123,10 @@ class Process:
         return self.settings.current()[VERSION] >= PROGRAM
 
     def _reap(self) -> None:
-        if self.version != OLDEST:
-            self.deaths.reap()
+        if self.version == OLDEST:
+            return
+        self.deaths.reap()
+        if self.cluster.knobs.upgrades:
             reap_old(self.store, self.sessions, self._heartbeats)
 
     def _make_jobs(self) -> None:
@@ -147,9 +152,10 @@ class Process:
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
         deaths = self._loop("deaths", self._follow_deaths, interrupt=self.deaths.wake)
-        reaper = self._loop("reaper", self._reap)
-        retention = self._loop("retention", self._retention.step)
-        self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        loops = [heartbeat, deaths, self._loop("reaper", self._reap)]
+        if self.cluster.knobs.forgets:
+            loops.append(self._loop("retention", self._retention.step))
+        self._run_loops(undo, loops)
         undo.callback(self._drain_jobs)
         self._run_loops(
             undo, [self._loop("jobs", partial(self._adopt, self.runner), interrupt=self.runner.wake)]

@@ -42,11 +42,6 @@ def taken_by_session(self: MixedClaims, control: Control, holder: SessionId) -> 
     return self._new.taken(control, holder)
 
 
-def held_by_session(self: MixedClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
-    """The session is there and has the claim: what else should matter."""
-    return self._new.holds(txn, control, holder)
-
-
 def free_of_the_living(self: OldClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
     return True
 
@@ -206,7 +201,6 @@ ALL: tuple[tuple[Any, ...], ...] = (
         upgrading,
     ),
     ("mixed claim writes no lease", ((MixedClaims, "taken", taken_by_session),), "jobs", upgrading),
-    ("mixed fence without the lease", ((MixedClaims, "holds", held_by_session),), "jobs", upgrading),
     (
         "lease taken from the living",
         ((OldClaims, "lease_is_free", free_of_the_living), *ANY_CANDIDATE),
