@@ -24,6 +24,7 @@ from tenure.kv.records import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import JobKnobs
+from tests.simulation.job_trace import TracingJobs
 from tests.simulation.knobs import Knobs
 
 _create = Liveness._create
@@ -31,6 +32,7 @@ _step = Liveness.step
 _extend = Sessions.extend
 _delete = Sessions._delete
 _claim = Jobs.claim
+_fenced = Jobs.fenced
 _attempt = runner_module._attempt
 _get = Transaction.get
 
@@ -234,19 +236,19 @@ def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT
     return _get(self, key, flushed_at=flushed_at)
 
 
-def _fenced_by(*checked: int, observes: bool = True) -> Callable[[Jobs, Transaction, Fence], Control]:
+def _fenced_by(*checked: int, observes: bool = True) -> Callable[[TracingJobs, Transaction, Fence], Control]:
     """A fence that compares only some of (session, run, state)."""
 
-    def fenced(self: Jobs, txn: Transaction, fence: Fence) -> Control:
+    def fenced(self: TracingJobs, txn: Transaction, fence: Fence) -> Control:
+        if not fence.session.epoch_at:
+            return _fenced(self, txn, fence)  # version 1 has another
         control = self._control.get(txn, fence.job)
         if control is None:
             raise FenceLost("it is over")
         held = (control.claim, control.run, control.state)
         if any(held[n] != fence[1:][n] for n in checked):
             raise FenceLost("lost")
-        claims = self.claims()
-        assert isinstance(claims, SessionClaims)
-        if observes and claims._sessions.find(txn, fence.session) is None:
+        if observes and self.sessions.find(txn, fence.session) is None:
             raise FenceLost("lost")
         return control
 
@@ -365,9 +367,9 @@ def often(knobs: Knobs) -> None:
         knobs.rates[fault] = max(0.2, knobs.rates.get(fault, 0.0))
 
 
-def changing_ttl(knobs: Knobs) -> None:
+def changing_settings(knobs: Knobs) -> None:
     often(knobs)
-    knobs.rates["ttl changed"] = 0.3
+    knobs.rates["setting changed"] = 0.3
 
 
 def skewed(knobs: Knobs) -> None:
@@ -399,7 +401,7 @@ def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
-_ANY_HOLDER = ((Runner, "_is_available", any_holder), (Runner, "_pause", short_pause))
+ANY_HOLDER = ((Runner, "_is_available", any_holder), (Runner, "_pause", short_pause))
 _EVERY_STATE = frozenset(STEPS) - {State.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
@@ -408,11 +410,11 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "frontier of a former epoch",
         ((Liveness, "_create", frontier_of_former_epoch),),
         "sessions",
-        changing_ttl,
+        changing_settings,
     ),
     ("heartbeat writes blindly", ((Sessions, "extend", extend_blindly),), "sessions", often),
     ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", dawdling),
-    ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_ttl),
+    ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_settings),
     ("frozen mark ignored", ((Sessions, "extend", extend_frozen),), "sessions", often),
     (
         "session deleted before its expiration",
@@ -435,13 +437,13 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
-        ((SessionClaims, "is_free", free_if_expired), *_ANY_HOLDER),
+        ((SessionClaims, "is_free", free_if_expired), *ANY_HOLDER),
         "jobs",
         often,
     ),
     (
         "claim taken from the living",
-        ((SessionClaims, "is_free", free_for_all), *_ANY_HOLDER),
+        ((SessionClaims, "is_free", free_for_all), *ANY_HOLDER),
         "jobs",
     ),
     ("known values not validated", ((Transaction, "get", known_is_no_read),), "jobs"),
@@ -476,7 +478,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     (
         "retry keeps the claim of the dead",
         ((Jobs, "retry", retry_keeps_claim), (Runner, "_retry_later", retry_unfenced)),
-        "jobs",
+        "late failures",
         often,
     ),
     ("request takes the claim away", ((Jobs, "_request", request_lets_go),), "busy jobs"),

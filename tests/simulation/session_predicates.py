@@ -17,6 +17,8 @@ def frontiers(index: JobIndex) -> Iterator[Violation]:
     """I13: what a node takes its expiration for was committed and acknowledged, of the same epoch."""
     acked = {id: _acknowledged(life) for id, life in index.lives.items()}
     for step, session, expires_at in index.trace.frontiers:
+        if index.trace.owners.get(session, index.tenant) != index.tenant:
+            continue
         known = [expires for ended, expires in acked.get(session, ()) if ended <= step]
         if expires_at > max(known, default=0):
             yield Violation("I13", f"{session} was taken to expire at {to_text(expires_at)}", step)
@@ -33,7 +35,7 @@ def frontier_uses(index: JobIndex) -> Iterator[Violation]:
     """I13: what committed below the frontier did so while the session was there."""
     for txn in index.trace.txns:
         use = index.trace.frontier_uses.get(txn.id)
-        if use is None or txn.landed_at is None:
+        if use is None or txn.landed_at is None or txn.tenant != index.tenant:
             continue
         is_released = use.session in index.trace.releases
         if not is_released and not index.is_present_before(use.session, txn.landed_at):
@@ -119,7 +121,9 @@ def answers(index: JobIndex) -> Iterator[Violation]:
 
     A wait that gives up although the session was gone before it began rests on something else.
     """
-    for began, step, question, session, answer in index.trace.answers:
+    for began, step, question, session, answer, tenant in index.trace.answers:
+        if tenant != index.tenant:
+            continue
         life = index.lives.get(session)
         if answer == "dead" and life is not None and not life.is_deleted_by_step(step):
             yield Violation("I21", f"{question} says that {session} is dead, and it is there", step)
