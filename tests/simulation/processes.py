@@ -15,7 +15,6 @@ Walk: `members.Member` starts one after the other; `labour` gives its runners ki
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from tenure.base.errors import TenureError
@@ -55,7 +54,6 @@ class Process:
         self.cluster.job_trace.tenants[self.name] = self.tenant
         self.engine = SimEngine(self.cluster.wire, self.machine)
         self.deaths_stalled_until = 0.0
-        self._must_load = False
         self._runners = 1
         self.seconds: list[tuple[Runner, Loop]] = []
         """Further runners, while the fault lasts that has started them."""
@@ -76,7 +74,7 @@ class Process:
         self.settings = ClusterSettings(self.store, self.cluster.settings, self._versions.finalize)
         undo.callback(self.settings.close)
         if self.cluster.knobs.follows_settings:
-            follow = self._loop("settings", self._follow_settings, interrupt=self.settings.wake)
+            follow = self._loop("settings", self.settings.follow, interrupt=self.settings.wake)
             self._run_loops(undo, [follow])
 
     def _start_session(self, undo: ExitStack, wanted: int | None) -> None:
@@ -157,9 +155,7 @@ class Process:
             loops.append(self._loop("retention", self._retention.step))
         self._run_loops(undo, loops)
         undo.callback(self._drain_jobs)
-        self._run_loops(
-            undo, [self._loop("jobs", partial(self._adopt, self.runner), interrupt=self.runner.wake)]
-        )
+        self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(close, self.liveness.drain)
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
@@ -184,31 +180,6 @@ class Process:
             self.env.sleep(self.deaths_stalled_until - self.cluster.hub.t)
         return self.deaths.follow()
 
-    def _adopt(self, runner: Runner) -> float | None:
-        """A step of a runner, around two known gaps.
-
-        One whose first reading of what is open fails never reads it again. And one that takes an old
-        lease for ended before the store does tries again without a rest.
-        """
-        is_first = runner._watch is None
-        try:
-            pause_seconds = runner.step()
-        except TenureError:
-            if is_first and runner._watch is not None:
-                runner._watch.close()
-                runner._watch = None
-            raise
-        return max(pause_seconds, REST_SECONDS) if self.cluster.knobs.upgrades else pause_seconds
-
-    def _follow_settings(self) -> float | None:
-        """Known gap: `follow` forgets a change whose reading fails, so this reads again after an error."""
-        if self._must_load:
-            self.settings.load()
-        self._must_load = True
-        pause_seconds = self.settings.follow()
-        self._must_load = False
-        return pause_seconds
-
     def _lost(self, session: Session) -> None:
         for runner in (self.runner, *(second for second, _ in self.seconds)):
             runner.lost(session)
@@ -230,7 +201,7 @@ class Process:
         """A second runner adopts beside the first, under the same session, for so long."""
         self._runners += 1
         runner = self._make_runner(f"{self.name}, runner {self._runners}")
-        second = runner, self._loop("second jobs", partial(self._adopt, runner), interrupt=runner.wake)
+        second = runner, self._loop("second jobs", runner.step, interrupt=runner.wake)
         self.seconds.append(second)
         second[1].start()
         self.env.sleep(seconds)

@@ -54,10 +54,7 @@ def too_young(index: JobIndex, knobs: JobKnobs) -> Iterator[Violation]:
         if version.value is not None or former is None:
             continue
         least_seconds = min(_retentions(index, knobs, until_at=version.at))
-        # Who decides goes by its own clock, which no commit corrects.
-        machine = index.trace.machines[version.writer.node]
-        slack_seconds = MAX_OFFSET.default + machine.ahead_seconds()
-        if add_seconds(former.finished_at, least_seconds - slack_seconds) > version.at:
+        if add_seconds(former.finished_at, least_seconds - MAX_OFFSET.default) > version.at:
             yield wrong("retention", job, "was forgotten too soon", version)
 
 

@@ -6,7 +6,7 @@ Walk: `node.py` runs `step` in a loop; it calls `jobs.forget_ended`.
 from collections.abc import Callable
 
 from tenure.base.settings import JOBS_RETENTION, Settings
-from tenure.base.timestamp import add_seconds
+from tenure.base.timestamp import add_seconds, from_micros
 from tenure.cluster.jobs import Jobs
 from tenure.kv.store import Store
 
@@ -23,7 +23,9 @@ class JobRetention:
 
     def step(self) -> float | None:
         """Looks at the next batch; returns 0 while there is more, None at the end of a round."""
-        before_at = add_seconds(self._store.clock.now(), -self._settings()[JOBS_RETENTION])
+        # By the engine's clock: this node's own may once have jumped ahead.
+        now_at = from_micros(self._store.engine.wall_micros())
+        before_at = add_seconds(now_at, -self._settings()[JOBS_RETENTION])
         after = self._store.transact(
             lambda txn: self._jobs.forget_ended(txn, before_at, after=self._after, limit=BATCH_JOBS)
         )

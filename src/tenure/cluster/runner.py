@@ -378,7 +378,8 @@ class Runner:
 
         def retry(txn: Transaction) -> None:
             attempts = self._jobs.fenced(txn, run.fence).attempts
-            retry_at = add_seconds(self._store.clock.now(), retry_seconds(attempts))
+            # By the store's clock: this node's own may once have jumped ahead.
+            retry_at = add_seconds(txn.read_at, retry_seconds(attempts))
             self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at)
 
         self._finally(retry)

@@ -54,7 +54,9 @@ def index_life(added: Index) -> list[Stage]:
 def _index_stage(version: Table, state: ElementState, goal: Goal, *ids: int) -> Stage:
     if state is DELETE_ONLY:
         return Stage(version, indexes_to_remove=ids if goal is Goal.ABSENT else ())
-    return Stage(version, indexes_to_fill=ids if goal is Goal.PUBLIC and state is WRITE_ONLY else (), filled=ids)
+    return Stage(
+        version, indexes_to_fill=ids if goal is Goal.PUBLIC and state is WRITE_ONLY else (), filled=ids
+    )
 
 
 def column_life(added: Column, *, is_filled: bool = False) -> list[Stage]:
@@ -114,7 +116,10 @@ def key_life() -> list[Stage]:
         fill = (3, 4) if state is WRITE_ONLY else ()
         stages.append(Stage(replace(plain, indexes=(*plain.indexes, *coming)), (), fill, (), fill))
     for state in (WRITE_ONLY, DELETE_ONLY):
-        going = (replace(first, state=state, goal=Goal.ABSENT), replace(second, state=state, goal=Goal.ABSENT))
+        going = (
+            replace(first, state=state, goal=Goal.ABSENT),
+            replace(second, state=state, goal=Goal.ABSENT),
+        )
         gone = (1, 2) if state is DELETE_ONLY else ()
         version = replace(plain, primary=3, indexes=(*going, third, fourth))
         stages.append(Stage(version, indexes_to_remove=gone, filled=() if gone else (1, 2)))
