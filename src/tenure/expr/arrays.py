@@ -149,7 +149,9 @@ def _as_tuples(value: Datum) -> Datum:
 
 
 def _quote(text: str) -> str:
-    is_plain = text and text.upper() != "NULL" and not any(each in '{},"\\' or each in _SPACE for each in text)
+    is_plain = (
+        text and text.upper() != "NULL" and not any(each in '{},"\\' or each in _SPACE for each in text)
+    )
     if is_plain:
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -365,7 +365,7 @@ def _check_arguments(function: Function, types: Sequence[Type]) -> None:
         expected += [expected[-1]] * (len(types) - len(expected))
     is_right = len(expected) == len(types) and all(
         family == kind.family
-        or family in ("any", "anyelement")
+        or family in ("any", "anyelement", "anynonarray")
         or (family == "anyarray" and kind.category == "A")
         or (family == "anyenum" and kind.category == "E")
         for family, kind in zip(expected, types, strict=True)

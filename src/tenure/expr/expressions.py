@@ -28,6 +28,7 @@ from tenure.kv.records import Record
 
 FORMAT = 1
 
+
 class Part(Record, frozen=True, tag_field="node"):
     """What all nodes have: a tag, which is stored and never changed."""
 

@@ -174,7 +174,9 @@ def _canonical(value: Any) -> Any:
 
 def _checked(text: str) -> str:
     if "\0" in text:
-        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 cannot be converted to text")
+        raise UntranslatableCharacter(
+            "unsupported Unicode escape sequence: \\u0000 cannot be converted to text"
+        )
     if any("\ud800" <= each <= "\udfff" for each in text):
         raise InvalidText("invalid input syntax for type json: half a surrogate pair")
     return text

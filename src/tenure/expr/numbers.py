@@ -295,7 +295,7 @@ def tidy(value: Decimal) -> Decimal:
     if not value.is_finite():
         return Decimal("NaN") if value.is_nan() else value
     exponent = int(value.as_tuple().exponent)
-    if value and value.adjusted() >= DIGITS_BEFORE_MAX or exponent < -SCALE_MAX:
+    if (value and value.adjusted() >= DIGITS_BEFORE_MAX) or exponent < -SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
     if not value:
         value = value.copy_abs()

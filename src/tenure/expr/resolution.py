@@ -26,7 +26,7 @@ from tenure.expr.types import type_of
 
 BOOL, TEXT = type_of(TypeRef("bool")), type_of(TypeRef("text"))
 UNKNOWN = "unknown"
-_POLYMORPHIC = ("any", "anyelement", "anyarray", "anyenum")
+_POLYMORPHIC = ("any", "anyelement", "anynonarray", "anyarray", "anyenum")
 
 
 def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
@@ -54,7 +54,7 @@ def common_type(types: Sequence[Type], what: str) -> Type:
     known = [each for each in types if each.family != UNKNOWN]
     if not known:
         return TEXT
-    if all(each == known[0] for each in known):
+    if len(known) == len(types) and all(each == known[0] for each in known):
         return known[0]
     chosen = bare(known[0])
     for each in map(bare, known[1:]):
@@ -87,11 +87,21 @@ def _parameter(function: Function, position: int) -> str:
 
 
 def _exact(candidates: list[Function], given: Sequence[Type]) -> Function | None:
-    families = [each.family for each in given]
-    if candidates and candidates[0].is_operator and families.count(UNKNOWN) == 1 and len(families) == 2:
-        known = families[1] if families[0] == UNKNOWN else families[0]
-        families = [known, known]
-    return next((each for each in candidates if list(each.arguments) == families), None)
+    types = list(given)
+    unknown = [each.family == UNKNOWN for each in types]
+    if candidates and candidates[0].is_operator and unknown in ([True, False], [False, True]):
+        types = [types[unknown.index(False)]] * 2
+    return next((each for each in candidates if _takes_exactly(each, types)), None)
+
+
+def _takes_exactly(function: Function, types: Sequence[Type]) -> bool:
+    is_alike = len({each.family for each in types}) == 1
+    return all(
+        parameter == kind.family
+        or (is_alike and parameter == "anyarray" and isinstance(kind, ArrayOf))
+        or (is_alike and parameter == "anyenum" and isinstance(kind, EnumOf))
+        for parameter, kind in zip(function.arguments, types, strict=False)
+    )
 
 
 def _select(name: str, candidates: list[Function], given: Sequence[Type]) -> Function:
@@ -126,6 +136,9 @@ def _is_reachable(function: Function, given: Sequence[Type]) -> bool:
                 return False
         elif parameter == "anyenum":
             if not isinstance(kind, EnumOf):
+                return False
+        elif parameter == "anynonarray":
+            if isinstance(kind, ArrayOf):
                 return False
         elif not _reaches(kind, _family_type(parameter)):
             return False
@@ -191,9 +204,7 @@ def _by_known_type(candidates: list[Function], given: Sequence[Type]) -> list[Fu
     kept = [
         each
         for each in candidates
-        if all(
-            _parameter(each, at) == family for at, kind in enumerate(given) if kind.family == UNKNOWN
-        )
+        if all(_parameter(each, at) == family for at, kind in enumerate(given) if kind.family == UNKNOWN)
     ]
     return kept if len(kept) == 1 else candidates
 
@@ -203,7 +214,7 @@ def _targets(function: Function, given: Sequence[Type]) -> tuple[Type, ...]:
     targets: list[Type] = []
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
-        if parameter == "any":
+        if parameter in ("any", "anynonarray"):
             targets.append(TEXT if kind.family == UNKNOWN else kind)
         elif parameter == "anyarray":
             assert element is not None

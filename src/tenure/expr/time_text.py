@@ -23,15 +23,13 @@ YEAR_MAX = 9999
 _MONTHS = {
     name: number
     for number, names in enumerate(
-        "jan january;feb february;mar march;apr april;may;jun june;jul july;aug august;"
-        "sep sept september;oct october;nov november;dec december".split(";"),
+        ["jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august", "sep sept september", "oct october", "nov november", "dec december"],
         start=1,
     )
     for name in names.split()
 }
 _WEEKDAYS = set(
-    "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday "
-    "sat saturday".split()
+    ["sun", "sunday", "mon", "monday", "tue", "tues", "tuesday", "wed", "weds", "wednesday", "thu", "thur", "thurs", "thursday", "fri", "friday", "sat", "saturday"]
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
 _HOURS_AHEAD = {
