@@ -23,21 +23,39 @@ def functions() -> Iterator[Function]:
     yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: _length(array, at) and 1)
     yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
     for arguments, run in (
-        (("anyarray", "anyelement"), lambda array, each: _append(array, each)),
-        (("anyelement", "anyarray"), lambda each, array: _prepend(each, array)),
-        (("anyarray", "anyarray"), lambda a, b: _join(a, b)),
+        (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
+        (("anycompatible", "anycompatiblearray"), lambda each, array: _prepend(each, array)),
+        (("anycompatiblearray", "anycompatiblearray"), lambda a, b: _join(a, b)),
     ):
-        yield Function("||", arguments, "anyarray", run, is_strict=False)
-    yield Function("array_append", ("anyarray", "anyelement"), "anyarray", _append, is_strict=False)
-    yield Function("array_prepend", ("anyelement", "anyarray"), "anyarray", _prepend, is_strict=False)
-    yield Function("array_cat", ("anyarray", "anyarray"), "anyarray", _join, is_strict=False)
+        yield Function("||", arguments, "anycompatiblearray", run, is_strict=False)
+    yield Function(
+        "array_append",
+        ("anycompatiblearray", "anycompatible"),
+        "anycompatiblearray",
+        _append,
+        is_strict=False,
+    )
+    yield Function(
+        "array_prepend",
+        ("anycompatible", "anycompatiblearray"),
+        "anycompatiblearray",
+        _prepend,
+        is_strict=False,
+    )
+    yield Function(
+        "array_cat",
+        ("anycompatiblearray", "anycompatiblearray"),
+        "anycompatiblearray",
+        _join,
+        is_strict=False,
+    )
     pair = ("anyarray", "anyarray")
     yield Function("@>", pair, "bool", _contains, wants_types=True)
     yield Function("<@", pair, "bool", lambda a, b: _swapped(_contains(b, a)), wants_types=True)
     yield Function("&&", pair, "bool", _overlaps, wants_types=True)
-    search = ("anyarray", "anyelement")
+    search = ("anycompatiblearray", "anycompatible")
     yield Function("array_position", search, "int4", _position, is_strict=False, wants_types=True)
-    yield Function("array_remove", search, "anyarray", _remove, is_strict=False, wants_types=True)
+    yield Function("array_remove", search, "anycompatiblearray", _remove, is_strict=False, wants_types=True)
     yield Function(
         "array_to_string", ("anyarray", "text"), "text", _to_string, Volatility.STABLE, wants_types=True
     )
@@ -76,8 +94,10 @@ def _refuse_dimensions(array: Datum) -> None:
 
 def _join(a: Datum, b: Datum) -> Datum:
     """Of arrays of n and n + 1 dimensions, the first becomes one more of the second's members."""
+    if a is None or b is None:
+        return b if a is None else a
     if not a or not b:
-        return (a or b) if a is None or b is None else a or b
+        return a or b
     deep_a, deep_b = len(dimensions(a)), len(dimensions(b))
     if abs(deep_a - deep_b) > 1:
         raise ArraySizesDiffer("cannot concatenate incompatible arrays")

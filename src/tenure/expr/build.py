@@ -135,7 +135,8 @@ def is_truth(operand: Typed, truth: bool | None, *, is_negated: bool = False) ->
 
 def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed:
     equal = _comparison("=", left, right)
-    return Typed(IsDistinct(equal.function, *equal.arguments, is_negated=is_negated), BOOL)
+    first, second = equal.arguments
+    return Typed(IsDistinct(equal.function, first, second, is_negated), BOOL)
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
@@ -152,9 +153,10 @@ def coalesce(*operands: Typed) -> Typed:
 
 def nullif(left: Typed, right: Typed) -> Typed:
     equal = _comparison("=", left, right)
-    result = Typed(equal.arguments[0], left.type) if left.type.family == "unknown" else left
-    kind = type_of(TypeRef("text")) if left.type.family == "unknown" else left.type
-    return Typed(NullIf(equal.function, *equal.arguments, result.node), kind)
+    first, second = equal.arguments
+    is_unknown = left.type.family == "unknown"
+    kind = resolve("=", [left.type, right.type])[1][0] if is_unknown else left.type
+    return Typed(NullIf(equal.function, first, second, first if is_unknown else left.node), kind)
 
 
 def greatest(*operands: Typed) -> Typed:

@@ -15,6 +15,7 @@ from tenure.expr import (
     text_functions,
     time_arithmetic,
     time_functions,
+    time_parts,
 )
 from tenure.expr.errors import UndefinedFunction
 from tenure.expr.function import Function
@@ -26,6 +27,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *text_functions.functions(),
     *time_arithmetic.functions(),
     *time_functions.functions(),
+    *time_parts.functions(),
     *array_functions.functions(),
     *json_functions.functions(),
     *id_functions.functions(),

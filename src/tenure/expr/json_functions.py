@@ -14,8 +14,10 @@ from decimal import Decimal
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.expr.arrays import dimensions, flatten
 from tenure.expr.casts import jsonb_kind
 from tenure.expr.datatype import Datum
+from tenure.expr.errors import ArraySizesDiffer
 from tenure.expr.function import Function, function
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text, object_of
 from tenure.expr.numbers import whole_number
@@ -26,21 +28,20 @@ _JSON = "json"
 def functions() -> Iterator[Function]:
     for kind, step, as_text in (("jsonb", _step, _text), (_JSON, _json_step, _json_text)):
         for key in ("text", "int4"):
-            yield function("->", f"{kind}, {key} -> {kind}", step)
-            yield function("->>", f"{kind}, {key} -> text", _then_text(step, as_text))
+            one = _step_into_scalar if kind == "jsonb" else step
+            yield function("->", f"{kind}, {key} -> {kind}", one)
+            yield function("->>", f"{kind}, {key} -> text", _then_text(one, as_text))
         yield function("#>", f"{kind}, text[] -> {kind}", _path(step))
         yield function("#>>", f"{kind}, text[] -> text", _then_text(_path(step), as_text))
     yield function("@>", "jsonb, jsonb -> bool", lambda a, b: contains(a.value, b.value))
     yield function("<@", "jsonb, jsonb -> bool", lambda a, b: contains(b.value, a.value))
     yield function("?", "jsonb, text -> bool", has_key)
-    yield function(
-        "?|", "jsonb, text[] -> bool", lambda a, keys: any(has_key(a, k) for k in keys if k is not None)
-    )
-    yield function(
-        "?&", "jsonb, text[] -> bool", lambda a, keys: all(has_key(a, k) for k in keys if k is not None)
-    )
+    yield function("?|", "jsonb, text[] -> bool", lambda a, keys: any(has_key(a, k) for k in _names(keys)))
+    yield function("?&", "jsonb, text[] -> bool", lambda a, keys: all(has_key(a, k) for k in _names(keys)))
     yield function("||", "jsonb, jsonb -> jsonb", _concatenate)
-    yield function("-", "jsonb, text -> jsonb", _without_key)
+    yield function("-", "jsonb, text -> jsonb", lambda a, key: _without_keys(a, (key,)))
+    yield function("-", "jsonb, text[] -> jsonb", _without_keys)
+    yield function("-", "jsonb, int4 -> jsonb", _without_element)
     yield function("jsonb_typeof", "jsonb -> text", lambda a: _type_name(a.value))
     yield function("jsonb_array_length", "jsonb -> int4", _array_length)
 
@@ -55,6 +56,11 @@ def _step(value: Jsonb, key: str | int) -> Jsonb | None:
     if isinstance(inner, JsonObject) or not isinstance(inner, tuple):
         return None
     return Jsonb(inner[key]) if -len(inner) <= key < len(inner) else None
+
+
+def _step_into_scalar(value: Jsonb, key: str | int) -> Jsonb | None:
+    """As PostgreSQL keeps a scalar as an array of one, -> 0 and -> -1 find it."""
+    return value if key in (0, -1) and not isinstance(value.value, tuple) else _step(value, key)
 
 
 def _text(value: Jsonb) -> str | None:
@@ -74,7 +80,7 @@ def _then_text(
 
 def _path(step: Callable[..., Datum]) -> Callable[[Datum, tuple[str | None, ...]], Datum]:
     def walk(value: Datum, path: tuple[str | None, ...]) -> Datum:
-        for key in path:
+        for key in flatten(path):
             if value is None or key is None:
                 return None
             at = whole_number(key.strip())
@@ -125,12 +131,13 @@ def _skip(text: str, position: int) -> int:
 
 
 def _json_text(value: Json) -> str | None:
-    if value.text == "null":
+    text = value.text.strip(_SPACE)
+    if text == "null":
         return None
-    if value.text.startswith('"'):
-        unquoted: str = json.loads(value.text)
+    if text.startswith('"'):
+        unquoted: str = json.loads(text)
         return unquoted
-    return value.text
+    return text
 
 
 # jsonb: containment and changes
@@ -170,6 +177,10 @@ def has_key(value: Jsonb, key: str) -> bool:
     return key in inner if isinstance(inner, tuple) else inner == key and isinstance(inner, str)
 
 
+def _names(keys: Datum) -> Iterator[str]:
+    return (each for each in flatten(keys) if each is not None)
+
+
 def _concatenate(a: Jsonb, b: Jsonb) -> Jsonb:
     left, right = a.value, b.value
     if isinstance(left, JsonObject) and isinstance(right, JsonObject):
@@ -181,13 +192,25 @@ def _as_array(value: Any) -> tuple[Any, ...]:
     return value if _is_array(value) else (value,)
 
 
-def _without_key(value: Jsonb, key: str) -> Jsonb:
-    inner = value.value
+def _without_keys(value: Jsonb, keys: Datum) -> Jsonb:
+    if len(dimensions(keys)) > 1:
+        raise ArraySizesDiffer("wrong number of array subscripts")
+    inner, unwanted = value.value, set(_names(keys))
     if isinstance(inner, JsonObject):
-        return Jsonb(JsonObject(pair for pair in inner if pair[0] != key))
+        return Jsonb(JsonObject(pair for pair in inner if pair[0] not in unwanted))
     if isinstance(inner, tuple):
-        return Jsonb(tuple(each for each in inner if each != key))
+        return Jsonb(tuple(each for each in inner if not isinstance(each, str) or each not in unwanted))
     raise InvalidParameter("cannot delete from scalar")
+
+
+def _without_element(value: Jsonb, at: int) -> Jsonb:
+    inner = value.value
+    if not isinstance(inner, tuple):
+        raise InvalidParameter("cannot delete from scalar")
+    if isinstance(inner, JsonObject):
+        raise InvalidParameter("cannot delete from object using integer index")
+    at = at + len(inner) if at < 0 else at
+    return Jsonb(tuple(each for place, each in enumerate(inner) if place != at))
 
 
 def _type_name(value: Any) -> str:

@@ -152,7 +152,7 @@ def float_power(base: float, exponent: float) -> float:
 def numeric_power(base: Decimal, exponent: Decimal) -> Decimal:
     if base.is_nan() or exponent.is_nan():
         return Decimal(1) if (exponent == 0 if base.is_nan() else base == 1) else NAN
-    is_whole = exponent.is_infinite() or exponent == exponent.to_integral_value()
+    is_whole = exponent.is_infinite() or exponent == exponent.to_integral_value(context=EXACT)
     _check_power(base, exponent, is_whole=is_whole)
     if base.is_infinite() or exponent.is_infinite():
         return _infinite_power(base, exponent)
@@ -160,7 +160,8 @@ def numeric_power(base: Decimal, exponent: Decimal) -> Decimal:
         return _whole_power(base, int(exponent), scale_of(exponent))
     if not base:
         return Decimal(0).quantize(Decimal((0, (1,), -SIGNIFICANT_DIGITS_MIN)))
-    return _broken_power(base, exponent)
+    power = _broken_power(base.copy_abs(), exponent)
+    return tidy(power.copy_negate()) if base < 0 and EXACT.remainder(exponent, Decimal(2)) else power
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -174,7 +175,7 @@ def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
         return Decimal("Infinity") if grows else Decimal(0)
     if exponent < 0:
         return Decimal(0)
-    is_odd = exponent % 2 != 0
+    is_odd = EXACT.remainder(exponent, Decimal(2)) != 0
     return base if base > 0 or is_odd else base.copy_negate()
 
 
@@ -187,6 +188,8 @@ def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
         return Decimal(0).quantize(Decimal((0, (1,), -DISPLAY_SCALE_MAX)), context=EXACT)
     scale = max(SIGNIFICANT_DIGITS_MIN - int(estimate), scale_of(base), exponent_scale, 0)
     scale = min(scale, DISPLAY_SCALE_MAX)
+    if exponent == 0:
+        return rounded(Decimal(1), scale)
     if exponent < 0:
         return quotient(Decimal(1), _raised(base, -exponent, scale - 2 * int(estimate)), scale)
     return rounded(_raised(base, exponent, scale + int(abs(estimate))), scale)
@@ -205,7 +208,7 @@ def _log10(value: Decimal) -> float:
 
 
 def _broken_power(base: Decimal, exponent: Decimal) -> Decimal:
-    logarithm = float(exponent) * _log10(base) * math.log(10)
+    logarithm = _rough_logarithm(base, exponent)
     if abs(logarithm) > 2000 * 3.01:
         if logarithm > 0:
             raise OutOfRange("value overflows numeric format")
@@ -217,3 +220,15 @@ def _broken_power(base: Decimal, exponent: Decimal) -> Decimal:
         context.prec = scale + max(weight, 0) + 30
         context.rounding = ROUND_HALF_UP
         return rounded(base**exponent, scale)
+
+
+def _rough_logarithm(base: Decimal, exponent: Decimal) -> float:
+    """exponent * ln(base) to about eight digits, rounded where PostgreSQL rounds it."""
+    exact = Context(prec=60).ln(base)
+    if Decimal("0.9") <= base <= Decimal("1.1"):
+        weight, first = leading(EXACT.subtract(base, Decimal(1)))
+        digits = weight * 4 + int(math.log10(first)) if first else 0
+    else:
+        digits = int(math.log10(abs(float(exact))))
+    scale = max(8 - digits, 0)
+    return float(rounded(EXACT.multiply(rounded(exact, scale), exponent), scale))

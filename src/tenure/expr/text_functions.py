@@ -211,8 +211,8 @@ def _leftmost(segments: list[str]) -> str:
 def _joins() -> Iterator[Function]:
     yield Function("||", ("text", "text"), "text", lambda left, right: left + right)
     yield Function("||", ("bytea", "bytea"), "bytea", lambda left, right: left + right)
-    for arguments in (("text", "anynonarray"), ("anynonarray", "text")):
-        yield Function("||", arguments, "text", _join_as_text, Volatility.STABLE, wants_types=True)
+    for pair in (("text", "anynonarray"), ("anynonarray", "text")):
+        yield Function("||", pair, "text", _join_as_text, Volatility.STABLE, wants_types=True)
     for name, arguments, make in (("concat", ("any",), _concat), ("concat_ws", ("text", "any"), _concat_ws)):
         yield Function(
             name,

@@ -16,11 +16,11 @@ from datetime import date, datetime, time, timedelta
 from math import inf, trunc
 from typing import TypeVar
 
-from tenure.expr.errors import DatetimeOverflow, DivisionByZero
+from tenure.expr.errors import DatetimeOverflow, DivisionByZero, NotSupported
 from tenure.expr.function import Function, function
 from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.numbers import fits
-from tenure.expr.times import micros_of, time_micros, time_of
+from tenure.expr.times import beyond_dates, beyond_timestamps, micros_of, time_micros, time_of
 
 D = TypeVar("D", bound=datetime)
 
@@ -64,7 +64,7 @@ def add_days(day: date, days: int) -> date:
     try:
         return date.fromordinal(day.toordinal() + days)
     except (ValueError, OverflowError):
-        raise DatetimeOverflow("date out of range") from None
+        raise beyond_dates(day.toordinal() + days) from None
 
 
 def add_interval(at: D, by: Interval) -> D:
@@ -72,7 +72,9 @@ def add_interval(at: D, by: Interval) -> D:
         moved = _add_months(at, by.months) if by.months else at
         return moved + timedelta(days=by.days, microseconds=by.micros)
     except (ValueError, OverflowError):
-        raise DatetimeOverflow("timestamp out of range") from None
+        months = at.year * 12 + at.month - 1 + by.months
+        day = int(months * 30.436875) + by.days + by.micros // MICROS_PER_DAY
+        raise beyond_timestamps(day) from None
 
 
 def _add_months(at: D, months: int) -> D:
@@ -105,6 +107,8 @@ def negated(value: Interval) -> Interval:
 
 
 def scaled(value: Interval, factor: float) -> Interval:
+    if abs(factor) == inf and value.span:
+        raise NotSupported("infinite intervals are not supported")
     if factor != factor or abs(factor) == inf:
         raise DatetimeOverflow("interval out of range")
     return _cascade(value.months * factor, value.days * factor, value.micros * factor)

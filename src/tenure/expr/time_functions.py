@@ -1,24 +1,21 @@
-"""What time it is, and what a time is made of: now(), date_trunc, extract, age and their like.
+"""What time it is, and how long ago: now() and its like, age, time zones.
 
 The time comes from the Context: now() is the transaction's, the same in all its statements.
-extract gives numeric (seconds with six digits after the point), date_part the same as float8.
 
 Walk: `expr.functions` lists these.
 """
 
-from collections.abc import Callable, Iterator
+from calendar import monthrange
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from functools import partial
-from typing import Any
 
-from tenure.base.errors import InvalidParameter
 from tenure.expr.errors import DatetimeOverflow, NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
-from tenure.expr.interval import MICROS_PER_DAY, UNITS, Interval, checked
+from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.time_arithmetic import trunc_divide
 from tenure.expr.time_text import zone_named
-from tenure.expr.times import micros_of, time_micros
+from tenure.expr.times import beyond_timestamps, time_micros
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
@@ -27,12 +24,7 @@ _SECOND, _HOUR = 1_000_000, 3_600_000_000
 def functions() -> Iterator[Function]:
     yield from _clocks()
     for kind in ("timestamp", "timestamptz"):
-        yield function("date_trunc", f"text, {kind} -> {kind}", _truncate)
         yield function("age", f"{kind}, {kind} -> interval", age)
-    yield function("date_trunc", "text, interval -> interval", _truncate_interval)
-    for kind, part in _PARTS.items():
-        yield function("extract", f"text, {kind} -> numeric", partial(_extract, part, kind))
-        yield function("date_part", f"text, {kind} -> float8", partial(_date_part, part, kind))
     yield function("timezone", "text, timestamptz -> timestamp", _in_zone)
     yield function("timezone", "text, timestamp -> timestamptz", _from_zone)
     yield function("make_date", "int4, int4, int4 -> date", _make_date)
@@ -78,213 +70,36 @@ def _age_today(context: Context, value: datetime | None) -> Interval | None:
     return age(midnight, value)
 
 
-def age(later: datetime, earlier: datetime) -> Interval:
-    """Years, months, days and time as on a calendar; the days of a month are the earlier one's."""
-    if later < earlier:
-        return _negated(age_between(earlier, later, is_swapped=True))
-    return age_between(later, earlier, is_swapped=False)
-
-
-def _negated(value: Interval) -> Interval:
-    return Interval(-value.months, -value.days, -value.micros)
-
-
-def age_between(later: datetime, earlier: datetime, *, is_swapped: bool) -> Interval:
+def age(a: datetime, b: datetime) -> Interval:
+    """Years, months, days and time as on a calendar; a borrowed month has the earlier one's days."""
+    later, earlier = max(a, b), min(a, b)
     micros = time_micros(later.time()) - time_micros(earlier.time())
     days = later.day - earlier.day
     months = (later.year - earlier.year) * 12 + later.month - earlier.month
     if micros < 0:
         micros += MICROS_PER_DAY
         days -= 1
-    lender = later if is_swapped else earlier
     while days < 0:
-        days += _days_in_month(lender)
+        days += monthrange(earlier.year, earlier.month)[1]
         months -= 1
-    return Interval(months, days, micros)
-
-
-def _days_in_month(value: datetime) -> int:
-    following = date(value.year + value.month // 12, value.month % 12 + 1, 1) if value.year < 9999 else None
-    return 31 if following is None else (following - date(value.year, value.month, 1)).days
-
-
-# date_trunc
-
-_TRUNCATED: dict[str, Callable[[datetime], datetime]] = {
-    "microsecond": lambda at: at,
-    "millisecond": lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000),
-    "second": lambda at: at.replace(microsecond=0),
-    "minute": lambda at: at.replace(second=0, microsecond=0),
-    "hour": lambda at: at.replace(minute=0, second=0, microsecond=0),
-    "day": lambda at: at.replace(hour=0, minute=0, second=0, microsecond=0),
-    "week": lambda at: _TRUNCATED["day"](at) - timedelta(days=at.weekday()),
-    "month": lambda at: _TRUNCATED["day"](at).replace(day=1),
-    "quarter": lambda at: _TRUNCATED["month"](at).replace(month=(at.month - 1) // 3 * 3 + 1),
-    "year": lambda at: _TRUNCATED["month"](at).replace(month=1),
-    "decade": lambda at: _to_year(at, at.year // 10 * 10),
-    "century": lambda at: _to_year(at, (at.year - 1) // 100 * 100 + 1),
-    "millennium": lambda at: _to_year(at, (at.year - 1) // 1000 * 1000 + 1),
-}
-_FIELD_WORDS = {**UNITS, "quarter": "quarter", "qtr": "quarter"}
-
-
-def _to_year(at: datetime, year: int) -> datetime:
-    if year < 1:
-        raise NotSupported("the result lies before the year 1")
-    return _TRUNCATED["year"](at).replace(year=year)
-
-
-def _truncate(unit: str, at: datetime) -> datetime:
-    known = _unit(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
-    if known not in _TRUNCATED:
-        raise _unsupported(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
-    try:
-        return _TRUNCATED[known](at)
-    except OverflowError:
-        raise NotSupported("the result lies before the year 1") from None
-
-
-def _truncate_interval(unit: str, value: Interval) -> Interval:
-    known = _unit(unit, "interval")
-    months = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
-    if known in months:
-        step = months[known]
-        return Interval(trunc_divide(value.months, step) * step)
-    if known == "day":
-        return Interval(value.months, value.days)
-    steps = {"microsecond": 1, "millisecond": 1000, "second": _SECOND, "minute": 60 * _SECOND, "hour": _HOUR}
-    if known not in steps:
-        raise _unsupported(unit, "interval")
-    step = steps[known]
-    return Interval(value.months, value.days, trunc_divide(value.micros, step) * step)
-
-
-def _unit(word: str, kind: str) -> str:
-    known = _FIELD_WORDS.get(word.lower()) or _FIELDS.get(word.lower())
-    if known is None:
-        raise InvalidParameter(f'unit "{word}" not recognized for type {kind}')
-    return known
-
-
-def _unsupported(word: str, kind: str) -> NotSupported:
-    return NotSupported(f'unit "{word}" not supported for type {kind}')
-
-
-# extract
-
-_FIELDS = {word: word for word in ("epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone")} | {
-    "timezone_h": "timezone_hour",
-    "timezone_hour": "timezone_hour",
-    "timezone_minute": "timezone_minute",
-}
-
-
-def _scaled(units: int, scale: int) -> Decimal:
-    return Decimal(units).scaleb(-scale)
-
-
-def _clock_part(unit: str, micros: int) -> Decimal | None:
-    """Of the microseconds since midnight, or of an interval's."""
-    if unit == "hour":
-        return Decimal(trunc_divide(micros, _HOUR))
-    rest = micros - trunc_divide(micros, 60 * _SECOND) * 60 * _SECOND
-    if unit == "minute":
-        return Decimal(trunc_divide(micros, 60 * _SECOND) - trunc_divide(micros, _HOUR) * 60)
-    if unit == "second":
-        return _scaled(rest, 6)
-    if unit == "millisecond":
-        return _scaled(rest, 3)
-    return Decimal(rest) if unit == "microsecond" else None
-
-
-def _day_part(unit: str, day: date) -> Decimal | None:
-    iso = day.isocalendar()
-    parts = {
-        "day": day.day,
-        "month": day.month,
-        "quarter": (day.month - 1) // 3 + 1,
-        "year": day.year,
-        "decade": day.year // 10,
-        "century": (day.year + 99) // 100,
-        "millennium": (day.year + 999) // 1000,
-        "week": iso.week,
-        "isoyear": iso.year,
-        "isodow": iso.weekday,
-        "dow": iso.weekday % 7,
-        "doy": day.timetuple().tm_yday,
-    }
-    return Decimal(parts[unit]) if unit in parts else None
-
-
-def _date_field(unit: str, value: date) -> Decimal | None:
-    if unit == "epoch":
-        return Decimal((value - date(1970, 1, 1)).days * 86_400)
-    return Decimal(value.toordinal() + 1_721_425) if unit == "julian" else _day_part(unit, value)
-
-
-def _time_field(unit: str, value: time) -> Decimal | None:
-    return _scaled(time_micros(value), 6) if unit == "epoch" else _clock_part(unit, time_micros(value))
-
-
-def _timestamp_field(unit: str, value: datetime) -> Decimal | None:
-    if unit == "epoch":
-        return _scaled(micros_of(value) + 946_684_800 * _SECOND, 6)
-    if value.tzinfo is not None and unit.startswith("timezone"):
-        return Decimal(0)
-    part = _clock_part(unit, time_micros(value.time()))
-    return _day_part(unit, value.date()) if part is None else part
-
-
-def _interval_field(unit: str, value: Interval) -> Decimal | None:
-    years = trunc_divide(value.months, 12)
-    months = value.months - years * 12
-    if unit == "epoch":
-        quarter_days = years * 1461 + months * 120 + value.days * 4
-        return _scaled(quarter_days * 21_600 * _SECOND + value.micros, 6)
-    parts = {
-        "day": value.days,
-        "month": months,
-        "quarter": months // 3 + 1 if months >= 0 else -(-months // 3) - 1,
-        "year": years,
-        "decade": trunc_divide(years, 10),
-        "century": trunc_divide(years, 100),
-        "millennium": trunc_divide(years, 1000),
-        "week": trunc_divide(value.days, 7),
-    }
-    return Decimal(parts[unit]) if unit in parts else _clock_part(unit, value.micros)
-
-
-_PARTS: dict[str, Callable[[str, Any], Decimal | None]] = {
-    "date": _date_field,
-    "time": _time_field,
-    "timestamp": _timestamp_field,
-    "timestamptz": _timestamp_field,
-    "interval": _interval_field,
-}
-_SHOWN = {"time": "time without time zone", "timestamp": "timestamp without time zone"}
-
-
-def _extract(part: Callable[[str, Any], Decimal | None], kind: str, word: str, value: Any) -> Decimal:
-    shown = _SHOWN.get(kind, "timestamp with time zone" if kind == "timestamptz" else kind)
-    found = part(_unit(word, shown), value)
-    if found is None:
-        raise _unsupported(word, shown)
-    return found
-
-
-def _date_part(part: Callable[[str, Any], Decimal | None], kind: str, word: str, value: Any) -> float:
-    return float(_extract(part, kind, word, value))
+    return Interval(months, days, micros) if a >= b else Interval(-months, -days, -micros)
 
 
 # Zones and making
 
 
 def _in_zone(zone: str, at: datetime) -> datetime:
-    return at.astimezone(zone_named(zone)).replace(tzinfo=None)
+    try:
+        return at.astimezone(zone_named(zone)).replace(tzinfo=None)
+    except OverflowError:
+        raise beyond_timestamps(at.toordinal()) from None
 
 
 def _from_zone(zone: str, at: datetime) -> datetime:
-    return at.replace(tzinfo=zone_named(zone)).astimezone(UTC)
+    try:
+        return at.replace(tzinfo=zone_named(zone)).astimezone(UTC)
+    except OverflowError:
+        raise beyond_timestamps(at.toordinal()) from None
 
 
 def _make_date(year: int, month: int, day: int) -> date:
