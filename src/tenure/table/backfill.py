@@ -10,6 +10,8 @@ conflicts with writers of the same rows and is then run again by `transact`.
 A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
 caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
 
+A new primary index is filled before those that point into it.
+
 Invariant (backfill-whole): after the last batch the element is as if it had always been there,
 whatever was written meanwhile and however often batches were stopped and repeated.
 
@@ -69,6 +71,7 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
         entry = None if row is None else layout.entry(index, row, context)
         if row is None or entry is None:
             continue
+        _check_primary(txn, layout, index, row)
         check_length(index, entry)
         if index.is_primary and index.has_null(row.values):
             raise _null(layout, index, row)
@@ -80,6 +83,18 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
         txn.put(*entry)
         added += 1
     return added
+
+
+def _check_primary(txn: Transaction, layout: Layout, index: Keyed, row: Row) -> None:
+    """Entries into a primary index that is new tell rows apart only if it does: it is filled first."""
+    primary = layout.indexes[index.primary]
+    if index.is_primary or primary.is_public:
+        return
+    key = primary.head + primary.suffix(row.values)
+    stored = txn.get(key)
+    assert stored is not None, f'index "{primary.name}" is filled before "{index.name}"'
+    if layout.row(primary, key, stored).key != row.key:
+        raise duplicated(layout, primary, row)
 
 
 def backfill_column(
