@@ -4,8 +4,9 @@ Writers of adjacent versions work on the same rows. After each commit the indexe
 the rows, as either version sees them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from itertools import count, product
 from typing import NamedTuple
 
@@ -134,14 +135,18 @@ def test_any_two_writes_after_the_backfills_read_time_leave_it_whole(
             world.write(number - 1, write, txn)
         stage = world.stages[number]
         try:
-            for _ in steps(lambda run, txn=txn: run(txn), at_b, world.layouts, stage):
-                pass
+            list(steps(partial(_within, txn), at_b, world.layouts, stage))
             layout = world.layouts.of(stage.table)
             assert check_indexes(txn, layout, CONTEXT, filled=stage.filled) == []
         except UniqueViolation:
             assert _has_equals(world, stage), f"no two rows are equal after {writes}"
         txn.rollback()
         world.model = deepcopy(settled)
+
+
+def _within(txn: Transaction, run: Callable[[Transaction], int]) -> int:
+    """A batch as part of a transaction that is rolled back later."""
+    return run(txn)
 
 
 def _has_equals(world: World, stage: Stage) -> bool:
