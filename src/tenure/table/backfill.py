@@ -10,6 +10,9 @@ conflicts with writers of the same rows and is then run again by `transact`.
 A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
 caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
 
+`source` is a snapshot at B. A transaction that changes the schema and has rows of its own gives
+itself instead, and a `transact` that runs in it: then its own rows are completed.
+
 A new primary index is filled before those that point into it.
 
 Invariant (backfill-whole): after the last batch the element is as if it had always been there,
@@ -24,12 +27,11 @@ from typing import NamedTuple, TypeVar
 
 from tenure.expr.function import Context
 from tenure.kv.keys import Keyspace, Span
-from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
-from tenure.table.read import at
+from tenure.table.read import Source, at
 from tenure.table.rows import Keyed, Layout, Row, check_length
 from tenure.table.write import Writer
 
@@ -50,7 +52,7 @@ class Batch(NamedTuple):
 
 def backfill_index(
     transact: Transact,
-    snapshot: Snapshot,
+    source: Source,
     layout: Layout,
     index: int,
     context: Context,
@@ -60,7 +62,7 @@ def backfill_index(
 ) -> Batch:
     """Adds the entries of the next rows. Raises UniqueViolation if two rows are equal."""
     keyed = layout.indexes[index]
-    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
 
 
@@ -99,7 +101,7 @@ def _check_primary(txn: Transaction, layout: Layout, index: Keyed, row: Row) -> 
 
 def backfill_column(
     transact: Transact,
-    snapshot: Snapshot,
+    source: Source,
     layout: Layout,
     column: int,
     tables: Tables,
@@ -117,7 +119,7 @@ def backfill_column(
         writer.finish(txn)
         return filled
 
-    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     return Batch(transact(fill) if keys else 0, following)
 
 
@@ -164,10 +166,8 @@ def _null(layout: Layout, index: Keyed, row: Row) -> NotNullViolation:
     )
 
 
-def _next_keys(
-    snapshot: Snapshot, span: Span, resume: bytes, rows_max: int
-) -> tuple[list[bytes], bytes | None]:
-    keys = [key for key, _ in snapshot.scan(_rest(span, resume), limit=rows_max)]
+def _next_keys(source: Source, span: Span, resume: bytes, rows_max: int) -> tuple[list[bytes], bytes | None]:
+    keys = [key for key, _ in source.scan(_rest(span, resume), limit=rows_max)]
     return keys, keys[-1] + b"\0" if len(keys) == rows_max else None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from tenure.catalog.descriptors import ElementState
 from tenure.expr.function import Context
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import pack
+from tenure.table.packing import pack
 from tenure.table.read import Source, rows
 from tenure.table.rows import Entry, Keyed, Layout, Row, fits
 

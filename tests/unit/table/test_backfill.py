@@ -124,6 +124,15 @@ def test_filling_a_column_obeys_its_checks(bench: Bench) -> None:
         _fill_column(bench)
 
 
+def test_a_transaction_completes_its_own_rows_for_a_new_index(bench: Bench) -> None:
+    txn, writer = bench.store.begin(), bench.writer()
+    writer.insert(txn, {ID: 6, A: 60, B: 6})
+    layout = bench.show(table(NEW, version=2))
+    assert backfill_index(lambda run: run(txn), txn, layout, 2, CONTEXT) == (6, None)
+    txn.commit()
+    assert bench.wrong(2) == []
+
+
 def test_an_index_is_removed_in_batches(bench: Bench) -> None:
     bench.show(table(NEW, version=2))
     _fill(bench, 2, rows_max=100)
