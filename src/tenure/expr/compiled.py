@@ -230,6 +230,10 @@ class _Compiler:
         operand, _ = self.compile(tree.operand)
         items = [self._equality(tree.equality, tree.operand, each) for each in tree.items]
         found = not tree.is_negated
+        if fixed := self._fixed_items(tree):
+            return lambda row, context: (
+                None if (sought := operand(row, context)) is None else (sought in fixed) is found
+            )
 
         def is_in(row: Row, context: Context) -> bool | None:
             sought = operand(row, context)
@@ -245,6 +249,16 @@ class _Compiler:
             return result
 
         return is_in
+
+    def _fixed_items(self, tree: InList) -> frozenset[Datum]:
+        """The items if a set can tell: constants without NULL, of a type that Python compares right."""
+        if not all(isinstance(each, Const) and each.packed is not None for each in tree.items):
+            return frozenset()
+        parts = [self.compile(each) for each in (tree.operand, *tree.items)]
+        types = [kind for _, kind in parts]
+        if len({kind.family for kind in types}) > 1 or not types[0].compares_natively:
+            return frozenset()
+        return frozenset(evaluate({}, _NO_CONTEXT) for evaluate, _ in parts[1:])
 
     def _quantified(self, tree: Quantified) -> Evaluate:
         operand, left = self.compile(tree.operand)

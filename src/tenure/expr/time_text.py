@@ -41,27 +41,9 @@ _MONTHS = {
     )
     for name in names.split()
 }
-_WEEKDAYS = frozenset(
-    [
-        "sun",
-        "sunday",
-        "mon",
-        "monday",
-        "tue",
-        "tues",
-        "tuesday",
-        "wed",
-        "weds",
-        "wednesday",
-        "thu",
-        "thur",
-        "thurs",
-        "thursday",
-        "fri",
-        "friday",
-        "sat",
-        "saturday",
-    ]
+_WEEKDAYS = (
+    " sun sunday mon monday tue tues tuesday wed weds wednesday "
+    " thu thur thurs thursday fri friday sat saturday "
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
 _HOURS_AHEAD = {
@@ -237,7 +219,7 @@ class _Reader:
             raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
         elif piece in _HOURS_AHEAD:
             self._set_zone(zone_named(piece))
-        elif piece not in _WEEKDAYS and piece not in ("t", "ad", "at"):
+        elif f" {piece} " not in _WEEKDAYS and piece not in ("t", "ad", "at"):
             raise _invalid(self.text, self.kind)
 
     def _comma(self, piece: str) -> None:

@@ -29,13 +29,12 @@ _EPOCH_DAY = date(2000, 1, 1).toordinal()
 JULIAN_OF_ORDINAL_0 = 1_721_425
 _DATES_END, _TIMESTAMPS_END = 2_147_483_494, 109_203_528
 """Julian days at which PostgreSQL's own ranges end; they begin at day 0."""
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def micros_of(value: datetime) -> int:
     """Microseconds since 2000-01-01, in UTC if it is aware."""
-    since: timedelta = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
-    return since // _MICROSECOND
+    since = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def timestamp_of(micros: int) -> datetime:
@@ -75,7 +74,7 @@ def time_of(micros: int) -> time:
 def _round(micros: int, precision: int | None) -> int:
     if precision is None or precision >= 6:
         return micros
-    unit = 10 ** (6 - precision)
+    unit: int = 10 ** (6 - precision)
     whole = (abs(micros) + unit // 2) // unit * unit
     return whole if micros >= 0 else -whole
 

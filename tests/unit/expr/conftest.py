@@ -1,5 +1,7 @@
 """One connection to the oracle for all tests of a run."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.postgres_server import Server
@@ -7,5 +9,7 @@ from tests.unit.expr.oracle import Oracle
 
 
 @pytest.fixture(scope="session")
-def oracle(postgres: Server) -> Oracle:
-    return Oracle(postgres)
+def oracle(postgres: Server) -> Iterator[Oracle]:
+    oracle = Oracle(postgres)
+    yield oracle
+    oracle.connection.close()
