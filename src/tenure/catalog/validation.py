@@ -15,7 +15,6 @@ from tenure.catalog.descriptors import (
     ElementState,
     EnumType,
     ForeignKey,
-    Goal,
     Index,
     Table,
     visible,
@@ -59,11 +58,12 @@ def _of_table(table: Table) -> Iterator[str]:
     ):
         if _repeated(ids) or any(not 0 < id < following for id in ids):
             yield f"a {what} id stands twice or was never given out"
-    if _repeated(column.name for column in _named(table)):
+    if _repeated(column.name for column in visible(table.columns)):
         yield "a column name stands twice"
-    staying = [each for each in table.indexes if each.goal is Goal.PUBLIC and not each.replaces]
-    if _repeated(index.name for index in staying) or _repeated(
-        each.name for each in constraints if each.goal is Goal.PUBLIC
+    if (
+        _repeated(index.name for index in visible(table.indexes))
+        or _repeated(check.name for check in visible(table.checks))
+        or _repeated(key.name for key in visible(table.foreign_keys))
     ):
         yield "an index or constraint name stands twice"
     known = {column.id: column for column in table.columns}
@@ -71,11 +71,6 @@ def _of_table(table: Table) -> Iterator[str]:
     for index in table.indexes:
         yield from _of_index(table, index, known)
     yield from _of_references(table, known)
-
-
-def _named(table: Table) -> Iterator[Column]:
-    """Columns whose names count: not those on their way out, nor stand-ins for another."""
-    return (each for each in table.columns if each.goal is Goal.PUBLIC and not each.replaces)
 
 
 def _of_primary(table: Table, known: dict[int, Column]) -> Iterator[str]:
