@@ -167,8 +167,10 @@ def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
         if key.target != table.id:
             alter(draft, known, key.target, DropInbound(table.id, key.id))
     before, after = set(enums_of(table)), set(enums_of(altered))
-    for enum in sorted(before ^ after):
-        _register(draft, known, enum, table.id, is_used=enum in after)
+    for enum in sorted(after - before):
+        register(draft, known, enum, table.id)
+    for enum in sorted(before - after):
+        unregister(draft, known, enum, table.id)
     draft.declare(altered, made_from=table.version)
     return altered
 
@@ -210,11 +212,19 @@ def _finished_at_once(draft: Draft, table: Table) -> Table:
     return replace(done, state=State.ADDING) if waits else done
 
 
-def _register(draft: Draft, known: Known, enum: int, table: int, *, is_used: bool) -> None:
+def register(draft: Draft, known: Known, enum: int, table: int) -> None:
+    """Has a type know a table that uses it."""
+    _set_referent(draft, known, enum, table, is_used=True)
+
+
+def unregister(draft: Draft, known: Known, enum: int, table: int) -> None:
+    _set_referent(draft, known, enum, table, is_used=False)
+
+
+def _set_referent(draft: Draft, known: Known, enum: int, table: int, *, is_used: bool) -> None:
     used = descriptor_of(draft, known, enum)
-    if not isinstance(used, EnumType):
+    if not isinstance(used, EnumType) or (table in used.referents) == is_used:
         return
-    referents = tuple(id for id in used.referents if id != table)
-    if is_used:
-        referents = (*referents, table)
+    others = tuple(id for id in used.referents if id != table)
+    referents = (*others, table) if is_used else others
     draft.declare(replace(used, referents=referents), made_from=used.version)

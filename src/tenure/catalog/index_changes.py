@@ -60,7 +60,7 @@ class AddIndex(Change, frozen=True, tag=True):
         index = Index(
             id=table.next_index,
             name=self.name,
-            parts=_key_parts(table, self.parts, "unique constraint" if self.is_constraint else "index"),
+            parts=key_parts(table, self.parts, "unique constraint" if self.is_constraint else "index"),
             is_unique=self.is_unique,
             state=ElementState.DELETE_ONLY,
             predicate=self.predicate,
@@ -122,7 +122,7 @@ class AlterPrimaryKey(Change, frozen=True, tag=True):
             require_free_index(table, self.former)
         elif refusing := needing(table, primary, self.referring):
             raise DependentObjects.of(f"constraint {primary.name} on table {table.name}", refusing)
-        parts = _key_parts(table, self.parts, "primary key constraint")
+        parts = key_parts(table, self.parts, "primary key constraint")
         for part in parts:
             table = require_not_null(table, table.column(part.column))
         table = remade(table, primary, parts=parts, name=self.name, is_constraint=True)
@@ -190,7 +190,7 @@ def drop_keys(referring: Iterable[Referring]) -> Iterable[tuple[int, Change]]:
     return [(each.table, DropKey(each.key.id)) for each in referring]
 
 
-def _key_parts(table: Table, parts: tuple[Part, ...], what: str) -> tuple[KeyPart, ...]:
+def key_parts(table: Table, parts: tuple[Part, ...], what: str) -> tuple[KeyPart, ...]:
     twice = [name for name, count in Counter(part.column for part in parts).items() if count > 1]
     if twice:
         raise DuplicateColumn(f'column "{twice[0]}" appears twice in {what}')
