@@ -106,28 +106,28 @@ class Known(Protocol):
     def id_at(self, place: Place) -> int | None: ...
 
 
-class SetOwner(Change, frozen=True, tag=True):
+class SetOwner(Change, frozen=True):
     owner: str
 
     def apply(self, table: Table) -> Table:
         return replace(table, owner=self.owner)
 
 
-class SetLocked(Change, frozen=True, tag=True):
+class SetLocked(Change, frozen=True):
     is_locked: bool
 
     def apply(self, table: Table) -> Table:
         return replace(table, is_locked=self.is_locked)
 
 
-class SetComment(Change, frozen=True, tag=True):
+class SetComment(Change, frozen=True):
     comment: str
 
     def apply(self, table: Table) -> Table:
         return replace(table, comment=self.comment)
 
 
-class DropPrimaryKey(Change, frozen=True, tag=True):
+class DropPrimaryKey(Change, frozen=True):
     """Puts a hidden row id in its place; the key's columns stay NOT NULL."""
 
     default: Expression

@@ -49,7 +49,7 @@ from tenure.catalog.parts import (
 )
 
 
-class AddColumn(Change, frozen=True, tag=True):
+class AddColumn(Change, frozen=True):
     name: str
     type: TypeRef
     is_nullable: bool = True
@@ -76,7 +76,7 @@ class AddColumn(Change, frozen=True, tag=True):
         return table if self.is_nullable else require_not_null(table, column)
 
 
-class DropColumn(Change, frozen=True, tag=True):
+class DropColumn(Change, frozen=True):
     name: str
     is_cascade: bool = False
     referring: tuple[Referring, ...] = ()
@@ -102,7 +102,7 @@ class DropColumn(Change, frozen=True, tag=True):
         return [each for each in self.referring if column.id in each.key.target_columns]
 
 
-class RenameColumn(Change, frozen=True, tag=True):
+class RenameColumn(Change, frozen=True):
     name: str
     to: str
 
@@ -114,7 +114,7 @@ class RenameColumn(Change, frozen=True, tag=True):
         return replace(table, columns=changed(table.columns, replace(column, name=self.to)))
 
 
-class SetDefault(Change, frozen=True, tag=True):
+class SetDefault(Change, frozen=True):
     """For rows to come; what older rows hold, written or not, stays."""
 
     name: str
@@ -124,21 +124,21 @@ class SetDefault(Change, frozen=True, tag=True):
         return _with_default(table, self.name, self.default)
 
 
-class DropDefault(Change, frozen=True, tag=True):
+class DropDefault(Change, frozen=True):
     name: str
 
     def apply(self, table: Table) -> Table:
         return _with_default(table, self.name, None)
 
 
-class SetNotNull(Change, frozen=True, tag=True):
+class SetNotNull(Change, frozen=True):
     name: str
 
     def apply(self, table: Table) -> Table:
         return require_not_null(table, settled_column_of(table, self.name))
 
 
-class DropNotNull(Change, frozen=True, tag=True):
+class DropNotNull(Change, frozen=True):
     name: str
 
     def apply(self, table: Table) -> Table:
@@ -148,7 +148,7 @@ class DropNotNull(Change, frozen=True, tag=True):
         return allow_null(table, column)
 
 
-class AlterType(Change, frozen=True, tag=True):
+class AlterType(Change, frozen=True):
     name: str
     type: TypeRef
     computed: Expression | None = None

@@ -57,7 +57,7 @@ from tenure.catalog.parts import (
 C = TypeVar("C", Check, ForeignKey)
 
 
-class AddCheck(Change, frozen=True, tag=True):
+class AddCheck(Change, frozen=True):
     name: str
     expression: Expression
     is_validated: bool = True
@@ -75,7 +75,7 @@ class AddCheck(Change, frozen=True, tag=True):
         return replace(table, checks=(*table.checks, check), next_constraint=check.id + 1)
 
 
-class AddForeignKey(Change, frozen=True, tag=True):
+class AddForeignKey(Change, frozen=True):
     name: str
     columns: tuple[str, ...]
     target: int
@@ -108,7 +108,7 @@ class AddForeignKey(Change, frozen=True, tag=True):
             yield self.target, AddInbound(table.id, table.next_constraint)
 
 
-class AddInbound(Change, frozen=True, tag=True):
+class AddInbound(Change, frozen=True):
     table: int
     constraint: int
 
@@ -116,7 +116,7 @@ class AddInbound(Change, frozen=True, tag=True):
         return replace(table, inbound=(*table.inbound, Inbound(self.table, self.constraint)))
 
 
-class DropInbound(Change, frozen=True, tag=True):
+class DropInbound(Change, frozen=True):
     """Of a foreign key that is gone, or whose table is."""
 
     table: int
@@ -127,7 +127,7 @@ class DropInbound(Change, frozen=True, tag=True):
         return replace(table, inbound=tuple(each for each in table.inbound if each != stale))
 
 
-class DropConstraint(Change, frozen=True, tag=True):
+class DropConstraint(Change, frozen=True):
     name: str
     is_cascade: bool = False
     referring: tuple[Referring, ...] = ()
@@ -154,7 +154,7 @@ class DropConstraint(Change, frozen=True, tag=True):
             yield from drop_keys(needing(table, constraint, self.referring))
 
 
-class ValidateConstraint(Change, frozen=True, tag=True):
+class ValidateConstraint(Change, frozen=True):
     name: str
 
     def apply(self, table: Table) -> Table:
@@ -168,7 +168,7 @@ class ValidateConstraint(Change, frozen=True, tag=True):
                 return table  # an index is always valid
 
 
-class RenameConstraint(Change, frozen=True, tag=True):
+class RenameConstraint(Change, frozen=True):
     name: str
     to: str
 

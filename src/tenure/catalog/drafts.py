@@ -26,7 +26,7 @@ from tenure.catalog.descriptors import (
     place_of,
     replace,
 )
-from tenure.catalog.elements import own_copy
+from tenure.catalog.seen import own_copy
 
 
 class Draft:

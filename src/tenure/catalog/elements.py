@@ -88,6 +88,10 @@ def is_dropping(element: Element) -> bool:
     return element.goal is Goal.ABSENT
 
 
+def is_moving(element: Element) -> bool:
+    return is_adding(element) or is_dropping(element)
+
+
 def is_validating(element: Element) -> bool:
     """Whether it was NOT VALID and is about to be valid: it was there before."""
     return isinstance(element, Check | ForeignKey) and is_adding(element) and not element.is_validated
@@ -113,7 +117,7 @@ def is_finished(descriptor: AnyDescriptor) -> bool:
         return False
     match descriptor:
         case Table():
-            return is_dropped(descriptor) or not any(map(_is_moving, elements(descriptor)))
+            return is_dropped(descriptor) or not any(map(is_moving, elements(descriptor)))
         case EnumType():
             return all(member.state is ElementState.PUBLIC for member in descriptor.members)
         case _:
@@ -142,7 +146,7 @@ def shown(declared: AnyDescriptor) -> AnyDescriptor:
     if isinstance(declared, Table) and not is_dropped(declared):
         while not is_shown(declared):
             declared = _advance_table(declared)
-        return replace(declared, state=_settled_state(declared.state))
+        return replace(declared, state=settled_state(declared.state))
     return declared if is_finished(declared) else _advanced(declared)
 
 
@@ -153,76 +157,6 @@ def finished(descriptor: AnyDescriptor) -> AnyDescriptor:
             return descriptor
         descriptor = advance(descriptor)
     raise AssertionError("a change that does not end")
-
-
-def held_back(declared: Table, *, before: Table) -> Table:
-    """The change without what needs no stages: names, defaults, types, owner and the like.
-
-    Stages before the one that shows a change are published like this, since readers must not see
-    half of it, and a way back must not need to know what was there before.
-    """
-    if is_prepared(declared) and not has_additions(declared):
-        return declared
-    columns = {each.id: each for each in before.columns}
-    return replace(
-        declared,
-        name=before.name,
-        owner=before.owner,
-        state=before.state,
-        privileges=before.privileges,
-        draining=before.draining,
-        database=before.database,
-        schema=before.schema,
-        comment=before.comment,
-        is_locked=before.is_locked,
-        columns=tuple(
-            replace(each, name=known.name, type=known.type, default=known.default)
-            if (known := columns.get(each.id)) is not None
-            else each
-            for each in declared.columns
-        ),
-        indexes=_names_of(declared.indexes, before.indexes),
-        checks=_fresh(_names_of(declared.checks, before.checks), before.checks),
-        foreign_keys=_fresh(_names_of(declared.foreign_keys, before.foreign_keys), before.foreign_keys),
-    )
-
-
-def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """How the transaction that declared a change sees it before its commit.
-
-    Columns are there and those dropped are gone; constraints hold for what it writes. New indexes
-    are not there yet: they are completed at its commit, from all its rows at once. A column whose
-    type changes by a rewrite still has its former type; one of a primary key that goes is hidden.
-    """
-    if not isinstance(descriptor, Table) or is_finished(descriptor) or is_dropped(descriptor):
-        return descriptor
-    loosened = {each.not_null for each in descriptor.checks if is_dropping(each)}
-    key = {part.column for part in descriptor.index(descriptor.primary).parts}
-    columns = tuple(
-        replace(
-            each,
-            state=ElementState.PUBLIC,
-            is_nullable=each.is_nullable or each.id in loosened,
-            is_hidden=each.is_hidden or is_dropping(each),
-        )
-        for each in descriptor.columns
-        if not each.replaces and (not is_dropping(each) or each.id in key)
-    )
-    kept = {column.id for column in columns}
-    rewritten = {column.replaces for column in descriptor.columns if column.replaces}
-    return replace(
-        descriptor,
-        state=_settled_state(descriptor.state),
-        columns=columns,
-        indexes=tuple(each for each in descriptor.indexes if not is_adding(each) and _uses(each, kept)),
-        checks=tuple(
-            each
-            for each in descriptor.checks
-            if kept.issuperset(each.expression.columns)
-            and (not is_dropping(each) or rewritten.intersection(each.expression.columns))
-        ),
-        foreign_keys=tuple(each for each in descriptor.foreign_keys if not is_dropping(each)),
-    )
 
 
 # ── and back ───────────────────────────────────────────────────────────────────────────────────
@@ -303,40 +237,12 @@ def _is_unseen(element: Element) -> bool:
     return is_adding(element)
 
 
-def _is_moving(element: Element) -> bool:
-    return is_adding(element) or is_dropping(element)
-
-
-def _settled_state(state: State) -> State:
+def settled_state(state: State) -> State:
     return State.PUBLIC if state is State.ADDING else state
 
 
-def _names_of(declared: tuple[E, ...], before: tuple[E, ...]) -> tuple[E, ...]:
-    """With their former names; what is shown without any stage is not there yet."""
-    names = {each.id: each.name for each in before}
-    return tuple(
-        replace(each, name=names.get(each.id, each.name))
-        for each in declared
-        if each.id in names or _is_moving(each)
-    )
-
-
-def _fresh(declared: tuple[C, ...], before: tuple[C, ...]) -> tuple[C, ...]:
-    """One that was added NOT VALID by the same transaction is an addition like any other."""
-    known = {each.id for each in before}
-    return tuple(
-        each if each.id in known or not is_adding(each) else replace(each, is_validated=True)
-        for each in declared
-    )
-
-
-def _uses(index: Index, kept: set[int]) -> bool:
-    """An index that is going is still kept up; one over a column that is gone cannot be."""
-    return all(part.column in kept for part in index.parts)
-
-
 def _advanced(descriptor: AnyDescriptor) -> AnyDescriptor:
-    descriptor = replace(descriptor, state=_settled_state(descriptor.state))
+    descriptor = replace(descriptor, state=settled_state(descriptor.state))
     match descriptor:
         case Table() if not is_dropped(descriptor):
             return _advance_table(descriptor)
@@ -353,7 +259,7 @@ def _public_member(member: EnumMember) -> EnumMember:
 def _advance_table(table: Table) -> Table:
     if not is_prepared(table):
         return _stepped(table, _needs_preparing)
-    return without_stale_inbound(taken_over(table, _stepped(table, _is_moving)))
+    return without_stale_inbound(taken_over(table, _stepped(table, is_moving)))
 
 
 def _stepped(table: Table, moves: Callable[[Element], bool]) -> Table:

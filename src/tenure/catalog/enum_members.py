@@ -12,6 +12,7 @@ are ever held alike.
 Walk: `object_changes` makes and extends enums with these.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tenure.base.errors import InvalidParameter
@@ -22,10 +23,10 @@ from tenure.catalog.validation import NAME_BYTES_MAX
 
 def enum_members(labels: Sequence[str]) -> tuple[EnumMember, ...]:
     """The members of a new enum."""
-    for number, label in enumerate(labels):
+    for label, count in Counter(labels).items():
         require_label(label)
-        if label in labels[:number]:
-            raise DuplicateObject(f'enum label "{label}" already exists')
+        if count > 1:
+            raise DuplicateObject(f'enum label "{label}" is used more than once')
     return tuple(map(EnumMember, labels, spread(len(labels))))
 
 

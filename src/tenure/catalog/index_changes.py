@@ -45,7 +45,7 @@ from tenure.catalog.parts import (
 )
 
 
-class AddIndex(Change, frozen=True, tag=True):
+class AddIndex(Change, frozen=True):
     name: str
     parts: tuple[Part, ...]
     is_unique: bool = False
@@ -70,7 +70,7 @@ class AddIndex(Change, frozen=True, tag=True):
         return replace(table, indexes=(*table.indexes, index), next_index=index.id + 1)
 
 
-class DropIndex(Change, frozen=True, tag=True):
+class DropIndex(Change, frozen=True):
     name: str
     is_cascade: bool = False
     referring: tuple[Referring, ...] = ()
@@ -89,7 +89,7 @@ class DropIndex(Change, frozen=True, tag=True):
         return drop_keys(needing(table, index_of(table, self.name), self.referring))
 
 
-class RenameIndex(Change, frozen=True, tag=True):
+class RenameIndex(Change, frozen=True):
     name: str
     to: str
 
@@ -101,7 +101,7 @@ class RenameIndex(Change, frozen=True, tag=True):
         return renamed_index(table, index, self.to)
 
 
-class AlterPrimaryKey(Change, frozen=True, tag=True):
+class AlterPrimaryKey(Change, frozen=True):
     name: str
     """Of the primary index, and so of the constraint."""
     parts: tuple[Part, ...]

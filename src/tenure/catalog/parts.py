@@ -30,7 +30,7 @@ from tenure.kv.records import Record
 E = TypeVar("E", Column, Index, Check, ForeignKey)
 
 
-class Change(Record, frozen=True):
+class Change(Record, frozen=True, tag=True, tag_field="change"):
     """A change of one table as data."""
 
     def apply(self, table: Table) -> Table:
@@ -60,7 +60,7 @@ class Referring(Record, frozen=True):
         return f"constraint {self.key.name} on table {self.table_name}"
 
 
-class DropKey(Change, frozen=True, tag=True):
+class DropKey(Change, frozen=True):
     """Lets a foreign key go because of what happens to its target."""
 
     constraint: int
