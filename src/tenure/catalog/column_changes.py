@@ -14,7 +14,6 @@ Walk: `sql` makes them, `catalog.changes.alter` applies them.
 
 from collections.abc import Iterable
 
-from tenure.catalog.constraint_changes import DropConstraint
 from tenure.catalog.descriptors import (
     Check,
     Column,
@@ -33,7 +32,7 @@ from tenure.catalog.errors import (
     InvalidTable,
     NotSupported,
 )
-from tenure.catalog.index_changes import in_key, remade, without_column
+from tenure.catalog.index_changes import drop_keys, in_key, remade, without_column
 from tenure.catalog.parts import (
     Change,
     Referring,
@@ -95,8 +94,7 @@ class DropColumn(Change, frozen=True):
         return without_column(table, column)
 
     def elsewhere(self, table: Table) -> Iterable[tuple[int, Change]]:
-        for each in self._needing(column_of(table, self.name)):
-            yield each.table, DropConstraint(each.key.name)
+        return drop_keys(self._needing(column_of(table, self.name)))
 
     def _needing(self, column: Column) -> list[Referring]:
         return [each for each in self.referring if column.id in each.key.target_columns]
@@ -188,7 +186,7 @@ class AlterType(Change, frozen=True):
             table = allow_null(table, old)
         table = replace(table, columns=(*table.columns, new), next_column=new.id + 1)
         if was_strict:
-            table = not_null_check(table, new, state=ElementState.WRITE_ONLY, goal=Goal.PUBLIC)
+            table = not_null_check(table, new, Goal.PUBLIC)
         table = self._with_new_checks(table, old, new)
         return self._with_new_indexes(table, old, new)
 
@@ -196,6 +194,12 @@ class AlterType(Change, frozen=True):
         if is_adding(old):
             raise NotSupported(
                 f'the type of column "{self.name}" cannot be changed by the transaction that adds it'
+            )
+        loose = [each for each in staying(table.checks) if not each.is_validated]
+        if any(old.id in each.expression.columns for each in loose):
+            raise NotSupported(
+                f'the type of column "{self.name}" cannot be changed: a check on it is not valid',
+                hint="Validate the constraint first.",
             )
         keys = [each for each in staying(table.foreign_keys) if old.id in each.columns]
         if keys:
@@ -222,17 +226,13 @@ class AlterType(Change, frozen=True):
         for check in [*staying(table.checks)]:
             if check.not_null or old.id not in check.expression.columns:
                 continue
-            expression = rewritten[check.id]
-            if is_adding(check):
-                table = replace(table, checks=changed(table.checks, replace(check, expression=expression)))
-                continue
             successor = Check(
-                table.next_constraint, check.name, expression, ElementState.WRITE_ONLY, Goal.PUBLIC
+                table.next_constraint, check.name, rewritten[check.id], ElementState.DELETE_ONLY
             )
             table = replace(
                 table,
                 checks=(*gone(table.checks, check), successor),
-                next_constraint=table.next_constraint + 1,
+                next_constraint=successor.id + 1,
             )
         return table
 

@@ -48,9 +48,11 @@ from tenure.catalog.parts import (
     Referring,
     changed,
     constraint_named,
+    entry_state,
     find_column,
     gone,
     require_free_constraint,
+    require_settled,
     staying,
 )
 
@@ -65,11 +67,12 @@ class AddCheck(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         require_free_constraint(table, self.name)
+        require_settled(table, self.expression.columns)
         check = Check(
             id=table.next_constraint,
             name=self.name,
             expression=self.expression,
-            state=ElementState.WRITE_ONLY if self.is_validated else ElementState.PUBLIC,
+            state=entry_state(table, self.expression.columns) if self.is_validated else ElementState.PUBLIC,
             is_validated=self.is_validated,
         )
         return replace(table, checks=(*table.checks, check), next_constraint=check.id + 1)
@@ -89,15 +92,16 @@ class AddForeignKey(Change, frozen=True):
         require_free_constraint(table, self.name)
         if len(self.columns) != len(self.target_columns):
             raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
+        columns = tuple(_referencing(table, name).id for name in self.columns)
         key = ForeignKey(
             id=table.next_constraint,
             name=self.name,
-            columns=tuple(_referencing(table, name).id for name in self.columns),
+            columns=columns,
             target=self.target,
             target_columns=self.target_columns,
             on_delete=self.on_delete,
             on_update=self.on_update,
-            state=ElementState.WRITE_ONLY if self.is_validated else ElementState.PUBLIC,
+            state=entry_state(table, columns) if self.is_validated else ElementState.PUBLIC,
             is_validated=self.is_validated,
         )
         table = replace(table, foreign_keys=(*table.foreign_keys, key), next_constraint=key.id + 1)
@@ -160,9 +164,9 @@ class ValidateConstraint(Change, frozen=True):
     def apply(self, table: Table) -> Table:
         match constraint := constraint_of(table, self.name):
             case Check():
-                return replace(table, checks=changed(table.checks, _validating(constraint)))
+                return replace(table, checks=changed(table.checks, _validating(table, constraint)))
             case ForeignKey():
-                keys = changed(table.foreign_keys, _validating(constraint))
+                keys = changed(table.foreign_keys, _validating(table, constraint))
                 return replace(table, foreign_keys=keys)
             case _:
                 return table  # an index is always valid
@@ -220,10 +224,12 @@ def _referencing(table: Table, name: str) -> Column:
     column = find_column(table, name)
     if column is None:
         raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
+    require_settled(table, [column.id])
     return column
 
 
-def _validating(constraint: C) -> C:
+def _validating(table: Table, constraint: C) -> C:
     if constraint.is_validated:
         return constraint
-    return replace(constraint, state=ElementState.WRITE_ONLY)
+    reads = constraint.expression.columns if isinstance(constraint, Check) else constraint.columns
+    return replace(constraint, state=entry_state(table, reads))

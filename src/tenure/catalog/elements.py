@@ -2,6 +2,7 @@
 
     column, index        absent ─► delete_only ─► write_only ─► public       adding
     check, foreign key   absent ────────────────► write_only ─► public
+      on a new column    absent ─► delete_only ─► write_only ─► public       not enforced at first
     (before public: backfill, validate)
     column, index        public ─► write_only ─► delete_only ─► absent       dropping
     check, foreign key   public ─► write_only ────────────────► absent

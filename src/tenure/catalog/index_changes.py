@@ -41,6 +41,7 @@ from tenure.catalog.parts import (
     gone,
     require_free_constraint,
     require_not_null,
+    require_settled,
     staying,
 )
 
@@ -57,6 +58,8 @@ class AddIndex(Change, frozen=True):
         require_free_index(table, self.name)
         if self.is_constraint:
             require_free_constraint(table, self.name)
+        if self.predicate is not None:
+            require_settled(table, self.predicate.columns)
         index = Index(
             id=table.next_index,
             name=self.name,
@@ -201,6 +204,7 @@ def key_parts(table: Table, parts: tuple[Part, ...], what: str) -> tuple[KeyPart
             named = " named in key" if what != "index" else ""
             raise UndefinedColumn(f'column "{part.column}"{named} does not exist')
         found.append(KeyPart(column.id, part.is_descending))
+    require_settled(table, (part.column for part in found))
     return tuple(found)
 
 

@@ -96,23 +96,19 @@ def column_of(table: Table, name: str) -> Column:
 def settled_column_of(table: Table, name: str) -> Column:
     """The same, refusing one whose type is just being rewritten."""
     column = column_of(table, name)
-    if any(each.replaces == column.id for each in table.columns):
-        raise NotSupported(
-            f'column "{name}" of relation "{table.name}" is being rewritten by this transaction',
-            hint="Make this change in a transaction of its own.",
-        )
+    require_settled(table, [column.id])
     return column
 
 
-def key_columns(table: Table, names: Iterable[str]) -> tuple[int, ...]:
-    """Their ids, of columns that a constraint names."""
-    found = []
-    for name in names:
-        column = find_column(table, name)
-        if column is None:
-            raise UndefinedColumn(f'column "{name}" named in key does not exist')
-        found.append(column.id)
-    return tuple(found)
+def require_settled(table: Table, columns: Iterable[int]) -> None:
+    """Refuses columns that another is about to take over from: nothing may be built on them."""
+    used = set(columns)
+    rewritten = next((each for each in table.columns if each.replaces in used), None)
+    if rewritten is not None:
+        raise NotSupported(
+            f'column "{rewritten.name}" of relation "{table.name}" is being rewritten by this transaction',
+            hint="Make this change in a transaction of its own.",
+        )
 
 
 # ── elements of any kind ───────────────────────────────────────────────────────────────────────
@@ -162,13 +158,20 @@ def require_free_constraint(table: Table, name: str) -> None:
         raise DuplicateObject(f'constraint "{name}" for relation "{table.name}" already exists')
 
 
-def not_null_check(table: Table, column: Column, *, state: ElementState, goal: Goal) -> Table:
+def entry_state(table: Table, columns: Iterable[int]) -> ElementState:
+    """Where a constraint on these columns begins: not enforced as long as one is not written."""
+    reads = set(columns)
+    waits = any(each.state is ElementState.DELETE_ONLY for each in table.columns if each.id in reads)
+    return ElementState.DELETE_ONLY if waits else ElementState.WRITE_ONLY
+
+
+def not_null_check(table: Table, column: Column, goal: Goal) -> Table:
     """Declares that a column's NOT NULL comes or goes."""
     check = Check(
         id=table.next_constraint,
         name=f"{table.name}_{column.name}_not_null",
         expression=Expression(b"", f"{column.name} IS NOT NULL", (column.id,)),
-        state=state,
+        state=entry_state(table, [column.id]) if goal is Goal.PUBLIC else ElementState.PUBLIC,
         goal=goal,
         not_null=column.id,
     )
@@ -182,7 +185,7 @@ def require_not_null(table: Table, column: Column) -> Table:
         return replace(table, checks=tuple(each for each in table.checks if each is not going))
     if going is not None or not column.is_nullable:
         return table
-    return not_null_check(table, column, state=ElementState.WRITE_ONLY, goal=Goal.PUBLIC)
+    return not_null_check(table, column, Goal.PUBLIC)
 
 
 def allow_null(table: Table, column: Column) -> Table:
@@ -194,4 +197,4 @@ def allow_null(table: Table, column: Column) -> Table:
         return table
     if is_adding(column):
         return replace(table, columns=changed(table.columns, replace(column, is_nullable=True)))
-    return not_null_check(table, column, state=ElementState.PUBLIC, goal=Goal.ABSENT)
+    return not_null_check(table, column, Goal.ABSENT)

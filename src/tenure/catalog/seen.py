@@ -39,6 +39,7 @@ def held_back(declared: Table, *, before: Table) -> Table:
     Stages before the one that shows a change are published like this, since readers must not see
     half of it, and a way back must not need to know what was there before.
     """
+    declared = _without_the_unseen(declared, before)
     if is_prepared(declared) and not has_additions(declared):
         return declared
     columns = {each.id: each for each in before.columns}
@@ -100,6 +101,21 @@ def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
             and (not is_dropping(each) or rewritten.intersection(each.expression.columns))
         ),
         foreign_keys=tuple(each for each in descriptor.foreign_keys if not is_dropping(each)),
+    )
+
+
+def _without_the_unseen(declared: Table, before: Table) -> Table:
+    """Without constraints that were added NOT VALID and dropped by the same transaction."""
+    checks = {each.id for each in before.checks}
+    keys = {each.id for each in before.foreign_keys}
+    return replace(
+        declared,
+        checks=tuple(
+            each for each in declared.checks if each.id in checks or each.not_null or not is_dropping(each)
+        ),
+        foreign_keys=tuple(
+            each for each in declared.foreign_keys if each.id in keys or not is_dropping(each)
+        ),
     )
 
 

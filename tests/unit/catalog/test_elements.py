@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tenure.base.errors import UserError
@@ -72,7 +72,15 @@ LEGAL_STORED = {
     (WRITE_ONLY, DELETE_ONLY),
     (DELETE_ONLY, None),
 }
-LEGAL_CONSTRAINT = {(None, WRITE_ONLY), (WRITE_ONLY, PUBLIC), (PUBLIC, WRITE_ONLY), (WRITE_ONLY, None)}
+LEGAL_CONSTRAINT = {
+    (None, DELETE_ONLY),
+    (None, WRITE_ONLY),
+    (DELETE_ONLY, WRITE_ONLY),
+    (WRITE_ONLY, PUBLIC),
+    (PUBLIC, WRITE_ONLY),
+    (WRITE_ONLY, None),
+    (DELETE_ONLY, None),
+}
 
 NAMES = st.sampled_from(["id", "name", "age", "city", "a", "b"])
 INDEXES = st.sampled_from(["users_pkey", "users_name", "users_age", "i", "j"])
@@ -109,13 +117,11 @@ CHANGES = st.one_of(
 """Those that name everything by itself; checks, keys and rewrites depend on the table."""
 
 
-def base() -> Table:
+def base(*, refers_to_itself: bool) -> Table:
     """The users with constraints of every kind, as they stand after their changes."""
-    table = declared(
-        users(),
-        AddCheck("loose", reading(4), is_validated=False),
-        AddForeignKey("friend", ("age",), 200, (1,)),
-    )
+    table = declared(users(), AddCheck("loose", reading(4), is_validated=False))
+    if refers_to_itself:
+        table = AddForeignKey("friend", ("age",), 200, (1,)).apply(table)
     done = finished(table)
     assert isinstance(done, Table)
     return done
@@ -124,12 +130,13 @@ def base() -> Table:
 @st.composite
 def changed_tables(draw: st.DrawFn) -> tuple[Table, Table]:
     """A table, and the same with some changes declared on it."""
-    before = base()
+    before = base(refers_to_itself=draw(st.booleans()))
     table = before
     for _ in range(draw(st.integers(1, 6))):
-        change = draw(st.one_of(CHANGES, st.sampled_from(["check", "key", "rewrite"])))
+        change = draw(st.one_of(CHANGES, CHANGES, st.sampled_from(["check", "key", "rewrite", "rewrite"])))
         try:
             table = _made(draw, table, change).apply(table)
+            note(f"{change}")
         except UserError:
             continue
     return before, table
@@ -324,7 +331,17 @@ def test_a_column_is_dropped_in_three_versions() -> None:
 def test_a_check_is_added_in_two_versions_and_waits_for_the_column_it_reads() -> None:
     assert [table.checks[-1].state for table in _walked(AddCheck("c", reading(3)))] == [WRITE_ONLY, PUBLIC]
     walked = _walked(column("a"), AddCheck("c", reading(5)))
-    assert [table.checks[-1].state for table in walked] == [WRITE_ONLY, WRITE_ONLY, PUBLIC]
+    assert [table.checks[-1].state for table in walked] == [DELETE_ONLY, WRITE_ONLY, PUBLIC]
+
+
+@given(changed_tables())
+def test_no_constraint_is_enforced_on_a_column_that_is_not_written(tables: tuple[Table, Table]) -> None:
+    for table in stages(*tables):
+        written = {each.id for each in table.columns if each.state is not DELETE_ONLY}
+        enforced = [each for each in table.checks if each.state is not DELETE_ONLY]
+        assert all(written.issuperset(each.expression.columns) for each in enforced)
+        keys = [each for each in table.foreign_keys if each.state is not DELETE_ONLY]
+        assert all(written.issuperset(each.columns) for each in keys)
 
 
 def test_a_column_without_a_default_stops_being_not_null_before_it_goes() -> None:
