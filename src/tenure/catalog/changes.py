@@ -99,7 +99,7 @@ ROW_ID = "rowid"
 
 
 class Known(Protocol):
-    """The catalog as a transaction sees it: a `Use`, or the stored records."""
+    """The catalog below a draft, as its transaction sees it; a `Use` is one."""
 
     def descriptor(self, id: int) -> AnyDescriptor | None: ...
 
@@ -153,10 +153,11 @@ def alter(draft: Draft, known: Known, id: int, change: Change) -> Table:
     """Declares a change of a table and what follows from it for others."""
     table = table_of(draft, known, id)
     consequences = [*change.elsewhere(table)]
-    altered = change.apply(table)
+    change.apply(table)  # what is wrong with it is said before anything is declared
     for other, consequence in consequences:
         alter(draft, known, other, consequence)
-    return declare(draft, known, table, altered)
+    table = table_of(draft, known, id)  # a consequence may have taken an inbound away
+    return declare(draft, known, table, change.apply(table))
 
 
 def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
@@ -207,8 +208,8 @@ def enums_of(table: Table) -> Iterator[int]:
 def _finished_at_once(draft: Draft, table: Table) -> Table:
     """Nobody sees it yet; but whoever writes tables it refers to must know it before it is used."""
     done = finished(replace(table, state=State.PUBLIC))
-    waits = any(not draft.is_new(key.target) for key in table.foreign_keys)
     assert isinstance(done, Table)
+    waits = any(not draft.is_new(key.target) for key in done.foreign_keys)
     return replace(done, state=State.ADDING) if waits else done
 
 

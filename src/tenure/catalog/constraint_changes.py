@@ -24,6 +24,7 @@ from tenure.catalog.descriptors import (
     Inbound,
     Index,
     Table,
+    is_dropped,
     replace,
 )
 from tenure.catalog.errors import (
@@ -214,9 +215,9 @@ def target_key(target: Table, names: tuple[str, ...]) -> tuple[int, ...]:
     return ids
 
 
-def ended_keys(before: Table, after: Table | None) -> list[ForeignKey]:
+def ended_keys(before: Table, after: Table) -> list[ForeignKey]:
     """The foreign keys that are gone in the newer version: their inbound must go with them."""
-    left = set() if after is None else {key.id for key in after.foreign_keys}
+    left = set() if is_dropped(after) else {key.id for key in after.foreign_keys}
     return [key for key in before.foreign_keys if key.id not in left]
 
 

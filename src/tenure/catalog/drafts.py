@@ -6,7 +6,8 @@
     entries       (database, name) -> entry of a database's map, or None
     made_from     id -> version, of what was changed and of what was relied on
 
-Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy.
+Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy. So
+is what a statement starts from: one that fails half-way leaves its draft to be thrown away.
 What a draft was made from is remembered by version: publishing it proves, in the same
 transaction, that the versions are still those.
 

@@ -128,7 +128,8 @@ class AlterPrimaryKey(Change, frozen=True):
         parts = key_parts(table, self.parts, "primary key constraint")
         for part in parts:
             table = require_not_null(table, table.column(part.column))
-        table = remade(table, primary, parts=parts, name=self.name, is_constraint=True)
+        is_asked_for = not table.column(parts[0].column).is_hidden
+        table = remade(table, primary, parts=parts, name=self.name, is_constraint=is_asked_for)
         if self.former:
             columns = {column.id: column.name for column in table.columns}
             former = tuple(Part(columns[each.column], each.is_descending) for each in primary.parts)

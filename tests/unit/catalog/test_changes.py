@@ -361,6 +361,7 @@ def test_without_a_primary_key_there_is_a_hidden_row_id() -> None:
     bare = done(DropPrimaryKey(ROW_ID))
     hidden = row_id(bare)
     assert hidden is not None and hidden.name == "rowid"
+    assert not bare.index(bare.primary).is_constraint
     assert names(bare) == ["id", "name", "age", "city"]
     keyed = done(AlterPrimaryKey("k", (Part("id"),), is_added=True), table=bare)
     assert row_id(keyed) is None

@@ -1,5 +1,7 @@
 """Labels of an enum and the bytes that rows hold for them."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,8 +78,9 @@ def test_a_renamed_label_is_held_as_before() -> None:
     assert [each.physical for each in type_.members] == [each.physical for each in mood("a", "b").members]
 
 
-def test_labels_are_checked() -> None:
-    for wrong, sqlstate, message in (
+@pytest.mark.parametrize(
+    ("wrong", "sqlstate", "message"),
+    [
         (lambda: add(mood("low"), "low"), "42710", 'enum label "low" already exists'),
         (lambda: add(mood("low"), "x", before="y"), "22023", '"y" is not an existing enum label'),
         (lambda: add(mood("low"), "x", after="y"), "22023", '"y" is not an existing enum label'),
@@ -85,7 +88,9 @@ def test_labels_are_checked() -> None:
         (lambda: renamed(mood("a", "b"), "a", "b"), "42710", 'enum label "b" already exists'),
         (lambda: add(mood("low"), "x" * 64), "42602", f'invalid enum label "{"x" * 64}"'),
         (lambda: mood("a", "a"), "42710", 'enum label "a" is used more than once'),
-    ):
-        with pytest.raises(UserError) as caught:
-            wrong()
-        assert (caught.value.sqlstate, str(caught.value)) == (sqlstate, message)
+    ],
+)
+def test_labels_are_checked(wrong: Callable[[], object], sqlstate: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        wrong()
+    assert (caught.value.sqlstate, str(caught.value)) == (sqlstate, message)

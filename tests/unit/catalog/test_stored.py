@@ -1,19 +1,20 @@
 """The catalog's records: kept as they were, judged on their way, all in one span."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import CorruptData
-from tenure.base.timestamp import Timestamp
-from tenure.catalog.changes import SetComment
+from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
 from tenure.catalog.descriptors import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     AnyDescriptor,
     EnumMember,
     EnumType,
+    Expression,
     Place,
     SchemaEntry,
     State,
@@ -26,12 +27,12 @@ from tenure.catalog.drops import drop_schema
 from tenure.catalog.object_changes import create_schema, rename_object
 from tenure.catalog.stored import Catalog, NameEntry
 from tenure.kv.keys import DESCRIPTORS, NAMES, SCHEMA_MAPS, Keyspace
-from tenure.kv.records import Records
+from tenure.kv.records import UINT64, Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tests.unit.catalog.tables import Shelf, database, declared, schema, users
+from tests.unit.catalog.tables import Shelf, column, database, declared, schema, users
 
 KEYS = Keyspace(DEFAULT_TENANT)
 
@@ -145,7 +146,8 @@ def test_names_stand_for_ids(store: Store, catalog: Catalog) -> None:
 def test_a_map_has_one_entry_for_each_schema(store: Store, catalog: Catalog) -> None:
     entry = SchemaEntry(DEFAULT_DATABASE, "app", 110, State.PUBLIC)
     other = SchemaEntry(DEFAULT_DATABASE + 1, "app", 111, State.PUBLIC)
-    store.transact(lambda txn: [catalog.put_schema_entry(txn, each) for each in (entry, other)])
+    for each in (entry, other):
+        store.transact(partial(catalog.put_schema_entry, entry=each))
     snapshot = store.snapshot()
     assert catalog.schema_entry(snapshot, DEFAULT_DATABASE, "app") == entry
     assert list(catalog.schema_map(snapshot, DEFAULT_DATABASE)) == [entry]
@@ -238,7 +240,8 @@ def _check_consistency(catalog: Catalog, snapshot: Snapshot) -> None:
     }
 
 
-def test_a_comment_of_any_bytes_is_kept(store: Store, catalog: Catalog) -> None:
-    table = declared(users(), SetComment("\x7f" + "ÿ" * 7))
+def test_a_descriptor_may_hold_any_bytes(store: Store, catalog: Catalog) -> None:
+    stand_in = UINT64 + to_bytes(MAX_AT)
+    table = declared(users(), column("a", filled=stand_in, default=Expression(stand_in, "x")))
     at = put(store, catalog, table)
     assert catalog.get(store.snapshot(), 200) == replace(table, modified_at=at)
