@@ -21,7 +21,7 @@ from typing import NamedTuple
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, State, Table, replace
-from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
+from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.leases import Leases
 from tenure.catalog.stored import Catalog
@@ -36,8 +36,8 @@ from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
 from tenure.schema_change.job import KIND, Payload
-from tenure.schema_change.publisher import Publisher, Settled
-from tenure.schema_change.stages import can_fail, is_addition_only, is_written, with_job, work_before
+from tenure.schema_change.publisher import Publisher, Settled, check_made_from
+from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -128,6 +128,8 @@ class SchemaChanger:
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
+            if stored is not None:
+                check_made_from(use.draft, stored)
             if isinstance(stored, Table) and stored.job:
                 use.close()  # that one may be waiting for what this one uses
                 self._await_end(stored.job)
@@ -164,12 +166,10 @@ class SchemaChanger:
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
         stage: AnyDescriptor = descriptor
-        while not is_finished(stage):
-            if not (isinstance(stage, Table) and has_additions(stage) and not is_written(stage)):
-                for work in work_before(stage):
-                    assert isinstance(stage, Table)
-                    for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
-                        pass
+        while isinstance(stage, Table) and not is_finished(stage):
+            for work in work_before(stage):
+                for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                    pass
             stage = advance(stage)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
@@ -224,7 +224,7 @@ class SchemaChanger:
             return False
         snapshot = self._store.snapshot()
         return not any(map(can_fail, declared)) or all(
-            is_addition_only(self._catalog.get(snapshot, each.id), each) for each in declared
+            can_be_undone(self._catalog.get(snapshot, each.id), each) for each in declared
         )
 
     def _by_children(

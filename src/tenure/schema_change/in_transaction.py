@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import AnyDescriptor, Index, Table, elements, replace
-from tenure.catalog.elements import is_adding, is_finished
+from tenure.catalog.elements import is_adding, is_finished, shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
@@ -31,8 +31,8 @@ from tenure.cluster.liveness import Session
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.job import KIND, Payload
-from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import last_step, with_additions, with_job, written
+from tenure.schema_change.publisher import Publisher, check_made_from
+from tenure.schema_change.stages import prepared, with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -99,7 +99,7 @@ class InTransaction:
                 waiter=waiter,
                 timeout=timeout,
             )
-            walk.until_written()
+            walk.until_prepared()
             return Prepared(fence.job, self._finish(use, declared, fence))
         except BaseException:
             self.over(fence.job)
@@ -123,6 +123,9 @@ class InTransaction:
         child = use.txn.child(committed_only=True)
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
+            for former in stored.values():
+                if former is not None:
+                    check_made_from(use.draft, former)
             payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
@@ -131,7 +134,7 @@ class InTransaction:
             fence = self._jobs.claim(child, job.id, self._session().id)
             assert fence is not None, "a job of one's own making was not to be had"
             stages = [
-                with_job(with_additions(former, each), job.id)
+                with_job(with_preparations(former, each), job.id)
                 for each in declared
                 if (former := stored[each.id]) is not None
             ]
@@ -152,8 +155,8 @@ class InTransaction:
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
             if isinstance(each, Table) and not use.draft.is_new(each.id):
-                self._worker.complete(use.txn, written(each), _new_indexes(each))
-            step = with_job(last_step(each), fence.job)
+                self._worker.complete(use.txn, prepared(each), _new_indexes(each))
+            step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))
         if all(map(is_finished, last)):
             self._jobs.step(use.txn, fence, JobState.SUCCEEDED)

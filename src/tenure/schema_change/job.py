@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
-from tenure.catalog.elements import has_additions
+from tenure.catalog.elements import is_shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
@@ -70,7 +70,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
 
 
 def _is_open(walk: Walk) -> bool:
-    return any(isinstance(each, Table) and has_additions(each) for each in walk.descriptors())
+    return any(isinstance(each, Table) and not is_shown(each) for each in walk.descriptors())
 
 
 class RunProgress:

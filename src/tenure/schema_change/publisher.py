@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, Database, next_version
+from tenure.catalog.drafts import Draft
 from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.names import map_entries, move_names
@@ -99,3 +100,12 @@ class Publisher:
             )
         if former is not None and settled.get(former.id) != former.modified_at:
             raise RetryError(f'"{former.name}" is not known to be leased in one version only')
+
+
+def check_made_from(draft: Draft, stored: AnyDescriptor) -> None:
+    """A change that was declared on an older version than the stored one starts over."""
+    made_from = draft.made_from.get(stored.id, stored.version)
+    if made_from != stored.version:
+        raise RetryError(
+            f'"{stored.name}" was changed meanwhile: it has version {stored.version}, not {made_from}'
+        )

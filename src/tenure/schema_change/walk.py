@@ -11,14 +11,14 @@ children of the transaction that declared the change.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tenure.catalog.descriptors import AnyDescriptor, Table
-from tenure.catalog.elements import advance, has_additions, is_finished, reverse
+from tenure.catalog.descriptors import AnyDescriptor, Table, is_dropped
+from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import Work, is_written, with_job, work_before
+from tenure.schema_change.stages import Work, with_job, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
@@ -74,9 +74,9 @@ class Walk:
             self.work(pending)
             self._publish(pending, advance)
 
-    def until_written(self) -> None:
-        """Takes additions to where every writer keeps them up to date, and fills and proves them."""
-        while pending := self._pending(_is_not_written):
+    def until_prepared(self) -> None:
+        """Goes as far as readers notice nothing: additions are kept up by all, filled and proved."""
+        while pending := self._pending(_is_unprepared):
             self._publish(pending, advance)
         self.work(self.descriptors())
 
@@ -130,5 +130,5 @@ class Walk:
         return [descriptor for descriptor in found if descriptor is not None]
 
 
-def _is_not_written(descriptor: AnyDescriptor) -> bool:
-    return isinstance(descriptor, Table) and has_additions(descriptor) and not is_written(descriptor)
+def _is_unprepared(descriptor: AnyDescriptor) -> bool:
+    return isinstance(descriptor, Table) and not is_dropped(descriptor) and not is_prepared(descriptor)
