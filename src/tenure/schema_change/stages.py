@@ -117,9 +117,10 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
 
 
 def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
-    moving: dict[int, E] = {each.id: each for each in declared if _is_preparation(each)}
-    kept: list[E] = [moving.pop(each.id, each) for each in stored]
-    return (*kept, *moving.values())
+    moving = {each.id: each for each in declared if _is_preparation(each)}
+    known = {each.id for each in stored}
+    kept = tuple(moving.get(each.id, each) for each in stored)
+    return kept + tuple(each for each in declared if each.id in moving and each.id not in known)
 
 
 def _is_preparation(element: Column | Index | Check | ForeignKey) -> bool:
