@@ -16,7 +16,7 @@ Invariant (ddl-atomic): the last step, the rows and the end of the job are one c
 Walk: `schema_change.changer` calls `commit`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
@@ -124,6 +124,7 @@ class InTransaction:
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
             payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
+            _check_current(use, stored)
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
             )
@@ -191,6 +192,14 @@ def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
     """Refuses what would rewrite rows that the transaction itself may have written."""
     for table in declared:
         if not isinstance(table, Table):
+def _check_current(use: Use, stored: Mapping[int, AnyDescriptor | None]) -> None:
+    """What is published is made from what is stored and what was declared: they must belong together."""
+    for id, former in stored.items():
+        found = 0 if former is None else former.version
+        if found != use.draft.made_from[id]:
+            raise RetryError(f"descriptor {id} was changed meanwhile: it has version {found}")
+
+
             continue
         for each in elements(table):
             if is_adding(each) and (getattr(each, "computed", None) or getattr(each, "replaces", 0)):
