@@ -215,7 +215,7 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        self._await_job(job.id)
+        self._await_job(job.id, declared)
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
@@ -240,10 +240,10 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
-            self._await_job(job)
+            self._await_job(job, declared)
         return commit_at
 
-    def _await_job(self, id: int) -> None:
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
         control = self._await_end(id)
         if control is not None:
@@ -256,6 +256,15 @@ class SchemaChanger:
             while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
                 if control.state in TERMINAL:
                     return control
+        self._catch_up(declared)
+
+    def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
+        """What a statement has changed, the next one on this node sees, whoever has run the job."""
+        snapshot = self._store.snapshot()
+        stored = (self._catalog.get(snapshot, each.id) for each in declared)
+        newest_at = self._leases.newest_at()
+        if any(each is not None and each.modified_at > newest_at for each in stored):
+            self._leases.renew()
                 watch.next(JOB_POLL_SECONDS, changes_only=True)
             return None
         finally:
