@@ -118,7 +118,8 @@ class Walk:
         self._transact(publish)
 
     def _settle(self, descriptors: Sequence[AnyDescriptor]) -> dict[int, int]:
-        ids = self._publisher.affected(descriptors)
+        # All of the change, not only what steps now: a foreign key relies on its target's writers too.
+        ids = {*self._publisher.affected(descriptors), *self._ids}
         return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
 
     def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
