@@ -87,12 +87,15 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
         walk = walk_of(run)
         walk.turn_round()
         walk.to_the_end()
+        walk.forget_references()
 
     return Kind(run, revert)
 
 
 def _is_open(walk: Walk) -> bool:
-    return any(isinstance(each, Table) and has_additions(each) for each in walk.descriptors())
+    """Whether the last step is missing: it leaves nothing half added, nor a mark of what is not there."""
+    is_adding = any(isinstance(each, Table) and has_additions(each) for each in walk.descriptors())
+    return is_adding or bool(walk.with_strays())
 
 
 class RunProgress:

@@ -18,7 +18,7 @@ from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import Work, is_written, with_job, work_before
+from tenure.schema_change.stages import Work, is_written, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
@@ -85,6 +85,20 @@ class Walk:
         pending = self._pending(lambda descriptor: reverse(descriptor) != descriptor)
         if pending:
             self._publish(pending, reverse)
+
+    def forget_references(self) -> None:
+        """Takes from tables what foreign keys have left there that did not come to be."""
+        pending = self.with_strays()
+        if pending:
+            self._publish(pending, self._without_strays)
+
+    def with_strays(self) -> list[AnyDescriptor]:
+        """The tables that bear marks of foreign keys that are not there."""
+        return self._pending(lambda descriptor: self._without_strays(descriptor) != descriptor)
+
+    def _without_strays(self, descriptor: AnyDescriptor) -> AnyDescriptor:
+        snapshot = self._store.snapshot()
+        return without_strays(descriptor, lambda id: self._catalog.get(snapshot, id))
 
     def work(self, descriptors: Sequence[AnyDescriptor]) -> None:
         """Does what is due before the next step, once nobody uses an older version."""
