@@ -35,7 +35,7 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
-from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.job import KIND, Payload, parse_refusal
 from tenure.schema_change.publisher import Publisher, Settled
 from tenure.schema_change.stages import can_fail, is_addition_only, is_written, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -121,6 +121,7 @@ class SchemaChanger:
                 return self._by_job(use, declared, ids, asked, timeout)
             return self._by_children(use, declared, asked, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        self._complete_new(use, declared)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
@@ -149,6 +150,7 @@ class SchemaChanger:
                 settled = self._publisher.alone(use.txn, ids, own)
                 for descriptor in declared:
                     self._complete(use, descriptor)
+                self._complete_new(use, declared)
                 session, commit_at = self._publish(use, final, settled)
             return self._published(use, final, session, commit_at)
 
@@ -171,6 +173,12 @@ class SchemaChanger:
                     for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                         pass
             stage = advance(stage)
+
+    def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
+        """A table made in this very transaction may have got rows before its indexes."""
+        for table in declared:
+            if isinstance(table, Table) and use.draft.is_new(table.id) and has_additions(table):
+                self._worker.complete(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -248,14 +256,6 @@ class SchemaChanger:
         control = self._await_end(id)
         if control is not None:
             _check_succeeded(control)
-
-    def _await_end(self, id: int) -> Control | None:
-        """What a job came to, once it has ended; None if nobody remembers."""
-        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-        try:
-            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-                if control.state in TERMINAL:
-                    return control
         self._catch_up(declared)
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
@@ -265,6 +265,14 @@ class SchemaChanger:
         newest_at = self._leases.newest_at()
         if any(each is not None and each.modified_at > newest_at for each in stored):
             self._leases.renew()
+
+    def _await_end(self, id: int) -> Control | None:
+        """What a job came to, once it has ended; None if nobody remembers."""
+        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
+        try:
+            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
+                if control.state in TERMINAL:
+                    return control
                 watch.next(JOB_POLL_SECONDS, changes_only=True)
             return None
         finally:
@@ -293,9 +301,11 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _check_succeeded(control: Control) -> None:
-    if control.state is not JobState.SUCCEEDED:
-        first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-        sqlstate, _, message = first.partition(" ")
-        if len(sqlstate) != 5:
-            sqlstate, message = "57014", first
-        raise ChangeFailed(message, sqlstate)
+    if control.state is JobState.SUCCEEDED:
+        return
+    for error in control.errors:
+        refused = parse_refusal(error)
+        if refused is not None:
+            raise ChangeFailed(refused.message, refused.sqlstate)
+    first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
+    raise ChangeFailed(first, "57014")
