@@ -18,9 +18,9 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, replace
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.leases import Leases
@@ -34,6 +34,7 @@ from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
+from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
 from tenure.schema_change.job import KIND, Payload, parse_refusal
 from tenure.schema_change.publisher import Publisher, Settled
@@ -129,7 +130,7 @@ class SchemaChanger:
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
-            if isinstance(stored, Table) and stored.job:
+            if isinstance(stored, Table | EnumType) and stored.job:
                 use.close()  # that one may be waiting for what this one uses
                 self._await_end(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
@@ -268,15 +269,21 @@ class SchemaChanger:
 
     def _await_end(self, id: int) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
-        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-        try:
-            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-                if control.state in TERMINAL:
-                    return control
-                watch.next(JOB_POLL_SECONDS, changes_only=True)
-            return None
-        finally:
-            watch.close()
+        while True:
+            watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
+            try:
+                return self._follow(watch, id)
+            except (SnapshotTooOld, BaseMoved):
+                continue  # it has fallen behind what is kept: looks again, from now on
+            finally:
+                watch.close()
+
+    def _follow(self, watch: Watch, id: int) -> Control | None:
+        while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
+            if control.state in TERMINAL:
+                return control
+            watch.next(JOB_POLL_SECONDS, changes_only=True)
+        return None
 
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
