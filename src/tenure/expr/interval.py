@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import total_ordering
 
-from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.expr.errors import DatetimeOverflow, IntervalOverflow, InvalidDatetime, NotSupported
 from tenure.expr.numbers import fits
 
 MICROS_PER_SECOND, MICROS_PER_DAY = 1_000_000, 86_400_000_000
@@ -106,7 +106,7 @@ _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<clock>[+-]?\d*:\d*(?::\d*(?:\.\d*)?)?(?:\.\d+)?)"
-    r"|(?P<years>[+-]?\d+-\d+)(?![\d.])|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|@)\s*"
+    r"|(?P<years>[+-]?\d+-\d+)(?![\d.])|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|[!-/:-@\[-`{-~])\s*"
 )
 _ISO = re.compile(r"P(?=.)((?:[+-]?\d+(?:\.\d*)?[YMWD])*)(?:T((?:[+-]?\d*(?:\.\d*)?[HMS])+))?")
 _ISO_PART = re.compile(r"([+-]?\d*(?:\.\d*)?)([A-Z])")
@@ -140,7 +140,7 @@ class _Sum:
     def result(self, text: str) -> Interval:
         if fits(self.months, 4) and fits(self.days, 4) and fits(self.micros, 8):
             return Interval(self.months, self.days, self.micros)
-        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+        raise IntervalOverflow(f'interval field value out of range: "{text}"')
 
 
 def _half_even(value: Decimal) -> int:
@@ -197,7 +197,7 @@ def _add_tokens(total: _Sum, tokens: list[tuple[str, str]], text: str) -> None:
         elif kind == "years":
             years, months = word.lstrip("+-").split("-")
             if int(months) >= 12:
-                raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+                raise IntervalOverflow(f'interval field value out of range: "{text}"')
             count = int(years) * 12 + int(months)
             total.months += -count if negate or word[0] == "-" else count
             fields = {"year", "month"}
@@ -228,7 +228,7 @@ def _clock_micros(word: str, text: str) -> int:
         raise _invalid(text)
     seconds = Decimal(rest[0] or 0) if rest and rest[0] != "." else Decimal(0)
     if int(second) > 59 or seconds > 60:
-        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+        raise IntervalOverflow(f'interval field value out of range: "{text}"')
     whole = (int(first) * 60 + int(second)) * 60 * MICROS_PER_SECOND
     return sign * (whole + _half_even(seconds * MICROS_PER_SECOND))
 

@@ -23,15 +23,27 @@ YEAR_MAX = 9999
 _MONTHS = {
     name: number
     for number, names in enumerate(
-        "jan january;feb february;mar march;apr april;may;jun june;jul july;aug august;"
-        "sep sept september;oct october;nov november;dec december".split(";"),
+        [
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ],
         start=1,
     )
     for name in names.split()
 }
-_WEEKDAYS = set(
-    "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday "
-    "sat saturday".split()
+_WEEKDAYS = (
+    " sun sunday mon monday tue tues tuesday wed weds wednesday "
+    " thu thur thurs thursday fri friday sat saturday "
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
 _HOURS_AHEAD = {
@@ -66,7 +78,7 @@ class Fields:
     micros: int | None = None
     zone: tzinfo | None = None
 
-    def date(self, text: str) -> date:
+    def calendar_day(self, text: str) -> date:
         if self.year is None or self.month is None or self.day is None:
             raise _invalid(text)
         if self.year > YEAR_MAX or self.year < 1:
@@ -76,8 +88,8 @@ class Fields:
         except ValueError:
             raise _overflow(text) from None
 
-    def datetime(self, text: str) -> datetime:
-        day = self.date(text)
+    def timestamp(self, text: str) -> datetime:
+        day = self.calendar_day(text)
         try:
             return datetime(day.year, day.month, day.day) + timedelta(microseconds=self.micros or 0)
         except OverflowError:
@@ -85,7 +97,7 @@ class Fields:
 
     def instant(self, text: str) -> datetime:
         try:
-            return self.datetime(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
+            return self.timestamp(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
         except OverflowError:
             raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
 
@@ -207,7 +219,7 @@ class _Reader:
             raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
         elif piece in _HOURS_AHEAD:
             self._set_zone(zone_named(piece))
-        elif piece not in _WEEKDAYS and piece not in ("t", "ad", "at"):
+        elif f" {piece} " not in _WEEKDAYS and piece not in ("t", "ad", "at"):
             raise _invalid(self.text, self.kind)
 
     def _comma(self, piece: str) -> None:
