@@ -25,9 +25,10 @@ Walk: `node.py` runs `step` in a loop; SQL calls `bind`; the schema changer `hol
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from tenure.base.env import Event
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, UserError
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.cache import Cache, Version
@@ -47,6 +48,13 @@ HOLDERS_MAX = 20
 """How many holders a narrowed row names."""
 
 _log = logging.getLogger(__name__)
+
+
+class _Doubt(NamedTuple):
+    """Descriptors of which it is not known whether a publisher here has given them a new version."""
+
+    ids: list[int]
+    event: Event
 
 
 class Leases:
@@ -77,6 +85,12 @@ class Leases:
         """Descriptors that a publisher of this node has closed, with what says that it is done."""
         self._freed = store.env.event()
         """Set whenever a held descriptor is no longer pinned."""
+        self._doubts: list[_Doubt] = []
+        """Holds of publishers that do not know what came of their commit."""
+        self._has_strays = False
+        """Whether rows of ours may be there that no lease here stands for."""
+        self._seen_at = ZERO_AT
+        """Up to where this node has heard of changes; it may not have taken them in yet."""
         self._numbers = 0
         self._watch: Watch | None = None
 
@@ -179,13 +193,19 @@ class Leases:
 
     def step(self) -> float:
         """Waits for a change of the catalog and takes it in; bounded by the slow poll."""
-        if self._newest is None or self._newest.session.done.is_set():
+        if self._is_behind():
             self.renew()
         assert self._newest is not None
         if self._has_changed(self._settings()[LEASE_POLL_INTERVAL]):
             self.renew()
         self.narrow()
         return 0.0
+
+    def _is_behind(self) -> bool:
+        """Whether a renewal is due already: an earlier one may have failed for want of a store."""
+        newest = self._newest
+        is_lost = newest is None or newest.session.done.is_set() or self._seen_at > newest.at
+        return is_lost or bool(self._doubts)
 
     def _has_changed(self, seconds: float) -> bool:
         assert self._newest is not None
@@ -197,23 +217,39 @@ class Leases:
             self._watch.close()
             self._watch = None
             return True
-        newest = self._newest
-        return newest is None or any(revision.at > newest.at for revision in batch.revisions)
+        self._seen_at = max([self._seen_at, *(revision.at for revision in batch.revisions)])
+        return self._is_behind()
 
     def renew(self) -> None:
         """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
         session = self._session()
+        with self._lock:
+            doubts = list(self._doubts)  # what they are about is older than the lease that follows
         txn = self._store.begin()
         try:
             self._rows.write(txn, session.id)
             with self._row_writes:
                 lease_at = txn.commit()
+        except RetryError:
+            raise
+        except BaseException:
+            self._has_strays = True
+            raise
         finally:
             txn.rollback()
         self.install(lease_at, session)
+        for doubt in doubts:
+            self._end_doubt(doubt)
 
     def install(self, lease_at: Timestamp, session: Session) -> None:
         """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
+        try:
+            self._install(lease_at, session)
+        except BaseException:
+            self._has_strays = True
+            raise
+
+    def _install(self, lease_at: Timestamp, session: Session) -> None:
         with self._renewal:
             if self._is_overtaken(lease_at, session):
                 self._forget_row(lease_at, session)
@@ -250,6 +286,26 @@ class Leases:
         """Tells others what this node no longer uses of its older leases."""
         for lease in list(self._closed):
             self._narrow(lease)
+        if self._has_strays:
+            self._delete_strays()
+
+    def _delete_strays(self) -> None:
+        """Deletes rows that were written but never taken into use: others would wait for them for ever."""
+        with self._renewal:  # so that none of them is just being taken into use
+            with self._lock:
+                newest = self._newest
+                known = {lease.at for lease in self._all()}
+            if newest is None or newest.session.done.is_set():
+                return
+
+            def delete(txn: Transaction) -> None:
+                for row in list(self._rows.before(txn, newest.at)):
+                    if row.session == newest.session.id and row.lease_at not in known:
+                        self._rows.narrow(txn, row.lease_at, row.session, frozenset(), ())
+
+            with self._row_writes:
+                self._store.transact(delete)
+            self._has_strays = False
 
     def _narrow(self, lease: Lease) -> None:
         with self._lock:
@@ -282,7 +338,9 @@ class Leases:
     def hold(self, ids: Iterable[int], *, timeout: float) -> Iterator[bool]:
         """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most.
 
-        If so, this node's own rows count as narrowed by them until the hold ends.
+        If so, this node's own rows count as narrowed by them until the hold ends. A publisher that
+        ends in anything but a plain refusal may have committed: its hold lasts until this node has
+        a lease that is newer than whatever came of it.
         """
         wanted = sorted(set(ids))
         deadline = self._store.env.monotonic() + timeout
@@ -294,11 +352,30 @@ class Leases:
             self._await_release(wanted, deadline)
         try:
             yield self._await_unpinned(wanted, deadline)
-        finally:
+        except (RetryError, UserError):
+            self._release_hold(wanted, event)
+            raise
+        except BaseException:
             with self._lock:
-                for id in wanted:
-                    del self._held[id]
-            event.set()
+                self._doubts.append(_Doubt(wanted, event))
+                self._has_strays = True
+            self.wake()
+            raise
+        self._release_hold(wanted, event)
+
+    def _release_hold(self, ids: list[int], event: Event) -> None:
+        with self._lock:
+            for id in ids:
+                del self._held[id]
+        event.set()
+
+    def _end_doubt(self, doubt: "_Doubt") -> None:
+        with self._lock:
+            is_open = doubt in self._doubts
+            if is_open:
+                self._doubts.remove(doubt)
+        if is_open:
+            self._release_hold(doubt.ids, doubt.event)
 
     def _take_hold(self, ids: list[int], event: Event) -> bool:
         with self._lock:

@@ -18,10 +18,10 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, replace
-from tenure.catalog.elements import advance, finished, first_stage, is_finished
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
+from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.leases import Leases
 from tenure.catalog.stored import Catalog
@@ -34,8 +34,9 @@ from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
+from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
-from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.job import KIND, Payload, parse_refusal
 from tenure.schema_change.publisher import Publisher, Settled, check_made_from
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -121,6 +122,7 @@ class SchemaChanger:
                 return self._by_job(use, declared, ids, asked, timeout)
             return self._by_children(use, declared, asked, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        self._complete_new(use, declared)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
@@ -130,7 +132,7 @@ class SchemaChanger:
             stored = self._catalog.get(snapshot, id)
             if stored is not None:
                 check_made_from(use.draft, stored)
-            if isinstance(stored, Table) and stored.job:
+            if isinstance(stored, Table | EnumType) and stored.job:
                 use.close()  # that one may be waiting for what this one uses
                 self._await_end(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
@@ -151,6 +153,7 @@ class SchemaChanger:
                 settled = self._publisher.alone(use.txn, ids, own)
                 for descriptor in declared:
                     self._complete(use, descriptor)
+                self._complete_new(use, declared)
                 session, commit_at = self._publish(use, final, settled)
             return self._published(use, final, session, commit_at)
 
@@ -171,6 +174,12 @@ class SchemaChanger:
                 for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                     pass
             stage = advance(stage)
+
+    def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
+        """A table made in this very transaction may have got rows before its indexes."""
+        for table in declared:
+            if isinstance(table, Table) and use.draft.is_new(table.id) and has_additions(table):
+                self._worker.complete(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -215,7 +224,7 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        self._await_job(job.id)
+        self._await_job(job.id, declared)
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
@@ -240,26 +249,41 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
-            self._await_job(job)
+            self._await_job(job, declared)
         return commit_at
 
-    def _await_job(self, id: int) -> None:
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
         control = self._await_end(id)
         if control is not None:
             _check_succeeded(control)
+        self._catch_up(declared)
+
+    def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
+        """What a statement has changed, the next one on this node sees, whoever has run the job."""
+        snapshot = self._store.snapshot()
+        stored = (self._catalog.get(snapshot, each.id) for each in declared)
+        newest_at = self._leases.newest_at()
+        if any(each is not None and each.modified_at > newest_at for each in stored):
+            self._leases.renew()
 
     def _await_end(self, id: int) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
-        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-        try:
-            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-                if control.state in TERMINAL:
-                    return control
-                watch.next(JOB_POLL_SECONDS, changes_only=True)
-            return None
-        finally:
-            watch.close()
+        while True:
+            watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
+            try:
+                return self._follow(watch, id)
+            except (SnapshotTooOld, BaseMoved):
+                continue  # it has fallen behind what is kept: looks again, from now on
+            finally:
+                watch.close()
+
+    def _follow(self, watch: Watch, id: int) -> Control | None:
+        while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
+            if control.state in TERMINAL:
+                return control
+            watch.next(JOB_POLL_SECONDS, changes_only=True)
+        return None
 
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
@@ -284,9 +308,11 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _check_succeeded(control: Control) -> None:
-    if control.state is not JobState.SUCCEEDED:
-        first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-        sqlstate, _, message = first.partition(" ")
-        if len(sqlstate) != 5:
-            sqlstate, message = "57014", first
-        raise ChangeFailed(message, sqlstate)
+    if control.state is JobState.SUCCEEDED:
+        return
+    for error in control.errors:
+        refused = parse_refusal(error)
+        if refused is not None:
+            raise ChangeFailed(refused.message, refused.sqlstate)
+    first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
+    raise ChangeFailed(first, "57014")

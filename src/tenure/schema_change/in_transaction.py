@@ -20,19 +20,19 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
-from tenure.catalog.descriptors import AnyDescriptor, Index, Table, elements, replace
+from tenure.catalog.descriptors import AnyDescriptor, Table, elements, replace
 from tenure.catalog.elements import is_adding, is_finished, shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.cluster.job_states import State as JobState
-from tenure.cluster.jobs import Fence, Jobs
+from tenure.cluster.jobs import Fence, Job, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.job import KIND, Payload
 from tenure.schema_change.publisher import Publisher, check_made_from
-from tenure.schema_change.stages import prepared, with_job, with_preparations
+from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -121,6 +121,7 @@ class InTransaction:
     ) -> Fence:
         """The first child: the first stage of what is being added, and the job that would undo it."""
         child = use.txn.child(committed_only=True)
+        job: Job | None = None
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
             for former in stored.values():
@@ -145,6 +146,9 @@ class InTransaction:
             child.commit()
         except BaseException:
             child.rollback()
+            # It may have landed all the same: then the job is anybody's.
+            if job is not None:
+                self.over(job.id)
             raise
         return fence
 
@@ -154,8 +158,8 @@ class InTransaction:
         last: list[AnyDescriptor] = []
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
-            if isinstance(each, Table) and not use.draft.is_new(each.id):
-                self._worker.complete(use.txn, prepared(each), _new_indexes(each))
+            if isinstance(each, Table):
+                self._worker.complete(use.txn, each)
             step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))
         if all(map(is_finished, last)):
@@ -201,7 +205,3 @@ def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
                     f'"{table.name}" cannot be rewritten inside a transaction that other nodes take part in',
                     hint="Change the type or the primary key in a statement of its own.",
                 )
-
-
-def _new_indexes(table: Table) -> list[int]:
-    return [each.id for each in table.indexes if isinstance(each, Index) and is_adding(each)]

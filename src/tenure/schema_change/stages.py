@@ -6,6 +6,7 @@
 Walk: `schema_change.walk` asks `work_before` after the wait for one version.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from tenure.catalog.descriptors import (
     Column,
     ElementState,
     ForeignKey,
+    Inbound,
     Index,
     Table,
     elements,
@@ -134,6 +136,20 @@ def prepared(table: Table) -> Table:
         assert isinstance(step, Table)
         table = replace(step, draining=table.draining, state=table.state)
     return table
+
+
+def without_strays(descriptor: AnyDescriptor, find: Callable[[int], AnyDescriptor | None]) -> AnyDescriptor:
+    """The descriptor without the marks of foreign keys that are not there, or no longer."""
+    if not isinstance(descriptor, Table):
+        return descriptor
+    kept = tuple(each for each in descriptor.inbound if _is_there(each, find(each.table)))
+    return replace(descriptor, inbound=kept)
+
+
+def _is_there(inbound: Inbound, referring: AnyDescriptor | None) -> bool:
+    return isinstance(referring, Table) and any(
+        key.id == inbound.constraint for key in referring.foreign_keys
+    )
 
 
 def can_fail(descriptor: AnyDescriptor) -> bool:

@@ -18,7 +18,7 @@ from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import Work, with_job, work_before
+from tenure.schema_change.stages import Work, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
@@ -86,6 +86,20 @@ class Walk:
         if pending:
             self._publish(pending, reverse)
 
+    def forget_references(self) -> None:
+        """Takes from tables what foreign keys have left there that did not come to be."""
+        pending = self.with_strays()
+        if pending:
+            self._publish(pending, self._without_strays)
+
+    def with_strays(self) -> list[AnyDescriptor]:
+        """The tables that bear marks of foreign keys that are not there."""
+        return self._pending(lambda descriptor: self._without_strays(descriptor) != descriptor)
+
+    def _without_strays(self, descriptor: AnyDescriptor) -> AnyDescriptor:
+        snapshot = self._store.snapshot()
+        return without_strays(descriptor, lambda id: self._catalog.get(snapshot, id))
+
     def work(self, descriptors: Sequence[AnyDescriptor]) -> None:
         """Does what is due before the next step, once nobody uses an older version."""
         tables = [each for each in descriptors if isinstance(each, Table)]
@@ -118,7 +132,8 @@ class Walk:
         self._transact(publish)
 
     def _settle(self, descriptors: Sequence[AnyDescriptor]) -> dict[int, int]:
-        ids = self._publisher.affected(descriptors)
+        # All of the change, not only what steps now: a foreign key relies on its target's writers too.
+        ids = {*self._publisher.affected(descriptors), *self._ids}
         return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
 
     def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
