@@ -112,6 +112,8 @@ _TOKEN = re.compile(
     | $)""",
     re.VERBOSE | re.IGNORECASE,
 )
+_ENDLESS = re.compile(r"(?<![.\d])\d{25}")
+"""More digits than any part can have; Python refuses to read thousands of them."""
 _AMOUNT = r"(?:[+-]?\d+(?:\.\d*)?|\.\d+)"
 _ISO = re.compile(rf"P(?=.)((?:{_AMOUNT}[YMWD])*)(?:T((?:{_AMOUNT}[HMS])+))?")
 _ISO_PART = re.compile(rf"({_AMOUNT})([A-Z])")
@@ -163,6 +165,8 @@ def parse_interval(text: str) -> Interval:
     stripped = text.strip()
     if stripped.lower().lstrip("+-") in ("infinity", "inf"):
         raise NotSupported("infinite intervals are not supported")
+    if _ENDLESS.search(stripped):
+        raise IntervalOverflow("interval field value out of range: too many digits")
     if iso := _ISO.fullmatch(stripped):
         return _parse_iso(text, iso)
     tokens = _tokens(text, stripped)
