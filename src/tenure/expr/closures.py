@@ -5,9 +5,10 @@ A strict function is NULL where an argument is, and is not run then.
 Walk: `expr.compiled` puts these together.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from tenure.expr.arrays import flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 
@@ -63,3 +64,49 @@ def extreme(operands: list[Evaluate], kind: Type, choose: Callable[..., Datum]) 
         return choose(values, key=kind.comparable) if values else None
 
     return choose_one
+
+
+def three_valued(operands: Sequence[Evaluate], *, stop: bool) -> Evaluate:
+    """AND stops at the first False, OR at the first True; NULL if neither came and one was NULL."""
+
+    def logic(row: Row, context: Context) -> Datum:
+        result: bool | None = not stop
+        for each in operands:
+            truth = each(row, context)
+            if truth is stop:
+                return stop
+            if truth is None:
+                result = None
+        return result
+
+    return logic
+
+
+def first_true(branches: Sequence[tuple[Evaluate, Evaluate]], otherwise: Evaluate) -> Evaluate:
+    def choose(row: Row, context: Context) -> Datum:
+        for when, then in branches:
+            if when(row, context) is True:
+                return then(row, context)
+        return otherwise(row, context)
+
+    return choose
+
+
+def over_members(run: Callable[..., Datum], operand: Evaluate, array: Evaluate, *, stop: bool) -> Evaluate:
+    """op ANY stops at the first True, op ALL at the first False."""
+
+    def quantified(row: Row, context: Context) -> Datum:
+        members = array(row, context)
+        if members is None:
+            return None
+        value = operand(row, context)
+        result: bool | None = not stop
+        for each in flatten(members):
+            truth = None if value is None or each is None else run(value, each)
+            if truth is stop:
+                return stop
+            if truth is None:
+                result = None
+        return result
+
+    return quantified

@@ -17,9 +17,21 @@ Walk: `table` compiles defaults, checks and predicates; `sql.point` compiles con
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tenure.expr.arrays import ArrayOf, check_shape, flatten
+from tenure.expr.arrays import ArrayOf, check_shape
 from tenure.expr.casts import cast_function
-from tenure.expr.closures import Evaluate, Row, coalesce, extreme, null, strict, strict_of_two, with_context
+from tenure.expr.closures import (
+    Evaluate,
+    Row,
+    coalesce,
+    extreme,
+    first_true,
+    null,
+    over_members,
+    strict,
+    strict_of_two,
+    three_valued,
+    with_context,
+)
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, UndefinedColumn
 from tenure.expr.expressions import (
@@ -152,19 +164,7 @@ class _Compiler:
 
     def _logic(self, tree: And | Or) -> tuple[Evaluate, Type]:
         operands = [self._condition(each) for each in tree.operands]
-        stop = isinstance(tree, Or)
-
-        def logic(row: Row, context: Context) -> Datum:
-            result: bool | None = not stop
-            for each in operands:
-                truth = each(row, context)
-                if truth is stop:
-                    return stop
-                if truth is None:
-                    result = None
-            return result
-
-        return logic, BOOL
+        return three_valued(operands, stop=isinstance(tree, Or)), BOOL
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Evaluate:
         if isinstance(tree, IsDistinct):
@@ -194,15 +194,7 @@ class _Compiler:
         otherwise = self.compile(tree.otherwise) if tree.otherwise is not None else None
         kind = _same([then[1] for _, then in made] + ([otherwise[1]] if otherwise else []))
         branches = [(when, then[0]) for when, then in made]
-        last = otherwise[0] if otherwise else null
-
-        def choose(row: Row, context: Context) -> Datum:
-            for when, then in branches:
-                if when(row, context) is True:
-                    return then(row, context)
-            return last(row, context)
-
-        return choose, kind
+        return first_true(branches, otherwise[0] if otherwise else null), kind
 
     def _choice(self, tree: Coalesce | Extreme | NullIf) -> tuple[Evaluate, Type]:
         if isinstance(tree, NullIf):
@@ -266,23 +258,7 @@ class _Compiler:
         if not isinstance(kind, ArrayOf):
             raise DatatypeMismatch("op ANY/ALL (array) requires array on right side")
         run = _runner(function_with_id(tree.function), [left, kind.element])
-        stop = not tree.is_all
-
-        def quantified(row: Row, context: Context) -> Datum:
-            members = array(row, context)
-            if members is None:
-                return None
-            value = operand(row, context)
-            result: bool | None = not stop
-            for each in flatten(members):
-                truth = None if value is None or each is None else run(value, each)
-                if truth is stop:
-                    return stop
-                if truth is None:
-                    result = None
-            return result
-
-        return quantified
+        return over_members(run, operand, array, stop=not tree.is_all)
 
     def _array(self, tree: MakeArray) -> tuple[Evaluate, Type]:
         kind = type_of(tree.type, self.enum)

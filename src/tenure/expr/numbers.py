@@ -155,9 +155,11 @@ def parse_numeric(text: str) -> Decimal:
         return Decimal(special.group())
     if _DECIMAL.fullmatch(stripped):
         mantissa, _, exponent = stripped.replace("_", "").lower().partition("e")
-        if exponent and abs(int(exponent[:12])) > 2 * DIGITS_BEFORE_MAX:
+        digits = exponent.lstrip("+-").lstrip("0")
+        if len(digits) > 6:
             raise OutOfRange("value overflows numeric format")
-        return tidy(EXACT.create_decimal(mantissa).scaleb(int(exponent or 0), EXACT))
+        power = -int(digits or 0) if exponent.startswith("-") else int(digits or 0)
+        return tidy(EXACT.create_decimal(mantissa).scaleb(power, EXACT))
     value = whole_number(stripped)
     if value is None:
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')

@@ -15,9 +15,12 @@ from typing import Any
 from tenure.base.errors import InvalidParameter
 from tenure.expr.casts import ASSIGNMENT, cast_function
 from tenure.expr.datatype import Type
-from tenure.expr.errors import InvalidEscape, SubstringError
+from tenure.expr.errors import InvalidEscape, LimitExceeded, SubstringError
 from tenure.expr.function import Function, Volatility, function
 from tenure.expr.strings import TEXT
+
+LENGTH_MAX = 2**28
+"""Characters that a function makes of little input: PostgreSQL's gigabyte, at four bytes each."""
 
 
 def functions() -> Iterator[Function]:
@@ -52,7 +55,7 @@ def _plain() -> Iterator[Function]:
     yield function("lpad", "text, int4, text -> text", _pad_left)
     yield function("rpad", "text, int4 -> text", lambda text, size: _pad_right(text, size, " "))
     yield function("rpad", "text, int4, text -> text", _pad_right)
-    yield function("repeat", "text, int4 -> text", lambda text, count: text * max(count, 0))
+    yield function("repeat", "text, int4 -> text", _repeat)
     yield function("reverse", "text -> text", lambda text: text[::-1])
     yield function("split_part", "text, text, int4 -> text", _split_part)
     yield function("starts_with", "text, text -> bool", str.startswith)
@@ -115,7 +118,18 @@ def _pad_right(text: str, size: int, fill: str) -> str:
     return text[: max(size, 0)] if missing <= 0 or not fill else text + _filling(missing, fill)
 
 
+def _repeat(text: str, count: int) -> str:
+    _check_length(len(text) * count)
+    return text * max(count, 0)
+
+
+def _check_length(size: int) -> None:
+    if size > LENGTH_MAX:
+        raise LimitExceeded("requested length too large")
+
+
 def _filling(size: int, fill: str) -> str:
+    _check_length(size)
     return (fill * (size // len(fill) + 1))[:size]
 
 

@@ -19,6 +19,7 @@ from tests.unit.expr.oracle import (
     Failure,
     Operand,
     Oracle,
+    Value,
     named,
     our_call,
     ours,
@@ -28,6 +29,8 @@ from tests.unit.expr.pools import INPUTS, POOLS
 
 SEED = 20
 COMBINATIONS_MAX = 25
+MANGLED = 60
+CHARACTERS = "0123456789+-.:/ eEtTzZ,{}[]\"\\'abPMYDHSnul_%xjf"
 NOT_SUPPORTED = Failure("0A000")
 GAPS = 0.03
 
@@ -47,6 +50,26 @@ def test_random_numbers_are_written_as_postgres_does(oracle: Oracle) -> None:
     powers = [repr(2.0**each) for each in range(-140, 120)]
     operands = [Operand(text, kind) for text in floats + powers for kind in ("float4", "float8")]
     _compare(oracle, [(each.sql, _reads(each)) for each in operands])
+
+
+@pytest.mark.parametrize("kind", [*{**POOLS, **INPUTS}])
+def test_mangled_text_gets_the_answer_of_postgres_or_none(oracle: Oracle, kind: str) -> None:
+    chance = random.Random(SEED)
+    texts = POOLS.get(kind, []) + INPUTS.get(kind, [])
+    operands = [Operand(_mangled(chance, texts), kind) for _ in range(MANGLED)]
+    theirs = oracle.ask([each.sql for each in operands])
+    mine = [ours(lambda each=each: each.built) for each in operands]  # type: ignore[misc]
+    triples = zip(operands, theirs, mine, strict=True)
+    assert [each for each in triples if isinstance(each[2], Value) and each[1] != each[2]] == []
+
+
+def _mangled(chance: random.Random, texts: list[str]) -> str:
+    letters = list(chance.choice(texts))
+    for _ in range(chance.randint(1, 2)):
+        at = chance.randint(0, len(letters))
+        piece = chance.choice([chance.choice(CHARACTERS), *chance.choice(texts).split(" ")])
+        letters[at : at + chance.randint(0, 1)] = piece
+    return "".join(letters)
 
 
 def test_casts_give_what_postgres_gives(oracle: Oracle) -> None:

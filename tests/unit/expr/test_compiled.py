@@ -185,6 +185,12 @@ def test_a_default_is_cast_to_its_column() -> None:
     assert run(b.cast(b.const("long", TEXT), named("varchar(2)"))) == "lo"
 
 
+def test_a_call_that_would_fill_the_memory_is_refused() -> None:
+    word, many = b.const("x", TEXT), constant(2**31 - 1, "int4")
+    assert sqlstate(lambda: run(b.call("repeat", word, many))) == "54000"
+    assert sqlstate(lambda: run(b.call("lpad", word, many))) == "54000"
+
+
 @pytest.mark.parametrize("pattern", ["%a%a%a%a%a%a%a%a%b", "%_%_%_%_%_%_%_%x"])
 def test_a_pattern_with_many_wildcards_stays_quick(pattern: str) -> None:
     tree = b.call("~~", b.column(1, TEXT), b.literal(pattern))

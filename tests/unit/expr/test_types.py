@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.errors import CorruptData, UserError
@@ -128,6 +128,22 @@ def test_keys_are_ordered_as_postgres_orders(oracle: Oracle, name: str) -> None:
     keys = [encoding.encode([kind.key(kind.parse(text))]) for text in texts]
     ours = [(at, 1 + sum(key < keys[at] for key in keys)) for at in range(len(keys))]
     assert sorted(ours, key=lambda pair: (pair[1], pair[0])) == theirs
+
+
+@pytest.mark.parametrize("kind", [named(name) for name in POOLS], ids=list(POOLS))
+@few
+@given(text=st.text(max_size=12) | st.text('0123456789+-.:/eTZP{},"\\ ', max_size=20))
+@example("1" * 6000)
+@example("1e" + "0" * 6000 + "1")
+@example("1" * 6000 + " days")
+@example("1:" + "1" * 6000)
+@example("{" * 6000)
+def test_any_text_is_read_or_refused_with_a_reason(kind: Type, text: str) -> None:
+    try:
+        value = kind.parse(text)
+    except UserError:
+        return
+    assert exact(kind.parse(kind.render(value))) == exact(value)
 
 
 # Columns
