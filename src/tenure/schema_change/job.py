@@ -41,22 +41,18 @@ class NotCommitted(UserError):
     sqlstate = "40000"
 
 
-class Refused(UserError):
-    """Says in a job's error what was wrong, in a form that the waiting statement can raise again."""
-
-
 class Refusal(NamedTuple):
     sqlstate: str
     message: str
 
 
 def parse_refusal(error: str) -> Refusal | None:
-    """Reads what `Refused` has become in a job's record: its name, SQLSTATE and message."""
+    """Reads what was wrong with a change from its job's record, for the waiting statement to raise."""
     found = _REFUSAL.fullmatch(error)
     return None if found is None else Refusal(found[1], found[2])
 
 
-_REFUSAL = re.compile(rf"{Refused.__name__}: ([0-9A-Z]{{5}}) (.*)", re.DOTALL)
+_REFUSAL = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 MakeWalk = Callable[..., Walk]
 
@@ -78,10 +74,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
         payload = unpack(run.job.payload, Payload)
         if payload.is_in_transaction and _is_open(walk):
             raise NotCommitted("the transaction that declared this change did not commit")
-        try:
-            walk.to_the_end()
-        except UserError as error:
-            raise Refused(f"{error.sqlstate} {error}") from error
+        walk.to_the_end()
 
     def revert(run: Run) -> None:
         walk = walk_of(run)
