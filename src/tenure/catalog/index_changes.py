@@ -121,6 +121,7 @@ class AlterPrimaryKey(Change, frozen=True):
             raise InvalidTable(f'multiple primary keys for table "{table.name}" are not allowed')
         if self.name != primary.name:
             require_free_index(table, self.name)
+            require_free_constraint(table, self.name)
         if self.former:
             require_free_index(table, self.former)
         elif refusing := needing(table, primary, self.referring):
@@ -178,7 +179,10 @@ def needing(table: Table, index: Index, referring: Iterable[Referring]) -> list[
     others = [columns_of(each) for each in staying(table.indexes) if is_target(each) and each.id != index.id]
     if not is_target(index) or mine in others:
         return []
-    return [each for each in referring if set(each.key.target_columns) == mine]
+    itself = [
+        Referring(table.id, table.name, key) for key in staying(table.foreign_keys) if key.target == table.id
+    ]
+    return [each for each in (*referring, *itself) if set(each.key.target_columns) == mine]
 
 
 def is_target(index: Index) -> bool:

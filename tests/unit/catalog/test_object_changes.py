@@ -359,3 +359,16 @@ def test_a_consequence_that_comes_back_to_the_table_is_not_lost(shelf: Shelf) ->
     changed = alter(shelf.draft, shelf, 200, DropColumn("name", is_cascade=True, referring=referring))
     assert changed.inbound == ()
     assert changed.column(2).goal is Goal.ABSENT
+
+
+def test_a_key_that_a_table_refers_to_by_itself_goes_by_cascade(shelf: Shelf) -> None:
+    alter(shelf.draft, shelf, 200, AddForeignKey("boss", ("city",), 200, (2,)))
+    shelf.commit()
+    shelf.drain()
+    assert refused(lambda: alter(shelf.draft, shelf, 200, DropConstraint("users_name")))[0] == "2BP01"
+    alter(shelf.draft, shelf, 200, DropConstraint("users_name", is_cascade=True))
+    shelf.commit()
+    shelf.drain()
+    left = table(shelf, 200)
+    assert (left.foreign_keys, left.inbound) == ((), ())
+    assert [each.name for each in left.indexes] == ["users_pkey", "users_age"]
