@@ -9,9 +9,7 @@ Whatever fails in between says so in the job's error, and the table is as it was
 Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
 """
 
-import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
@@ -41,23 +39,6 @@ class NotCommitted(UserError):
     sqlstate = "40000"
 
 
-class Refused(UserError):
-    """Says in a job's error what was wrong, in a form that the waiting statement can raise again."""
-
-
-class Refusal(NamedTuple):
-    sqlstate: str
-    message: str
-
-
-def parse_refusal(error: str) -> Refusal | None:
-    """Reads what `Refused` has become in a job's record: its name, SQLSTATE and message."""
-    found = _REFUSAL.fullmatch(error)
-    return None if found is None else Refusal(found[1], found[2])
-
-
-_REFUSAL = re.compile(rf"{Refused.__name__}: ([0-9A-Z]{{5}}) (.*)", re.DOTALL)
-
 MakeWalk = Callable[..., Walk]
 
 
@@ -78,10 +59,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
         payload = unpack(run.job.payload, Payload)
         if payload.is_in_transaction and _is_open(walk):
             raise NotCommitted("the transaction that declared this change did not commit")
-        try:
-            walk.to_the_end()
-        except UserError as error:
-            raise Refused(f"{error.sqlstate} {error}") from error
+        walk.to_the_end()
 
     def revert(run: Run) -> None:
         walk = walk_of(run)

@@ -184,9 +184,7 @@ class Scene:
 
 
 def _plain(table: Table) -> Table:
-    return replace(
-        table, version=1, modified_at=ZERO_AT, next_column=99, next_index=99, next_constraint=99
-    )
+    return replace(table, version=1, modified_at=ZERO_AT, next_column=99, next_index=99, next_constraint=99)
 
 
 def outcome(change: Change) -> dict[str, object]:
