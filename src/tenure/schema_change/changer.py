@@ -15,13 +15,14 @@ Invariant (ddl-atomic): of a transaction's declared changes and its rows, all or
 Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk` and `jobs`.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
-from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
+from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.leases import Leases
 from tenure.catalog.stored import Catalog
@@ -36,7 +37,7 @@ from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
-from tenure.schema_change.job import KIND, Payload, parse_refusal
+from tenure.schema_change.job import KIND, Payload
 from tenure.schema_change.publisher import Publisher, Settled, check_made_from
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -68,6 +69,9 @@ class Asked(NamedTuple):
 
 
 NOBODY = Asked()
+
+_WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
+"""How a job's record says what was wrong."""
 
 
 class SchemaChanger:
@@ -131,11 +135,18 @@ class SchemaChanger:
         for id in ids:
             stored = self._catalog.get(snapshot, id)
             if stored is not None:
-                check_made_from(use.draft, stored)
+                self._check_made_from(use, stored)
             if isinstance(stored, Table | EnumType) and stored.job:
                 use.close()  # that one may be waiting for what this one uses
                 self._await_end(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
+
+    def _check_made_from(self, use: Use, stored: AnyDescriptor) -> None:
+        try:
+            check_made_from(use.draft, stored)
+        except RetryError:
+            self._catch_up([stored])  # so that the next try does not start from the same old version
+            raise
 
     # ── nobody else uses it ────────────────────────────────────────────────────────────────────
 
@@ -178,8 +189,8 @@ class SchemaChanger:
     def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
         """A table made in this very transaction may have got rows before its indexes."""
         for table in declared:
-            if isinstance(table, Table) and use.draft.is_new(table.id) and has_additions(table):
-                self._worker.complete(use.txn, table)
+            if isinstance(table, Table) and use.draft.is_new(table.id):
+                self._worker.complete_new(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -311,8 +322,9 @@ def _check_succeeded(control: Control) -> None:
     if control.state is JobState.SUCCEEDED:
         return
     for error in control.errors:
-        refused = parse_refusal(error)
-        if refused is not None:
-            raise ChangeFailed(refused.message, refused.sqlstate)
+        # A passing failure that was tried again has none; the first that has one is what was wrong.
+        described = _WITH_SQLSTATE.fullmatch(error)
+        if described is not None:
+            raise ChangeFailed(described[2], described[1])
     first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
     raise ChangeFailed(first, "57014")

@@ -159,7 +159,8 @@ class InTransaction:
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
             if isinstance(each, Table):
-                self._worker.complete(use.txn, each)
+                complete = self._worker.complete_new if use.draft.is_new(each.id) else self._worker.complete
+                complete(use.txn, each)
             step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))
         if all(map(is_finished, last)):

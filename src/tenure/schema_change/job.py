@@ -9,9 +9,7 @@ Whatever fails in between says so in the job's error, and the table is as it was
 Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
 """
 
-import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
@@ -40,19 +38,6 @@ class Saved(Record, frozen=True):
 class NotCommitted(UserError):
     sqlstate = "40000"
 
-
-class Refusal(NamedTuple):
-    sqlstate: str
-    message: str
-
-
-def parse_refusal(error: str) -> Refusal | None:
-    """Reads what was wrong with a change from its job's record, for the waiting statement to raise."""
-    found = _REFUSAL.fullmatch(error)
-    return None if found is None else Refusal(found[1], found[2])
-
-
-_REFUSAL = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 MakeWalk = Callable[..., Walk]
 

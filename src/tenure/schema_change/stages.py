@@ -16,6 +16,7 @@ from tenure.catalog.descriptors import (
     Column,
     ElementState,
     ForeignKey,
+    Goal,
     Inbound,
     Index,
     Table,
@@ -86,8 +87,7 @@ def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> 
         case Check():
             return [Work(Kind.PROVE_CHECK, table.id, element.id)]
         case ForeignKey():
-            must_be_proved = element.is_validated
-            return [Work(Kind.PROVE_FOREIGN_KEY, table.id, element.id)] if must_be_proved else []
+            return [Work(Kind.PROVE_FOREIGN_KEY, table.id, element.id)]
 
 
 def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
@@ -111,7 +111,8 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
         indexes=_prepared(stored.indexes, declared.indexes),
         checks=_prepared(stored.checks, declared.checks),
         foreign_keys=_prepared(stored.foreign_keys, declared.foreign_keys),
-        inbound=declared.inbound,
+        # Marks of keys that go stay as well: as long as a key is there, its target looks out for it.
+        inbound=(*stored.inbound, *(each for each in declared.inbound if each not in stored.inbound)),
         next_column=declared.next_column,
         next_index=declared.next_index,
         next_constraint=declared.next_constraint,
@@ -136,6 +137,32 @@ def prepared(table: Table) -> Table:
         assert isinstance(step, Table)
         table = replace(step, draining=table.draining, state=table.state)
     return table
+
+
+def as_it_will_be(declared: Table) -> Table:
+    """What rows must be right for that are committed with the step that shows the change."""
+    table = prepared(declared)
+    return replace(
+        table,
+        checks=tuple(each for each in table.checks if not is_dropping(each)),
+        foreign_keys=tuple(each for each in table.foreign_keys if not is_dropping(each)),
+    )
+
+
+def arriving_again(table: Table) -> Table:
+    """A new table as if all it has but its columns and its primary key were still to become public."""
+
+    def arriving(each: E) -> E:
+        is_relied_upon = getattr(each, "is_validated", True)
+        return replace(each, state=ElementState.WRITE_ONLY, goal=Goal.PUBLIC) if is_relied_upon else each
+
+    indexes = tuple(each if each.id == table.primary else arriving(each) for each in table.indexes)
+    return replace(
+        table,
+        indexes=indexes,
+        checks=tuple(map(arriving, table.checks)),
+        foreign_keys=tuple(map(arriving, table.foreign_keys)),
+    )
 
 
 def without_strays(descriptor: AnyDescriptor, find: Callable[[int], AnyDescriptor | None]) -> AnyDescriptor:

@@ -21,7 +21,7 @@ from tenure.expr.compiled import Context
 from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Kind, Work, prepared
+from tenure.schema_change.stages import Kind, Work, arriving_again, as_it_will_be, work_before
 from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
 from tenure.table.foreign_keys import ForeignKeys
 from tenure.table.read import at
@@ -83,7 +83,11 @@ class Worker:
         It wrote them before it declared the elements, or without knowing them; its children filled
         them from committed rows only.
         """
-        layout, tables, context = self._layout(txn, prepared(declared)), self._tables(txn), self._context()
+        layout, tables, context = (
+            self._layout(txn, as_it_will_be(declared)),
+            self._tables(txn),
+            self._context(),
+        )
         owed = ForeignKeys(tables, lambda other, keys: Writer(other, tables, context, foreign_keys=keys))
         writer = Writer(layout, tables, context, foreign_keys=owed)
         indexes = [index.id for index in declared.indexes if is_adding(index)]
@@ -94,6 +98,19 @@ class Worker:
             owed.written(layout, old, new)
         committed.rollback()
         writer.finish(txn)
+
+    def complete_new(self, txn: Transaction, declared: Table) -> None:
+        """The same for a table that this transaction has made itself: none of its rows is committed.
+
+        Which of them were there before which element is not known: so all are looked at.
+        """
+        rows = self._layout(txn, declared).primary.head
+        if not txn.written(self._keyspace.head_span(rows)):
+            return
+        arriving = arriving_again(declared)
+        for work in work_before(arriving):
+            for _ in self.do(work, arriving, txn, lambda run: run(txn)):
+                pass
 
     def _prove(self, work: Work, layout: Layout, source: Source, context: Context) -> None:
         offence = self._offence(work, layout, source, context)

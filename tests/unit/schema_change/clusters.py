@@ -1,6 +1,6 @@
 """Nodes with leases, schema changes and jobs over one engine, in one process, wired like `node.py`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -104,8 +104,11 @@ class NodeEngine(BreakingEngine):
 
 
 class SchemaNode(Member):
-    def __init__(self, engine: Engine, env: Env, *, settings: Settings | None = None) -> None:
+    def __init__(
+        self, engine: Engine, env: Env, *, settings: Settings | None = None, loses_signals: bool = False
+    ) -> None:
         self.wire = NodeEngine(engine)
+        self.wire.loses_signals = loses_signals
         super().__init__(self.wire, env, settings=settings or QUICK)
         keyspace = self.store.keyspace
         self.catalog = Catalog(keyspace)
@@ -281,12 +284,20 @@ class Cluster:
         self.engine = engine
         self.env = env
         self._settings = settings
+        self.loses_signals = False
         self.nodes: list[SchemaNode] = []
 
-    def add(self) -> SchemaNode:
-        node = SchemaNode(self.engine, self.env, settings=self._settings)
+    def add(self, *, without: Collection[str] = ()) -> SchemaNode:
+        """A new node; loops that are named do not run there."""
+        node = SchemaNode(self.engine, self.env, settings=self._settings, loses_signals=self.loses_signals)
         self.nodes.append(node)
-        for part in (node.step_liveness, node.step_leases, node.step_holders, node.step_jobs):
+        parts = {
+            "liveness": node.step_liveness,
+            "leases": node.step_leases,
+            "holders": node.step_holders,
+            "jobs": node.step_jobs,
+        }
+        for part in [part for name, part in parts.items() if name not in without]:
             self.env.add(lambda node=node, part=part: self._step(node, part))  # type: ignore[misc]
         return node
 

@@ -3,11 +3,22 @@
 import pytest
 
 from tenure.base.errors import RetryError, TenureError
+from tenure.catalog.changes import (
+    AddCheck,
+    AddForeignKey,
+    AddIndex,
+    DropConstraint,
+    Part,
+    ValidateConstraint,
+    alter,
+)
+from tenure.catalog.changes import Change as TableChange
 from tenure.catalog.descriptors import DEFAULT_DATABASE, ElementState
 from tenure.catalog.uses import Use
 from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
+    ID,
     A,
     add_check,
     add_column,
@@ -20,6 +31,7 @@ from tests.unit.schema_change.declared import (
     place,
     rename,
 )
+from tests.unit.table.trees import above
 
 PUBLIC = ElementState.PUBLIC
 
@@ -101,6 +113,42 @@ def test_a_new_index_covers_rows_of_a_table_made_in_the_same_transaction(node: S
         return id
 
     assert_whole(node, node.once(work))
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: Cluster, nodes: int) -> None:
+    """Changes of a new table are finished at once: nobody has looked at the rows that were there."""
+    node, *_ = [cluster.add() for _ in range(nodes)]
+    parent = created(node, "parent")
+    index = AddIndex("i", (Part("a"),))
+    for change, sqlstate in (
+        (AddIndex("u", (Part("b"),), is_unique=True), "23505"),
+        (AddCheck("c", above(A, 10)), "23514"),
+        (AddForeignKey("f", ("a",), parent, (ID,)), "23503"),
+    ):
+
+        def work(use: Use, change: TableChange = change) -> int:
+            id = create(node, use)
+            node.insert(use, id, 1, 10, 100)
+            alter(use.draft, use, id, index)
+            node.insert(use, id, 2, 20, 100)
+            alter(use.draft, use, id, change)
+            return id
+
+        with pytest.raises(TenureError) as caught:
+            node.run(work)
+        assert caught.value.sqlstate == sqlstate
+        cluster.until(lambda: not node.open_jobs())
+        assert "t" not in node.names()
+
+    def good(use: Use) -> int:
+        id = create(node, use)
+        node.insert(use, id, 1, 10, 100)
+        alter(use.draft, use, id, index)
+        node.insert(use, id, 2, 20, 100)
+        return id
+
+    assert_whole(node, node.run(good))
 
 
 def test_the_same_with_another_node_there(node: SchemaNode, other: SchemaNode) -> None:
@@ -331,6 +379,81 @@ def test_a_failed_foreign_key_leaves_nothing_with_its_target(
     cluster.until(lambda: not node.open_jobs())
     assert node.table(child).foreign_keys == ()
     assert node.table(parent).inbound == ()
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("with_rows", [False, True])
+def test_validating_a_constraint_looks_at_the_rows_from_before_it(
+    cluster: Cluster, nodes: int, with_rows: bool
+) -> None:
+    node, *_ = [cluster.add() for _ in range(nodes)]
+    parent, child = created(node, "parent"), created(node, "child")
+    node.put_rows(child, (1, 99, 1))
+    node.run(
+        lambda use: alter(
+            use.draft, use, child, AddForeignKey("f", ("a",), parent, (ID,), is_validated=False)
+        )
+    )
+
+    def validate(use: Use) -> None:
+        if with_rows:
+            node.insert(use, parent, 5, 5, 5)
+        alter(use.draft, use, child, ValidateConstraint("f"))
+
+    with pytest.raises(TenureError) as caught:
+        node.run(validate)
+    assert caught.value.sqlstate == "23503"
+    cluster.until(lambda: not node.open_jobs())
+    (key,) = node.table(child).foreign_keys
+    assert (key.state, key.is_validated) == (PUBLIC, False)
+    assert node.table(parent).inbound != ()
+    node.put_rows(parent, (99, 9, 9))
+    node.run(validate)
+    (key,) = node.table(child).foreign_keys
+    assert (key.state, key.is_validated) == (PUBLIC, True)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("with_rows", [False, True])
+def test_a_dropped_foreign_key_is_back_with_its_mark_if_the_rest_of_the_change_fails(
+    cluster: Cluster, nodes: int, with_rows: bool
+) -> None:
+    node, *_ = [cluster.add() for _ in range(nodes)]
+    parent, child = created(node, "parent"), created(node, "child")
+    node.run(lambda use: add_foreign_key(use, child, parent, name="f"))
+    node.put_rows(parent, (1, 1, 1))
+    node.put_rows(child, (1, 1, 7), (2, 1, 7))
+    before = node.table(child).foreign_keys, node.table(parent).inbound
+
+    def work(use: Use) -> None:
+        if with_rows:
+            node.insert(use, child, 3, 1, 8)
+        alter(use.draft, use, child, DropConstraint("f"))
+        alter(use.draft, use, child, AddIndex("u", (Part("b"),), is_unique=True))
+
+    with pytest.raises(TenureError) as caught:
+        node.run(work)
+    assert caught.value.sqlstate == "23505"
+    cluster.until(lambda: not node.open_jobs())
+    assert (node.table(child).foreign_keys, node.table(parent).inbound) == before
+    with pytest.raises(TenureError) as caught:
+        node.run(lambda use: _delete(node, use, parent, 1))
+    assert caught.value.sqlstate == "23503"
+
+
+def test_constraints_that_go_and_rows_and_an_index_come_together(node: SchemaNode, other: SchemaNode) -> None:
+    id = created(node)
+    node.run(lambda use: add_check(use, id, name="positive"))
+
+    def work(use: Use) -> None:
+        alter(use.draft, use, id, DropConstraint("positive"))
+        node.insert(use, id, 1, -1, 1)
+        add_index(use, id, A)
+
+    node.run(work)
+    assert node.table(id).checks == ()
+    assert node.shown(id) == [(1, -1, 1)]
+    assert_whole(node, id)
 
 
 # ── several changes ────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import pytest
 from tenure.base.errors import TenureError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.changes import AddIndex, DropConstraint, Part, SetNotNull, alter
 from tenure.catalog.descriptors import State, Table, replace
 from tenure.catalog.uses import Use
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -58,7 +59,7 @@ def _index_of_equal_rows(node: SchemaNode, use: Use, ids: dict[str, int]) -> Non
 def _rows_and_index(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
     node.insert(use, ids["t"], 10, 10, 10)
     add_index(use, ids["t"], A, unique=True)
-    add_check(use, ids["t"])
+    add_check(use, ids["t"], B, name="t_check2")
 
 
 def _rows_and_index_of_equal_rows(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
@@ -85,7 +86,7 @@ def _drop_column(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
 
 
 def _check_in_the_way(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
-    add_check(use, ids["t"], A, above_value=100)
+    add_check(use, ids["t"], A, above_value=100, name="t_check2")
 
 
 def _foreign_key(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
@@ -110,7 +111,38 @@ def _drop(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
     drop(use, ids["u"])
 
 
+def _not_null(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["t"], SetNotNull("a"))
+
+
+def _rows_and_no_check(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["u"], DropConstraint("u_check"))
+    node.insert(use, ids["u"], 10, -10, 10)
+
+
+def _no_check_and_index_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["t"], DropConstraint("t_check"))
+    alter(use.draft, use, ids["t"], AddIndex("t_b2", (Part("b"),), is_unique=True))
+
+
+def _several_tables(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    add_index(use, ids["t"], A, name="t_a")
+    add_column(use, ids["u"], "c", default=3)
+    rename(use, ids["u"], "v")
+
+
+def _several_tables_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    add_column(use, ids["u"], "c", default=3)
+    add_index(use, ids["t"], B, name="t_b2", unique=True)
+    rename(use, ids["u"], "v")
+
+
 CHANGES = (
+    Change("not null", _not_null),
+    Change("rows and drop check", _rows_and_no_check),
+    Change("drop check, unique index refused", _no_check_and_index_refused, is_refused=True),
+    Change("several tables", _several_tables),
+    Change("several tables refused", _several_tables_refused, is_refused=True),
     Change("index", _index),
     Change("unique index refused", _index_of_equal_rows, is_refused=True),
     Change("rows and index", _rows_and_index),
@@ -138,6 +170,8 @@ class Scene:
         self.victim, self.survivor = self.cluster.add(), self.cluster.add()
         self.ids = {name: created(self.survivor, name) for name in ("t", "u")}
         self.survivor.run(lambda use: add_index(use, self.ids["t"], B, name="t_old"))
+        for name, id in self.ids.items():
+            self.survivor.run(lambda use, id=id, name=name: add_check(use, id, name=f"{name}_check"))  # type: ignore[misc]
         self.survivor.put_rows(self.ids["t"], (1, 1, 5), (2, 2, 5))
         self.survivor.put_rows(self.ids["u"], (1, 1, 1))
         self.cluster.settle()
@@ -184,9 +218,7 @@ class Scene:
 
 
 def _plain(table: Table) -> Table:
-    return replace(
-        table, version=1, modified_at=ZERO_AT, next_column=99, next_index=99, next_constraint=99
-    )
+    return replace(table, version=1, modified_at=ZERO_AT, next_column=99, next_index=99, next_constraint=99)
 
 
 def outcome(change: Change) -> dict[str, object]:
