@@ -207,7 +207,8 @@ class DescriptorLeases:
                     lambda txn: self._rows.release(txn, descriptor.id, descriptor.version, lease.owner)
                 )
             with self.lock:
-                self._closed.remove(lease)
+                if lease in self._closed:
+                    self._closed.remove(lease)
 
     @contextmanager
     def _turn(self, id: int) -> Iterator[None]:

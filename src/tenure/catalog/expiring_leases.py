@@ -14,6 +14,7 @@ Invariant (I18): what has changed since the transaction began is not handed out.
 Walk: `node.py` gives it to a node told to be of version 1, and runs `step` in a loop.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 
@@ -28,6 +29,8 @@ from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
+
+_log = logging.getLogger(__name__)
 
 
 class ExpiringLeases:
@@ -154,6 +157,7 @@ class ExpiringLeases:
             if use.state is not UseState.OPEN:
                 return False
             use.ended = reason
+        _log.warning("transaction %d was ended: %s", use.number, reason)
         self.unpin(use, list(use.pins))
         return True
 

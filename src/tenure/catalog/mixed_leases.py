@@ -75,7 +75,10 @@ class MixedLeases:
         wanted = bound(use).version.descriptor(id)
         if wanted is None or self._final_at != MAX_AT:
             return self._leases.pin(use, id)
-        self._cover(use, wanted)
+        try:
+            self._cover(use, wanted)
+        except Finalized:
+            self.finalize()
         try:
             return self._leases.pin(use, id)
         except BaseException:
@@ -136,13 +139,11 @@ class MixedLeases:
             return self._leases.step()
         if self._is_finalized():
             self.finalize()
-        if self._final_at == MAX_AT:
-            seconds_max = min(LOOK_SECONDS, self._beside.renew_due())
-            self._leases.step(seconds_max=seconds_max)
-            self._beside.take_in()
-        else:
-            self._leases.step(seconds_max=LOOK_SECONDS)
             self._sweep()
+            self._leases.step(seconds_max=LOOK_SECONDS)
+        else:
+            self._leases.step(seconds_max=min(LOOK_SECONDS, self._beside.renew_due()))
+            self._beside.take_in()
         self._beside.release_closed()
         return 0.0
 
@@ -167,6 +168,9 @@ class MixedLeases:
             _log.info("the cluster is finalized and no expiring lease is left")
 
     def renew(self) -> None:
+        if self._final_at == MAX_AT and self._is_finalized():
+            self.finalize()
+            return
         self._leases.renew()
         self._take_in()
 
