@@ -205,7 +205,7 @@ class Node:
             return ExpiringLeases(store, catalog, expiring, session, settings), lambda: (by_version,)
         rows = LeaseRows(keyspace, self._sessions)
         leases = Leases(store, catalog, rows, session, settings)
-        mixed = MixedLeases(store, leases, expiring, old_rows, self._is_finalized)
+        mixed = MixedLeases(store, catalog, leases, expiring, old_rows, self._is_finalized)
         by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
         return mixed, lambda: (by_session,) if mixed.is_over else (by_session, by_version)
 

@@ -8,7 +8,7 @@ Each row is written in a transaction that reads the newest version, so an older 
 never extended: a transaction that goes on using it has until then.
 
 Whoever writes or deletes a row of a descriptor takes a turn first: a lease that is being given up
-and one that is being taken are the same row.
+and one that is being taken may have the same row.
 
 Invariant (I13): `expires_at` is what an acknowledged commit wrote.
 Invariant (I16): a row is released only when nothing pins its lease, and nothing can any more.
@@ -86,6 +86,8 @@ class DescriptorLeases:
         self._closed: list[DescriptorLease] = []
         self._places: dict[Place, DescriptorLease] = {}
         self._turns: dict[int, Event] = {}
+        self._upkeep = store.env.lock()
+        """Held while rows are renewed or released, and by a publisher that must find them unchanged."""
         self._taking_in = store.env.lock()
         self.seen_at = store.snapshot().at
         """Up to when changes of the catalog have been taken in."""
@@ -200,7 +202,7 @@ class DescriptorLeases:
 
     def _release(self, lease: DescriptorLease) -> None:
         descriptor = lease.descriptor
-        with self._turn(descriptor.id):
+        with self._upkeep, self._turn(descriptor.id):
             newest = self._newest.get(descriptor.id)
             if newest is None or not newest.has_row_of(lease):
                 self._store.transact(
@@ -209,6 +211,12 @@ class DescriptorLeases:
             with self.lock:
                 if lease in self._closed:
                     self._closed.remove(lease)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Keeps the rows of what is held as they are: first uses of it wait, and so does the upkeep."""
+        with self._upkeep:
+            yield
 
     @contextmanager
     def _turn(self, id: int) -> Iterator[None]:
@@ -237,13 +245,13 @@ class DescriptorLeases:
             seconds = seconds_between(now_at, lease.expires_at) - margin_seconds
             if seconds > 0:
                 next_seconds = min(next_seconds, seconds)
-            elif self.held.of(id) is None:  # a publisher must not be disturbed
+            else:
                 self._renew(lease)
         return next_seconds
 
     def _renew(self, lease: DescriptorLease) -> None:
         if not self._close_unused(lease):
-            with self._turn(lease.descriptor.id):
+            with self._upkeep, self._turn(lease.descriptor.id):
                 self._write(lease.descriptor.id)
 
     def _close_unused(self, lease: DescriptorLease) -> bool:

@@ -16,7 +16,7 @@ Walk: `node.py` gives it to a node told to be of version 1, and runs `step` in a
 
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
@@ -130,7 +130,7 @@ class ExpiringLeases:
         return self._leases.held.hold(ids, timeout=timeout)
 
     def still(self) -> AbstractContextManager[None]:
-        return nullcontext()  # no row of what is held is written, and others are not in the way
+        return self._leases.still()
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
         return self._leases.is_pinned(ids)

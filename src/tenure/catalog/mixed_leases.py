@@ -20,7 +20,7 @@ Walk: `node.py` gives it to nodes newer than version 1; it wraps `catalog.leases
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import MAX_AT, Timestamp
@@ -28,6 +28,7 @@ from tenure.catalog.descriptor_leases import DescriptorLeases, Pins
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.leases import Leases, bound
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
@@ -50,12 +51,14 @@ class MixedLeases:
     def __init__(
         self,
         store: Store,
+        catalog: Catalog,
         leases: Leases,
         beside: DescriptorLeases,
         rows: OldLeaseRows,
         is_finalized: Callable[[], bool],
     ) -> None:
         self._store = store
+        self._catalog = catalog
         self._leases = leases
         self._beside = beside
         self._rows = rows
@@ -72,9 +75,12 @@ class MixedLeases:
         return self._leases.bind(txn, statement=statement, scheme=self)
 
     def pin(self, use: Use, id: int) -> AnyDescriptor | None:
-        wanted = bound(use).version.descriptor(id)
-        if wanted is None or self._final_at != MAX_AT:
+        if self._final_at != MAX_AT:
             return self._leases.pin(use, id)
+        wanted = bound(use).version.descriptor(id)
+        if wanted is None:
+            self._check_missing(use, id)
+            return None
         try:
             self._cover(use, wanted)
         except Finalized:
@@ -84,6 +90,12 @@ class MixedLeases:
         except BaseException:
             self._uncover(use, [id])
             raise
+
+    def _check_missing(self, use: Use, id: int) -> None:
+        """Nodes of version 1 do not wait until others know of what they create."""
+        if self._catalog.get(self._store.snapshot(use.txn.read_at), id) is not None:
+            self._leases.renew()
+            raise RetryError(f"descriptor {id} was made just before the transaction began")
 
     def _cover(self, use: Use, wanted: AnyDescriptor) -> None:
         """Pins an expiring lease on this very version; RetryError if it is not the newest any more."""
@@ -193,8 +205,10 @@ class MixedLeases:
         ):
             yield is_uncovered and is_unpinned
 
-    def still(self) -> AbstractContextManager[None]:
-        return self._leases.still()
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        with self._beside.still(), self._leases.still():
+            yield
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
         return self._leases.is_pinned(ids)

@@ -214,7 +214,15 @@ class SchemaChanger:
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
         self._await_job(job.id)
+        self._take_in(ids)
         return commit_at
+
+    def _take_in(self, ids: Sequence[int]) -> None:
+        """Whoever changed something here uses it from now on, whichever node took the last step."""
+        snapshot = self._store.snapshot()
+        stored = [self._catalog.get(snapshot, id) for id in ids]
+        if any(each is not None and self._leases.newest_at() < each.modified_at for each in stored):
+            self._leases.renew()
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
         """Whether nothing of the transaction but its additions would stay, if those were in the way."""
@@ -239,6 +247,7 @@ class SchemaChanger:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
             self._await_job(job)
+            self._take_in(ids)
         return commit_at
 
     def _await_job(self, id: int) -> None:
