@@ -241,7 +241,7 @@ class DescriptorLeases:
         margin_seconds = self._settings()[LEASE_DURATION] * (1 - RENEWAL)
         now_at = self._store.clock.now()
         next_seconds = margin_seconds
-        for id, lease in list(self._newest.items()):
+        for lease in list(self._newest.values()):
             seconds = seconds_between(now_at, lease.expires_at) - margin_seconds
             if seconds > 0:
                 next_seconds = min(next_seconds, seconds)

@@ -16,7 +16,7 @@ Invariant (ddl-atomic): the last step, the rows and the end of the job are one c
 Walk: `schema_change.changer` calls `commit`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
@@ -123,6 +123,7 @@ class InTransaction:
         child = use.txn.child(committed_only=True)
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
+            _check_unchanged(use, declared, stored)
             payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
@@ -185,6 +186,17 @@ class _Children:
                     raise
             finally:
                 child.rollback()
+
+
+def _check_unchanged(
+    use: Use, declared: Sequence[AnyDescriptor], stored: Mapping[int, AnyDescriptor | None]
+) -> None:
+    """What was declared on an older version than the stored one starts over on that."""
+    for each in declared:
+        former = stored[each.id]
+        found = 0 if former is None else former.version
+        if found != use.draft.made_from[each.id]:
+            raise RetryError(f'"{each.name}" was changed meanwhile: it has version {found}')
 
 
 def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
