@@ -37,7 +37,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease, Pin, Scheme, Use, UseState
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
-from tenure.kv.transaction import Transaction
+from tenure.kv.transaction import State, Transaction
 from tenure.kv.watch import Watch
 
 HOLDERS_MAX = 20
@@ -71,6 +71,8 @@ class Leases:
         self._closed: list[Lease] = []
         self._uses: dict[Use, None] = {}
         self._held = Held(store.env, self._lock, self.is_pinned)
+        self._pending: dict[Transaction, Timestamp | None] = {}
+        """Transactions that write a lease row, until that is installed; and when they were found over."""
         self._numbers = 0
         self._watch: Watch | None = None
 
@@ -181,6 +183,7 @@ class Leases:
         if self._has_changed(min(self._settings()[LEASE_POLL_INTERVAL], seconds_max)):
             self.renew()
         self.narrow()
+        self._forget_strays()
         return 0.0
 
     def _has_changed(self, seconds: float) -> bool:
@@ -198,10 +201,9 @@ class Leases:
 
     def renew(self) -> None:
         """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
-        session = self._session()
         txn = self._store.begin()
         try:
-            self._rows.write(txn, session.id)
+            session = self.carry(txn)
             with self._row_writes:
                 lease_at = txn.commit()
         finally:
@@ -213,6 +215,7 @@ class Leases:
         with self._renewal:
             if self._is_overtaken(lease_at, session):
                 self._forget_row(lease_at, session)
+                self._forget_pending(lease_at)
                 return
             self._cache.advance(self._store.snapshot(lease_at))
             lease = Lease(self._cache.newest, session)
@@ -220,6 +223,7 @@ class Leases:
                 older, self._newest = self._newest, lease
                 if older is not None:
                     self._close(older, lease)
+            self._forget_pending(lease_at)
         self.wake()
 
     def _is_overtaken(self, lease_at: Timestamp, session: Session) -> bool:
@@ -228,6 +232,10 @@ class Leases:
 
     def _forget_row(self, lease_at: Timestamp, session: Session) -> None:
         self._write_narrowed(lease_at, session, frozenset(), ())
+
+    def _forget_pending(self, lease_at: Timestamp) -> None:
+        with self._lock:
+            self._pending = {txn: at for txn, at in self._pending.items() if txn.commit_at != lease_at}
 
     def _close(self, older: Lease, newer: Lease) -> None:
         older.is_closed = True
@@ -260,6 +268,31 @@ class Leases:
         lease.written = pinned
         if not pinned:
             self._drop_closed(lease)
+
+    def _forget_strays(self) -> None:
+        """Deletes rows of this session that no lease stands for: the answer, or the diff, was lost.
+
+        Left alone, such a row would hold up every other node's schema changes as long as this one lives.
+        """
+        with self._lock:
+            over = [txn for txn in self._pending if txn.state is not State.OPEN]
+        if not over:
+            return
+        snapshot = self._store.snapshot()
+        with self._lock:
+            newest, known = self._newest, {lease.at for lease in self._all()}
+            # What has landed lies below a lease that was taken after it was over, and nobody installs it.
+            found_at = {txn: self._pending.get(txn) or snapshot.at for txn in over}
+            self._pending |= found_at
+        due = [txn for txn in over if newest is not None and found_at[txn] < newest.at]
+        if newest is None or not due:
+            return
+        for row in list(self._rows.before(snapshot, newest.at)):
+            if row.session == newest.session.id and row.lease_at not in known:
+                self._forget_row(row.lease_at, newest.session)
+        with self._lock:
+            for txn in due:
+                self._pending.pop(txn, None)
 
     def _drop_closed(self, lease: Lease) -> None:
         with self._lock:
@@ -310,6 +343,8 @@ class Leases:
         """Has a publisher's commit write this node's next lease too, for `install` afterwards."""
         session = self._session()
         self._rows.write(txn, session.id)
+        with self._lock:
+            self._pending[txn] = None
         return session
 
     # ── looking in, and ending ─────────────────────────────────────────────────────────────────

@@ -110,6 +110,7 @@ class SchemaChanger:
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
         self._check_idle(ids)
+        self._check_newest(use, ids)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use)
@@ -131,6 +132,18 @@ class SchemaChanger:
             if isinstance(stored, Table) and stored.job:
                 self._await_job(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
+
+    def _check_newest(self, use: Use, ids: Sequence[int]) -> None:
+        """What was declared on an older version starts over on the newest, which is had by then."""
+        snapshot = self._store.snapshot()
+        for id in ids:
+            stored = self._catalog.get(snapshot, id)
+            made_from = use.draft.made_from.get(id)
+            if stored is not None and made_from not in (None, stored.version):
+                self._take_in(ids)
+                raise RetryError(
+                    f'"{stored.name}" was changed meanwhile: it has version {stored.version}, not {made_from}'
+                )
 
     # ── nobody else uses it ────────────────────────────────────────────────────────────────────
 
