@@ -171,8 +171,8 @@ class Use:
 
     def commit(self) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
-        self._scheme.start_commit(self)
         try:
+            self._scheme.start_commit(self)
             self.check_frontier()
             frontier_at = self._scheme.frontier_at(self)
             deadline_at = self.txn.deadline_at
