@@ -41,6 +41,14 @@ Pins = dict[int, Pin[Any]]
 """What one use pins, by descriptor."""
 
 
+class Changed(RetryError):
+    """A descriptor is leased in a version that came after the transaction began."""
+
+    def __init__(self, descriptor: AnyDescriptor) -> None:
+        super().__init__(f'"{descriptor.name}" has changed since the transaction began')
+        self.at = descriptor.modified_at
+
+
 class DescriptorLease:
     """A lease of this process on one version of a descriptor."""
 
@@ -119,7 +127,7 @@ class DescriptorLeases:
         if lease is None or self._is_over(lease):
             return None
         if read_at < lease.at:
-            raise RetryError(f"descriptor {id} has changed since the transaction began")
+            raise Changed(lease.descriptor)
         return lease
 
     def _is_over(self, lease: DescriptorLease) -> bool:

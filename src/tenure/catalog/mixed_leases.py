@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import MAX_AT, Timestamp
-from tenure.catalog.descriptor_leases import DescriptorLeases, Pins
+from tenure.catalog.descriptor_leases import Changed, DescriptorLeases, Pins
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.leases import Leases, bound
 from tenure.catalog.old_lease_rows import OldLeaseRows
@@ -99,17 +99,20 @@ class MixedLeases:
 
     def _cover(self, use: Use, wanted: AnyDescriptor) -> None:
         """Pins an expiring lease on this very version; RetryError if it is not the newest any more."""
-        lease = self._beside.pin(use, wanted.id, self._pins.setdefault(use, {}))
-        if lease is not None and lease.descriptor.version < wanted.version:
-            self._uncover(use, [wanted.id])
-            self._beside.take_in()
-            lease = self._beside.pin(use, wanted.id, self._pins.setdefault(use, {}))
-        if lease is not None and lease.descriptor.version == wanted.version:
-            return
-        self._uncover(use, [wanted.id])
-        if lease is None or self._leases.newest_at() < lease.at:
-            self._leases.renew()
-        raise RetryError(f'"{wanted.name}" has changed since the transaction began')
+        pins = self._pins.setdefault(use, {})
+        try:
+            lease = self._beside.pin(use, wanted.id, pins)
+            if lease is not None and lease.descriptor.version < wanted.version:
+                self._uncover(use, [wanted.id])
+                self._beside.take_in()
+                lease = self._beside.pin(use, wanted.id, pins)
+            if lease is None or lease.descriptor.version != wanted.version:
+                self._uncover(use, [wanted.id])
+                raise Changed(wanted if lease is None else lease.descriptor)
+        except Changed as changed:
+            if self._leases.newest_at() <= changed.at:
+                self._leases.renew()
+            raise
 
     def _uncover(self, use: Use, ids: Iterable[int]) -> None:
         with self._beside.lock:
