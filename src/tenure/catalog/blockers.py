@@ -39,7 +39,7 @@ class Blocker(NamedTuple):
     clear: Callable[[], float | None]
     """Deletes it if its holder is dead; else says when to look again."""
     session: SessionId | None = None
-    """Whose death would end it sooner than it ends by itself."""
+    """Whose death ends it; None of one that expires by itself."""
 
 
 class LeaseTable(Protocol):

@@ -123,8 +123,13 @@ class LeaseWaits:
     def _await_own(self, blocker: Blocker) -> float | None:
         if self._leases.newest_at() < max(each.before_at for each in blocker.covered):
             self._leases.renew()
-        is_past = all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered)
-        return None if is_past else AGAIN_SECONDS
+        if all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered):
+            return None
+        if blocker.session is not None:
+            return AGAIN_SECONDS
+        # One that expires by itself stands for nothing after that, one's own neither.
+        pause = blocker.clear()
+        return None if pause is None else min(pause, AGAIN_SECONDS)
 
     # ── what a longer wait does ────────────────────────────────────────────────────────────────
 

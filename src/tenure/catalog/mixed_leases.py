@@ -106,11 +106,14 @@ class MixedLeases:
                 self._uncover(use, [wanted.id])
                 self._beside.take_in()
                 lease = self._beside.pin(use, wanted.id, pins)
-            if lease is None or lease.descriptor.version != wanted.version:
+            if lease is None:
+                self._leases.renew()
+                raise RetryError(f'"{wanted.name}" has been dropped since the transaction began')
+            if lease.descriptor.version != wanted.version:
                 self._uncover(use, [wanted.id])
-                raise Changed(wanted if lease is None else lease.descriptor)
+                raise Changed(lease.descriptor)
         except Changed as changed:
-            if self._leases.newest_at() <= changed.at:
+            if self._leases.newest_at() < changed.at:
                 self._leases.renew()
             raise
 

@@ -109,7 +109,7 @@ class SchemaChanger:
         use.check()
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
-        self._check_idle(ids)
+        self._check_idle(use, ids)
         self._check_newest(use, ids)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
@@ -124,12 +124,16 @@ class SchemaChanger:
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
-    def _check_idle(self, ids: Sequence[int]) -> None:
-        """A change waits for one that is under way, and then starts over on what that one left."""
+    def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
+        """A change waits for one that is under way, and then starts over on what that one left.
+
+        It holds nothing meanwhile: the other may be waiting for just that.
+        """
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
             if isinstance(stored, Table) and stored.job:
+                use.give_up(list(use.pins))
                 self._await_job(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
 

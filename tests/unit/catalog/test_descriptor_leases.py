@@ -3,6 +3,7 @@
 import pytest
 
 from tenure.base.env import ManualEnv
+from tenure.base.errors import DeadlinePassed
 from tenure.base.settings import LEASE_DURATION
 from tests.contract.lease_nodes import EXPIRING, SETTINGS, TABLE, LeaseNode
 from tests.unit.kv.breaking import BreakingEngine
@@ -118,3 +119,13 @@ def test_what_was_dropped_is_not_leased_any_more(old: LeaseNode) -> None:
     old.leases.step()
     assert old.version() == 0
     assert old.old_leases() == []
+
+
+@pytest.mark.invariant("I19")
+def test_a_publisher_waits_for_its_own_nodes_older_lease_no_longer_than_it_lasts(old: LeaseNode) -> None:
+    use = old.writing()
+    old.publish()
+    old.publish()
+    assert old.stored().version == 3
+    with pytest.raises(DeadlinePassed):
+        use.commit()
