@@ -17,7 +17,7 @@ from tenure.catalog.descriptors import Table, place_of, replace
 from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.stored import Catalog
 from tenure.cluster.versions import Versions
-from tenure.expr.function import Context
+from tenure.kv.transaction import Transaction
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layouts
 from tests.faults.harness import Result, Run, wait_for
@@ -48,9 +48,9 @@ class SchemaFleet(JobFleet):
     def create_table(self) -> None:
         made = replace(table(id=TABLE), next_column=9, next_index=9)
 
-        def create(txn: object) -> None:
-            self.catalog.put(txn, made)  # type: ignore[arg-type]
-            self.catalog.put_name(txn, place_of(made), TABLE)  # type: ignore[arg-type]
+        def create(txn: Transaction) -> None:
+            self.catalog.put(txn, made)
+            self.catalog.put_name(txn, place_of(made), TABLE)
 
         self.store.transact(create)
 
@@ -62,6 +62,10 @@ class SchemaFleet(JobFleet):
             return all(self.count(USED, before, name) for name in names) and bool(self.count(CREATED, before))
 
         result.require(wait_for(goes_on, GO_ON_SECONDS_MAX), f"no writes or no schema changes {when}")
+
+    def require_no_trouble(self, result: Result) -> None:
+        result.violations += self._troubles
+        self._require_no_bugs(result)
 
 
 def schema_upgrade(run: Run) -> Result:
@@ -125,8 +129,7 @@ def _judge(fleet: SchemaFleet, result: Result) -> None:
     names = {kind: _named(logs, kind) for kind in ("created", "dropping", "dropped")}
     _check_indexes(fleet, result, names)
     result.counts |= {"commits": len(used), "versions": len(modified), "indexes": len(names["created"])}
-    result.violations += fleet._troubles
-    fleet._require_no_bugs(result)
+    fleet.require_no_trouble(result)
 
 
 def _versions(fleet: SchemaFleet) -> dict[int, Timestamp]:
@@ -152,6 +155,5 @@ def _check_indexes(fleet: SchemaFleet, result: Result, names: dict[str, set[str]
     back = names["dropped"] & there
     result.require(not lost, f"indexes that were acknowledged are gone: {sorted(lost)}")
     result.require(not back, f"indexes that were dropped are there: {sorted(back)}")
-    context: Context = CONTEXT
-    wrong = check_indexes(snapshot, Layouts(fleet.store.keyspace).of(stored), context)
+    wrong = check_indexes(snapshot, Layouts(fleet.store.keyspace).of(stored), CONTEXT)
     result.violations += [f"index: {each}" for each in wrong[:5]]

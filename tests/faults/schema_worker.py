@@ -115,7 +115,7 @@ class SchemaWorker:
 
     def _write_row(self, use: Use, table: Table) -> None:
         layout = self._node.layouts.of(table)
-        writer = Writer(layout, None, self._node.context())
+        writer = Writer(layout, lambda id: layout, self._node.context())
         key, value = self._rng.randrange(KEYS), self._rng.randrange(1_000)
         row = get(use.txn, layout, (key,))
         if row is None:

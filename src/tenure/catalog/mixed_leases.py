@@ -40,6 +40,8 @@ LOOK_SECONDS = 1.0
 SWEPT_ROWS_MAX = 1_000
 """How many expired rows of others are looked at in one step."""
 
+NO_PINS: Pins = {}
+
 _log = logging.getLogger(__name__)
 
 
@@ -117,9 +119,13 @@ class MixedLeases:
                 self._leases.renew()
             raise
 
-    def _uncover(self, use: Use, ids: Iterable[int]) -> None:
+    def _uncover(self, use: Use, ids: Iterable[int] | None = None) -> None:
+        """Gives expiring leases up: of these descriptors, or all of a use."""
+        pins = self._pins.get(use)
+        if pins is None:
+            return
         with self._beside.lock:
-            is_awaited = self._beside.unpin(use, ids, self._pins.get(use, {}))
+            is_awaited = self._beside.unpin(use, list(pins) if ids is None else ids, pins)
         if is_awaited:
             self.wake()
 
@@ -136,7 +142,7 @@ class MixedLeases:
 
     def frontier_at(self, use: Use) -> Timestamp:
         frontier_at = self._leases.frontier_at(use)
-        for id, beside in list(self._pins.get(use, {}).items()):
+        for id, beside in list(self._pins.get(use, NO_PINS).items()):
             pin = use.pins.get(id)
             if pin is None or pin.lease.at < self._final_at:
                 frontier_at = min(frontier_at, beside.lease.expires_at)
@@ -147,7 +153,7 @@ class MixedLeases:
 
     def finish(self, use: Use) -> None:
         self._leases.finish(use)
-        self._uncover(use, list(self._pins.get(use, {})))
+        self._uncover(use)
         self._pins.pop(use, None)
 
     # ── keeping up ─────────────────────────────────────────────────────────────────────────────
@@ -237,7 +243,7 @@ class MixedLeases:
     def end(self, use: Use, reason: str) -> bool:
         if not self._leases.end(use, reason):
             return False
-        self._uncover(use, list(self._pins.get(use, {})))
+        self._uncover(use)
         return True
 
     def lost(self, session: Session) -> None:
