@@ -170,6 +170,8 @@ class Node:
         if self._version != OLDEST:
             self.deaths.reap()
             reap_old(self.store, self._sessions, self._heartbeats)
+            for table in self._lease_tables():
+                table.sweep()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace
@@ -177,11 +179,11 @@ class Node:
         self.store.transact(lambda txn: bootstrap(txn, keyspace, self.catalog))
         session, settings = self.liveness.session, self.settings.current
         waits = WaitRecords(keyspace)
-        self.leases, tables = self._lease_scheme()
+        self.leases, self._lease_tables = self._lease_scheme()
         undo.callback(self.leases.close)
         undo.callback(_close, "leases", self.leases.release)
         self.lease_waits = LeaseWaits(
-            self.store, self.leases, tables, waits, self._sessions, self.deaths, session, settings
+            self.store, self.leases, self._lease_tables, waits, self._sessions, self.deaths, session, settings
         )
         self.holders = Holders(self.store, self.leases, waits, self.deaths, settings)
         undo.callback(self.holders.close)
@@ -205,7 +207,7 @@ class Node:
             return ExpiringLeases(store, catalog, expiring, session, settings), lambda: (by_version,)
         rows = LeaseRows(keyspace, self._sessions)
         leases = Leases(store, catalog, rows, session, settings)
-        mixed = MixedLeases(store, catalog, leases, expiring, old_rows, self._is_finalized)
+        mixed = MixedLeases(store, catalog, leases, expiring, by_version, self._is_finalized)
         by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
         return mixed, lambda: (by_session,) if mixed.is_over else (by_session, by_version)
 

@@ -62,13 +62,13 @@ class LeaseNode:
             lambda: self.settings,
             check=self._check,
         )
-        self.leases, tables = self._scheme(scheme)
+        self.leases, self.tables = self._scheme(scheme)
         records = WaitRecords(keyspace)
         session = self.liveness.session
         self.waits = LeaseWaits(
             self.store,
             self.leases,
-            lambda: tables,
+            lambda: self.tables,
             records,
             self.sessions,
             self.deaths,
@@ -118,7 +118,7 @@ class LeaseNode:
             self.catalog,
             self.schema_leases,
             self.expiring,
-            self.old_rows,
+            by_version,
             lambda: self.settings[VERSION] == 2,
         )
         return self.mixed, (by_session, by_version)

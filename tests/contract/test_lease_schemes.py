@@ -233,6 +233,27 @@ def test_a_dead_nodes_lease_goes_by_itself(node: LeaseNode, other: LeaseNode) ->
         use.commit()
 
 
+def test_what_a_dead_node_left_is_swept_though_nobody_waits_for_it(node: LeaseNode, other: LeaseNode) -> None:
+    other.pinned()
+    rows = node.lease_rows()
+    for _ in range(10):
+        node.env.advance(LONGEST_SECONDS / 9)
+        node.liveness.step()
+    node.deaths.reap()
+    for table in node.tables:
+        table.sweep()
+    assert node.lease_rows() < rows
+
+
+def test_a_sweep_leaves_the_leases_of_the_living_alone(node: LeaseNode, other: LeaseNode) -> None:
+    use = other.pinned()
+    rows = node.lease_rows()
+    for table in node.tables:
+        table.sweep()
+    assert node.lease_rows() == rows
+    use.close()
+
+
 @pytest.mark.invariant("I10")
 @pytest.mark.invariant("I13")
 def test_a_commit_at_the_frontier_is_refused(node: LeaseNode) -> None:

@@ -98,7 +98,7 @@ def _require_empty(fleet: SchemaFleet, result: Result) -> None:
     rows = OldLeaseRows(fleet.store.keyspace, fleet.catalog)
 
     def is_empty() -> bool:
-        return not list(rows.list(fleet.store.snapshot(), limit=1))
+        return not list(rows.list(fleet.store.snapshot()))
 
     result.require(wait_for(is_empty, EMPTY_SECONDS_MAX), "expiring leases are left after finalizing")
 

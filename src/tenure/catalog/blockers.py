@@ -9,10 +9,11 @@ get rid of it if its holder is dead. Rows that hold a wait up never appear, so t
 Invariant (I15): the row of a holder that may still use it is never deleted here.
 
 Walk: `catalog.lease_waits` asks for `blockers`, and `is_used_by_others` for a publisher; `node.py`
-says which tables this node respects.
+says which tables this node respects, and has them swept now and then.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from tenure.base.errors import RetryError, TooEarly
@@ -29,6 +30,9 @@ from tenure.kv.transaction import Transaction
 
 AGAIN_SECONDS = 0.02
 """Between two tries to delete what somebody else is about to change."""
+
+SWEPT_ROWS_MAX = 1_000
+"""How many rows are looked at in one sweep; what dead nodes leave is far less."""
 
 
 class Blocker(NamedTuple):
@@ -49,6 +53,10 @@ class LeaseTable(Protocol):
 
     def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
         """Whether another node's row covers any of these, in whatever version."""
+        ...
+
+    def sweep(self) -> int:
+        """Deletes what dead holders have left, a limited number; returns how many rows there were."""
         ...
 
 
@@ -93,6 +101,13 @@ class SchemaLeaseTable:
         others = (row for row in self._rows.list(source) if row.session != own)
         return any(row.covers(id) for row in others for id in ids)
 
+    def sweep(self) -> int:
+        found = list(islice(self._rows.list(self._store.snapshot()), SWEPT_ROWS_MAX))
+        for row in found:
+            if self._deaths.expiry(row.session) is None:
+                self._clear(row)
+        return len(found)
+
 
 class ExpiringLeaseTable:
     def __init__(self, store: Store, rows: OldLeaseRows, own: Callable[[], Owner]) -> None:
@@ -126,3 +141,9 @@ class ExpiringLeaseTable:
     def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
         own = self._own()
         return any(row.owner != own for id in ids for row in self._rows.of(source, id))
+
+    def sweep(self) -> int:
+        found = list(islice(self._rows.list(self._store.snapshot()), SWEPT_ROWS_MAX))
+        for row in found:
+            self._clear(row)
+        return len(found)

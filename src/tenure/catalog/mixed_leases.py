@@ -22,12 +22,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tenure.base.errors import RetryError, TooEarly
+from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.catalog.blockers import ExpiringLeaseTable
 from tenure.catalog.descriptor_leases import Changed, DescriptorLeases, Pins
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.leases import Leases, bound
-from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.cluster.liveness import Session
@@ -36,9 +36,6 @@ from tenure.kv.transaction import Transaction
 
 LOOK_SECONDS = 1.0
 """How often a node looks whether the cluster is finalized, as long as it is not."""
-
-SWEPT_ROWS_MAX = 1_000
-"""How many expired rows of others are looked at in one step."""
 
 NO_PINS: Pins = {}
 
@@ -56,14 +53,14 @@ class MixedLeases:
         catalog: Catalog,
         leases: Leases,
         beside: DescriptorLeases,
-        rows: OldLeaseRows,
+        table: ExpiringLeaseTable,
         is_finalized: Callable[[], bool],
     ) -> None:
         self._store = store
         self._catalog = catalog
         self._leases = leases
         self._beside = beside
-        self._rows = rows
+        self._table = table
         self._is_finalized = is_finalized
         self._pins: dict[Use, Pins] = {}
         self._final_at = MAX_AT
@@ -179,15 +176,7 @@ class MixedLeases:
             self._beside.release()
 
     def _sweep(self) -> None:
-        now_at = self._store.clock.now()
-        found = list(self._rows.list(self._store.snapshot(), limit=SWEPT_ROWS_MAX))
-        for row in found:
-            if row.expires_at < now_at:
-                try:
-                    self._store.transact(lambda txn, it=row: self._rows.delete_expired(txn, it))  # type: ignore[misc]
-                except (TooEarly, RetryError):
-                    continue  # somebody else was first
-        self.is_over = not found and self._beside.is_empty()
+        self.is_over = self._table.sweep() == 0 and self._beside.is_empty()
         if self.is_over:
             _log.info("the cluster is finalized and no expiring lease is left")
 

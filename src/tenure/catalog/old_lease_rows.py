@@ -94,5 +94,5 @@ class OldLeaseRows:
         """The rows of one descriptor, the oldest version first."""
         return self._rows.scan(txn, id)
 
-    def list(self, txn: Transaction | Snapshot, *, limit: int | None = None) -> Iterator[OldLeaseRow]:
-        return self._rows.scan(txn, limit=limit)
+    def list(self, txn: Transaction | Snapshot) -> Iterator[OldLeaseRow]:
+        return self._rows.scan(txn)
