@@ -33,6 +33,9 @@ MODULES: tuple[str, ...] = (
     "liveness.sessions",
     "liveness.expiry",
     "liveness.held",
+    "leases.refresh",
+    "leases.lookup",
+    "leases.stages",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -4,8 +4,8 @@ Both sides work on one PostgreSQL with its own defaults, in worker processes of 
 has a database that is vacuumed and analyzed before every round, so that no plan is a stale one. A
 round begins when a backlog, made in one transaction, is there, and lasts until every job of it is
 finished; the sides take turns, and whoever has none is idle. Both make every claim and every end of a
-job durable before they go on with it, and both keep finished jobs. Of ours, runs that end together share
-an fsync; the peer commits each end by itself.
+job durable before they go on with it, and both keep finished jobs. Of ours, several claims are one
+commit and runs that end together share an fsync; the peer commits each claim and each end by itself.
 
 The peer is measured twice: with as many jobs at a time as a node of ours runs, and with one at a time,
 its default; the better one counts. Its jobs are coroutines, which it likes best; ours are threads.

@@ -16,7 +16,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from random import Random
 from uuid import UUID
 
 from tenure.base.clock import check_offset
@@ -224,8 +223,10 @@ class Node:
     def context(self) -> Context:
         """What expressions may know besides the row."""
         now_micros = self._env.wall_micros()
-        rng = self._env.rng
-        return Context(now_micros, now_micros, lambda: random_uuid(rng), self._rowids)
+        return Context(now_micros, now_micros, self._random_uuid, self._rowids)
+
+    def _random_uuid(self) -> UUID:
+        return UUID(int=self._env.rng.getrandbits(128), version=4)
 
     def _make_changer(self) -> SchemaChanger:
         return SchemaChanger(
@@ -321,10 +322,6 @@ def open_engine(address: str, env: Env) -> SqliteEngine | PostgresEngine:
         )
     _make_directory(os.path.dirname(path))
     return SqliteEngine(path, env)
-
-
-def random_uuid(rng: Random) -> UUID:
-    return UUID(int=rng.getrandbits(128), version=4)
 
 
 def redacted(address: str) -> str:

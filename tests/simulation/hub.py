@@ -219,16 +219,25 @@ class Machine:
         self._since = 0.0
         self._wall_then = 0.0
         self._rate = 1.0
+        self._ahead_seconds = 0.0
 
     def wall_seconds(self) -> float:
         return self._wall_then + (self.hub.t - self._since) * self._rate
 
+    def ahead_seconds(self) -> float:
+        """How far ahead of the right time it has been at most: its readings do not come back from there."""
+        self._ahead_seconds = max(self._ahead_seconds, self.wall_seconds() - self.hub.t)
+        return self._ahead_seconds
+
     def set_clock(self, *, jump: float = 0.0, rate: float = 1.0) -> None:
+        self.ahead_seconds()
         self._wall_then = self.wall_seconds() + jump
         self._since = self.hub.t
         self._rate = rate
+        self.ahead_seconds()
 
     def set_right(self) -> None:
+        self.ahead_seconds()
         self._wall_then, self._since, self._rate = self.hub.t, self.hub.t, 1.0
 
 

@@ -1,26 +1,35 @@
 """The history of sessions and jobs, taken from the store's own: every revision of their records.
 
-Walk: `job_predicates.check` makes one `JobIndex`; its predicates read it.
+Walk: `members.JobCluster.judge` makes a `JobIndex` per tenant; the predicates read it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from tenure.base.settings import VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster.jobs import Control, Jobs
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.old_way import OldHeartbeats
+from tenure.cluster.sessions import Instance, SessionId, Sessions
+from tenure.cluster.settings import Stored
+from tenure.cluster.versions import OLDEST
 from tenure.kv.encoding import decode
 from tenure.kv.keys import (
+    DEAD_LANES,
     EXPIRATIONS,
     FREEZES,
+    INSTANCES,
     JOB_CONTROL,
     JOB_PROGRESS,
     JOBS,
     JOBS_ENDED,
+    OLD_HEARTBEATS,
     SESSIONS,
+    SETTINGS,
     Keyspace,
 )
+from tenure.kv.records import Records
 from tenure.storage.engine import HEAD_BYTES
 from tests.simulation.job_trace import JobTrace
 from tests.simulation.labour import EFFECTS, TOTALS
@@ -66,6 +75,17 @@ class Life:
         return stored[-1] if stored else self.first_expires_at()
 
 
+@dataclass
+class OldLife:
+    """An instance of version 1, from its insert to its deletion."""
+
+    inserted: Version
+    deleted: Version | None = None
+
+    def is_present_before(self, at: Timestamp) -> bool:
+        return self.inserted.at < at and (self.deleted is None or self.deleted.at >= at)
+
+
 class JobRow(NamedTuple):
     """One revision of a job's control record, open or ended."""
 
@@ -75,27 +95,41 @@ class JobRow(NamedTuple):
 
 
 class JobIndex:
-    def __init__(self, trace: JobTrace) -> None:
+    """What one tenant has of sessions, jobs, settings and instances."""
+
+    def __init__(self, trace: JobTrace, tenant: int) -> None:
         self.trace = trace
-        keyspace = Keyspace(1)
+        self.tenant = tenant
+        keyspace = Keyspace(tenant)
         self._tables = {
             keyspace.head(table): table
             for table in (
-                *(SESSIONS, EXPIRATIONS, FREEZES, JOBS, JOB_CONTROL, JOBS_ENDED, JOB_PROGRESS),
-                *(EFFECTS, TOTALS),
+                *(SESSIONS, EXPIRATIONS, FREEZES, DEAD_LANES, JOBS, JOB_CONTROL, JOBS_ENDED, JOB_PROGRESS),
+                *(EFFECTS, TOTALS, INSTANCES, SETTINGS, OLD_HEARTBEATS),
             )
         }
         self._sessions = Sessions(keyspace)
+        self._settings = Records(keyspace, SETTINGS, Stored, key=("name",))
+        self._beats = OldHeartbeats(keyspace)
         self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
         self.lives: dict[SessionId, Life] = {}
         self.orphans: list[tuple[SessionId, Version]] = []
         """Expirations and freeze marks of sessions that never were."""
+        self.noted_lanes: dict[SessionId, tuple[Version, tuple[bytes, ...]]] = {}
+        """Of the dead whose lanes are still to be closed when the history ends: the note of them."""
         self.rows: dict[int, list[JobRow]] = {}
         self.kinds: dict[int, tuple[str, int]] = {}
         """By job: its kind, and how many effects it has."""
         self.effects: dict[int, dict[int, list[Version]]] = {}
         self.progress: dict[int, list[Version]] = {}
         self.totals: dict[int, list[Version]] = {}
+        self.payloads: dict[int, list[Version]] = {}
+        """By job: its record, which is written once and goes with what is forgotten."""
+        self.settings: dict[str, list[tuple[Version, str | None]]] = {}
+        self.instances: dict[int, list[tuple[Version, Instance | None]]] = {}
+        self.old_lives: dict[int, list[OldLife]] = {}
+        self.beats: dict[int, list[tuple[Version, Timestamp | None]]] = {}
+        """By instance: its heartbeats of the older way."""
         self.t = {landing.txn.id: landing.t for landing in trace.landings}
         self._read()
 
@@ -109,12 +143,16 @@ class JobIndex:
             (SESSIONS, self._read_existence),
             (EXPIRATIONS, self._read_expirations),
             (FREEZES, self._read_freezes),
+            (DEAD_LANES, self._read_dead_lanes),
             (JOBS, self._read_job),
             (JOB_CONTROL, self._read_control),
             (JOBS_ENDED, self._read_ended),
             (JOB_PROGRESS, lambda key, versions: self.progress.update({_job(key)[0]: versions})),
             (EFFECTS, self._read_effects),
             (TOTALS, lambda key, versions: self.totals.update({_job(key)[0]: versions})),
+            (INSTANCES, self._read_instance),
+            (SETTINGS, self._read_setting),
+            (OLD_HEARTBEATS, self._read_beats),
         )
         for table, read in readers:
             for key, versions in by_table[table]:
@@ -147,10 +185,16 @@ class JobIndex:
         else:
             self.orphans += [(id, version) for version in versions]
 
+    def _read_dead_lanes(self, key: bytes, versions: list[Version]) -> None:
+        if versions[-1].value is not None:
+            lanes = self._sessions._dead_lanes.decode(versions[-1].value).lanes
+            self.noted_lanes[self._sessions.id_of(key)] = versions[-1], lanes
+
     def _read_job(self, key: bytes, versions: list[Version]) -> None:
         assert versions[0].value is not None
         job = self._jobs._jobs.decode(versions[0].value)
         self.kinds[job.id] = job.kind, int(job.payload)
+        self.payloads[job.id] = versions
 
     def _read_control(self, key: bytes, versions: list[Version]) -> None:
         self._read_rows(key, versions, is_ended=False)
@@ -167,6 +211,27 @@ class JobIndex:
     def _read_effects(self, key: bytes, versions: list[Version]) -> None:
         job, step = _job(key)
         self.effects.setdefault(job, {})[step] = versions
+
+    def _read_instance(self, key: bytes, versions: list[Version]) -> None:
+        rows = [(each, _decoded(self._sessions.instances.decode, each)) for each in versions]
+        lives = self.old_lives.setdefault(_job(key)[0], [])
+        self.instances[_job(key)[0]] = rows
+        for version, instance in rows:
+            if lives and lives[-1].deleted is None:
+                lives[-1].deleted = version
+            if instance is not None and instance.version == OLDEST:
+                lives.append(OldLife(version))
+
+    def _read_setting(self, key: bytes, versions: list[Version]) -> None:
+        (name,) = decode(key[HEAD_BYTES:])
+        rows = [(each, _decoded(self._settings.decode, each)) for each in versions]
+        self.settings[str(name)] = [(version, None if row is None else row.text) for version, row in rows]
+
+    def _read_beats(self, key: bytes, versions: list[Version]) -> None:
+        rows = [(each, _decoded(self._beats._records.decode, each)) for each in versions]
+        self.beats[_job(key)[0]] = [
+            (version, None if row is None else row.expires_at) for version, row in rows
+        ]
 
     # ── searching ──────────────────────────────────────────────────────────────────────────────
 
@@ -188,12 +253,34 @@ class JobIndex:
             found = row.control
         return found
 
+    def version_before(self, at: Timestamp) -> int:
+        """The cluster's version just before a commit at this time; 0 while it has none."""
+        return int(before(self.settings.get(VERSION.name, ()), at) or 0)
+
+    def beat_before(self, instance: int, at: Timestamp) -> Timestamp | None:
+        """When an instance's heartbeat of the older way runs out, as stored before a commit at this time."""
+        return before(self.beats.get(instance, ()), at)
+
+    def old_life(self, instance: int, at: Timestamp) -> OldLife | None:
+        """The instance of version 1 that had this id at a time."""
+        lives = self.old_lives.get(instance, ())
+        return next((life for life in lives if life.is_present_before(at)), None)
+
     def is_present_before(self, session: SessionId, at: Timestamp) -> bool:
         life = self.lives.get(session)
         return life is not None and life.is_present_before(at)
 
     def process_of(self, txn: Txn) -> str:
         return self.trace.processes[txn.id]
+
+
+def before(rows: Sequence[tuple[Version, T | None]], at: Timestamp) -> T | None:
+    """What stood there just before a commit at this time."""
+    return next((value for version, value in reversed(rows) if version.at < at), None)
+
+
+def _decoded(decode: Callable[[bytes], T], version: Version) -> T | None:
+    return None if version.value is None else decode(version.value)
 
 
 def _job(key: bytes) -> tuple[int, ...]:

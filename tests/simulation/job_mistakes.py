@@ -8,27 +8,33 @@ from typing import Any
 
 from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
-from tenure.base.timestamp import ZERO_AT, add_seconds, seconds_between
+from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster import jobs as jobs_module
+from tenure.cluster import open_jobs
 from tenure.cluster import runner as runner_module
 from tenure.cluster.claims import SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import STEPS, State, check_step
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import RETRY_SECONDS, Liveness, Session
+from tenure.cluster.open_jobs import Holder
 from tenure.cluster.runner import Run, Runner, Stopped
 from tenure.cluster.sessions import Existence, Expiration, SessionId, Sessions
 from tenure.kv.records import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import JobKnobs
+from tests.simulation.job_trace import TracingJobs
 from tests.simulation.knobs import Knobs
 
 _create = Liveness._create
 _step = Liveness.step
 _extend = Sessions.extend
+_delete = Sessions._delete
 _claim = Jobs.claim
+_fenced = Jobs.fenced
 _attempt = runner_module._attempt
+_get = Transaction.get
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -83,7 +89,7 @@ def extend_frozen(self: Sessions, txn: Transaction, session: SessionId, *, ttl_s
 def delete_any_time(self: Sessions, txn: Transaction, session: SessionId) -> Any:
     present = self.find(txn, session)
     if present is not None:
-        self._delete(txn, session)
+        self._delete(txn, session, present.lanes)
     return present
 
 
@@ -94,20 +100,33 @@ def bury_by_a_look(self: Deaths, session: SessionId) -> bool:
     try:
         if present is not None:
             txn.not_before_at = present.expires_at
-            self._sessions._delete(txn, session)
+            self._sessions._delete(txn, session, present.lanes)
         txn.commit()
     except (TooEarly, RetryError):
         return False
     finally:
         txn.rollback()
     self._remember(session)
-    for lane in () if present is None else present.lanes:
-        self._store.engine.close_lane(lane)
+    self._close_lanes(session, () if present is None else present.lanes)
     return True
 
 
-def delete_existence_alone(self: Sessions, txn: Transaction, session: SessionId) -> None:
+def delete_existence_alone(
+    self: Sessions, txn: Transaction, session: SessionId, lanes: tuple[bytes, ...]
+) -> None:
     self._existence.delete(txn, *session)
+
+
+def delete_without_a_note(
+    self: Sessions, txn: Transaction, session: SessionId, lanes: tuple[bytes, ...]
+) -> None:
+    _delete(self, txn, session, ())
+
+
+def note_removed_first(self: Deaths, session: SessionId, lanes: tuple[bytes, ...]) -> None:
+    self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
+    for lane in lanes:
+        self._store.engine.close_lane(lane)
 
 
 def create_as_wanted(self: Sessions, txn: Transaction, *, wanted: int | None = None, **named: Any) -> int:
@@ -167,12 +186,9 @@ def wait_on_cache(self: Deaths, session: SessionId, *, timeout: float | None = N
     return True
 
 
-def pause_on_cache(self: Runner, session: Session) -> float:
+def look_at_cache(self: Runner, claims: set[SessionId], now_at: int) -> list[int]:
     """Trusts that whoever dies will be heard of."""
-    now_at = self._store.clock.now()
-    wanted = [control for control in self._open.values() if self._is_wanted(control)]
-    due = [control.retry_at for control in wanted if control.retry_at > now_at]
-    return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+    return []
 
 
 def heartbeat_gives_up(self: Liveness) -> float | None:
@@ -205,27 +221,34 @@ def free_for_the_dead(self: SessionClaims, txn: Transaction, control: Control, h
     return control.claim in (NOBODY, holder) or self._sessions.find(txn, control.claim) is None
 
 
-def any_candidate(self: Runner, control: Control, session: Session, now_at: int) -> bool:
-    return control.retry_at <= now_at and self._is_wanted(control)
+def any_holder(self: Runner, holder: Holder, session: Session, now_at: int) -> bool:
+    return True
 
 
-def short_pause(self: Runner, session: Session) -> float:
+def short_pause(self: Runner, session: Session, busy: frozenset[int], due: list[int]) -> float:
     return 0.3
 
 
-def _fenced_by(*checked: int, observes: bool = True) -> Callable[[Jobs, Transaction, Fence], Control]:
+def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT) -> bytes | None:
+    """What is known need not be asked for; so, it is thought, it need not be validated."""
+    if self._known is not None and key in self._known and key not in self._writes:
+        return self._known[key]
+    return _get(self, key, flushed_at=flushed_at)
+
+
+def _fenced_by(*checked: int, observes: bool = True) -> Callable[[TracingJobs, Transaction, Fence], Control]:
     """A fence that compares only some of (session, run, state)."""
 
-    def fenced(self: Jobs, txn: Transaction, fence: Fence) -> Control:
+    def fenced(self: TracingJobs, txn: Transaction, fence: Fence) -> Control:
+        if not fence.session.epoch_at:
+            return _fenced(self, txn, fence)  # version 1 has another
         control = self._control.get(txn, fence.job)
         if control is None:
             raise FenceLost("it is over")
         held = (control.claim, control.run, control.state)
         if any(held[n] != fence[1:][n] for n in checked):
             raise FenceLost("lost")
-        claims = self.claims()
-        assert isinstance(claims, SessionClaims)
-        if observes and claims._sessions.find(txn, fence.session) is None:
+        if observes and self.sessions.find(txn, fence.session) is None:
             raise FenceLost("lost")
         return control
 
@@ -344,9 +367,9 @@ def often(knobs: Knobs) -> None:
         knobs.rates[fault] = max(0.2, knobs.rates.get(fault, 0.0))
 
 
-def changing_ttl(knobs: Knobs) -> None:
+def changing_settings(knobs: Knobs) -> None:
     often(knobs)
-    knobs.rates["ttl changed"] = 0.3
+    knobs.rates["setting changed"] = 0.3
 
 
 def skewed(knobs: Knobs) -> None:
@@ -361,11 +384,24 @@ def late(knobs: Knobs) -> None:
         knobs.rates[fault] = max(0.06, knobs.rates.get(fault, 0.0))
 
 
+def crashing(knobs: Knobs) -> None:
+    """Nodes that die in the middle of what they do for the dead."""
+    often(knobs)
+    knobs.rates["crash after commit"] = max(0.06, knobs.rates.get("crash after commit", 0.0))
+
+
+def dawdling(knobs: Knobs) -> None:
+    """A long time between the deletion of a session and the closing of its lanes."""
+    often(knobs)
+    for fault in ("cut, commit done", "slow settle"):
+        knobs.rates[fault] = max(0.3, knobs.rates.get(fault, 0.0))
+
+
 def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
-_ANY_CANDIDATE = ((Runner, "_is_candidate", any_candidate), (Runner, "_pause", short_pause))
+ANY_HOLDER = ((Runner, "_is_available", any_holder), (Runner, "_pause", short_pause))
 _EVERY_STATE = frozenset(STEPS) - {State.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
@@ -374,11 +410,11 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "frontier of a former epoch",
         ((Liveness, "_create", frontier_of_former_epoch),),
         "sessions",
-        changing_ttl,
+        changing_settings,
     ),
     ("heartbeat writes blindly", ((Sessions, "extend", extend_blindly),), "sessions", often),
-    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", often),
-    ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_ttl),
+    ("heartbeat revives a session", ((Sessions, "extend", extend_and_revive),), "sessions", dawdling),
+    ("expiration may go down", ((Sessions, "extend", extend_downwards),), "sessions", changing_settings),
     ("frozen mark ignored", ((Sessions, "extend", extend_frozen),), "sessions", often),
     (
         "session deleted before its expiration",
@@ -388,6 +424,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     ("expiration read outside the deletion", ((Deaths, "bury", bury_by_a_look),), "sessions", often),
     ("rows of the dead left behind", ((Sessions, "_delete", delete_existence_alone),), "sessions"),
+    ("lanes of the dead not noted", ((Sessions, "_delete", delete_without_a_note),), "sessions", crashing),
+    ("note removed before its lanes", ((Deaths, "_close_lanes", note_removed_first),), "sessions", crashing),
     ("instance id taken twice", ((Sessions, "create", create_as_wanted),), "sessions", twins),
     ("lanes of the dead not closed", ((Deaths, "bury", bury_with_lanes_open),), "jobs", late),
     ("lanes kept by the next session", ((Store, "renew_lanes", lanes_kept),), "sessions", often),
@@ -395,19 +433,20 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a miss taken for death", ((Deaths, "is_dead", miss_is_death),), "sessions"),
     ("expired taken for gone by observers", ((Sessions, "observe", expired_is_lost),), "sessions"),
     ("wait that trusts the cache", ((Deaths, "await_death", wait_on_cache),), "sessions"),
-    ("adoption that trusts the cache", ((Runner, "_pause", pause_on_cache),), "jobs"),
+    ("adoption that trusts the cache", ((Runner, "_look_at_claims", look_at_cache),), "jobs"),
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
-        ((SessionClaims, "is_free", free_if_expired), *_ANY_CANDIDATE),
+        ((SessionClaims, "is_free", free_if_expired), *ANY_HOLDER),
         "jobs",
         often,
     ),
     (
         "claim taken from the living",
-        ((SessionClaims, "is_free", free_for_all), *_ANY_CANDIDATE),
+        ((SessionClaims, "is_free", free_for_all), *ANY_HOLDER),
         "jobs",
     ),
+    ("known values not validated", ((Transaction, "get", known_is_no_read),), "jobs"),
     ("claim without observing", ((SessionClaims, "is_free", free_for_the_dead),), "jobs", often),
     ("claim keeps the run number", ((Jobs, "claim", claim_keeps_run),), "jobs"),
     (
@@ -425,7 +464,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         (
             (Jobs, "_end", end_stays_open),
             (jobs_module, "CLAIMABLE", _EVERY_STATE),
-            (runner_module, "CLAIMABLE", _EVERY_STATE),
+            (open_jobs, "CLAIMABLE", _EVERY_STATE),
         ),
         "jobs",
     ),
@@ -439,7 +478,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     (
         "retry keeps the claim of the dead",
         ((Jobs, "retry", retry_keeps_claim), (Runner, "_retry_later", retry_unfenced)),
-        "jobs",
+        "late failures",
         often,
     ),
     ("request takes the claim away", ((Jobs, "_request", request_lets_go),), "busy jobs"),

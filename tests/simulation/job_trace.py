@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
+from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import TERMINAL, State
 from tenure.cluster.jobs import Control, Fence, FenceLost, Jobs, Progress
@@ -26,6 +27,12 @@ from tenure.storage.engine import HEAD_BYTES, Commit, Group, Outcome
 from tests.simulation.hub import Machine
 from tests.simulation.trace import Trace, Txn, head
 from tests.simulation.tracing import TracingStore, TracingTransaction
+
+TENANTS = (1, 2)
+"""Who may share a store; most runs have the first alone."""
+
+WAYS: dict[type[Any], str] = {SessionClaims: "session", MixedClaims: "mixed", OldClaims: "old"}
+"""How a node holds jobs: see `tenure.cluster.claims`."""
 
 
 class Frontier(NamedTuple):
@@ -44,6 +51,8 @@ class Answer(NamedTuple):
     question: str
     session: SessionId
     answer: str
+    tenant: int
+    """Whose node has asked."""
 
 
 class Burial(NamedTuple):
@@ -85,6 +94,10 @@ class JobTrace(Trace):
         """By transaction: the run that it writes for."""
         self.claims: dict[int, SessionId] = {}
         """By transaction: the session that it claims a job for."""
+        self.ways: dict[int, str] = {}
+        """By transaction: which of `WAYS` to hold a job it went by."""
+        self.tenants: dict[str, int] = {}
+        """By process: whose it is."""
         self.releases: dict[SessionId, str] = {}
         """Sessions that were given up, or were about to be, by the process they were of."""
         self.frontiers: list[Frontier] = []
@@ -94,11 +107,14 @@ class JobTrace(Trace):
         self.running: list[Running] = []
         self.left_under: dict[int, tuple[int, SessionId]] = {}
         """By transaction: the step at which its commit left, and the session of its process then."""
-        self.sessions: list[SessionId] = []
-        self.jobs: list[int] = []
-        keyspace = Keyspace(1)
-        self._decoders = Sessions(keyspace)
-        self._sessions_head, self._jobs_head = keyspace.head(SESSIONS), keyspace.head(JOBS)
+        self.sessions: dict[int, list[SessionId]] = {tenant: [] for tenant in TENANTS}
+        """By tenant, in the order of their inserts; likewise the jobs."""
+        self.jobs: dict[int, list[int]] = {tenant: [] for tenant in TENANTS}
+        self.owners: dict[SessionId, int] = {}
+        """By session: whose it is. Epochs come from one clock, so no two tenants have the same one."""
+        self._session_heads = {Keyspace(tenant).head(SESSIONS): tenant for tenant in TENANTS}
+        self._job_heads = {Keyspace(tenant).head(JOBS): tenant for tenant in TENANTS}
+        self._decoders = Sessions(Keyspace(TENANTS[0]))
 
     def process(self, node: str) -> str:
         return f"{node}/{self.machines[node].generation}"
@@ -109,10 +125,12 @@ class JobTrace(Trace):
         return txn
 
     def session_of(self, process: str) -> Session | None:
-        """The session that a process goes by; None while it makes a new one."""
+        """The session that a process goes by; None while it makes a new one, and in version 1."""
         current = self.current.get(process)
         session = None if current is None else current()
-        return None if session is None or session.done.is_set() else session
+        if session is None or session.done.is_set() or not session.id.epoch_at:
+            return None
+        return session
 
     def sent(self, commit: Commit, txn: Txn) -> None:
         super().sent(commit, txn)
@@ -133,12 +151,14 @@ class JobTrace(Trace):
             return
         for key, value in txn.final_writes(txn.landed_at).items():
             if value is not None and len(self.versions[key]) == 1:
-                if head(key) == self._sessions_head:
-                    self.sessions.append(self._decoders.id_of(key))
-                elif head(key) == self._jobs_head:
+                if tenant := self._session_heads.get(head(key)):
+                    session = self._decoders.id_of(key)
+                    self.sessions[tenant].append(session)
+                    self.owners[session] = tenant
+                elif tenant := self._job_heads.get(head(key)):
                     (job,) = decode(key[HEAD_BYTES:])
                     assert isinstance(job, int)
-                    self.jobs.append(job)
+                    self.jobs[tenant].append(job)
 
     @contextmanager
     def at_work(self, process: str, fence: Fence, what: str) -> Iterator[None]:
@@ -161,34 +181,42 @@ def record_of(txn: Transaction) -> Txn:
 class TracingJobs(Jobs):
     """Records for whom each transaction writes, before the product looks at it."""
 
-    def __init__(self, store: TracingStore, sessions: Sessions) -> None:
-        super().__init__(store.keyspace, sessions, store.clock)
+    def __init__(self, store: TracingStore, sessions: Sessions, claims: Callable[[], Claims]) -> None:
+        super().__init__(store.keyspace, sessions, store.clock, claims)
         trace = store.engine.wire.trace
         assert isinstance(trace, JobTrace)
         self._trace = trace
+        self.sessions = sessions
         self._panics: Callable[[], bool] = lambda: False
 
     def panic_when(self, panics: Callable[[], bool]) -> None:
         self._panics = panics
 
     def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
-        self._trace.claims[record_of(txn).id] = session
-        return super().claim(txn, id, session)
+        record = record_of(txn)
+        self._trace.claims[record.id] = session
+        try:
+            return super().claim(txn, id, session)
+        finally:
+            self._trace.ways[record.id] = WAYS[type(self.claims())]
 
     def fenced(self, txn: Transaction, fence: Fence) -> Control:
-        self._trace.fences[record_of(txn).id] = fence
+        record = record_of(txn)
+        self._trace.fences[record.id] = fence
         try:
             return super().fenced(txn, fence)
         except FenceLost:
             value = self._trace.value_at(self._control.key(fence.job), txn.read_at)
             control = None if value is None else self.decode_control(value)
-            if control is None or (control.claim, control.run) != (fence.session, fence.run):
+            if control is None or control.run != fence.run:
                 self._trace.seen["lost claim noticed by the fence"] += 1
             elif control.state is not fence.state:
                 self._trace.seen["request noticed by the fence"] += 1
             else:
                 self._trace.seen["lost session noticed by the fence"] += 1
             raise
+        finally:
+            self._trace.ways[record.id] = WAYS[type(self.claims())]
 
     def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
         self._trace.fences[record_of(txn).id] = fence
@@ -231,23 +259,25 @@ class TracingDeaths(Deaths):
             trace.burials.append(Burial(began, trace.tick(), trace.process(node), session))
         return is_gone
 
+    def _answered(self, began: int, question: str, session: SessionId, answer: str) -> None:
+        step, tenant = self._trace.tick(), self._store.keyspace.tenant
+        self._trace.answers.append(Answer(began, step, question, session, answer, tenant))
+
     def is_dead(self, session: SessionId) -> bool:
         began = self._trace.tick()
         is_dead = super().is_dead(session)
         if is_dead:
-            self._trace.answers.append(Answer(began, began, "is_dead", session, "dead"))
+            self._answered(began, "is_dead", session, "dead")
         return is_dead
 
     def is_alive(self, session: SessionId) -> bool:
         began = self._trace.tick()
         is_alive = super().is_alive(session)
-        answer = "alive" if is_alive else "dead"
-        self._trace.answers.append(Answer(began, self._trace.tick(), "is_alive", session, answer))
+        self._answered(began, "is_alive", session, "alive" if is_alive else "dead")
         return is_alive
 
     def await_death(self, session: SessionId, *, timeout: float | None = None) -> bool:
         began = self._trace.tick()
         is_gone = super().await_death(session, timeout=timeout)
-        answer = "dead" if is_gone else "alive"
-        self._trace.answers.append(Answer(began, self._trace.tick(), "await_death", session, answer))
+        self._answered(began, "await_death", session, "dead" if is_gone else "alive")
         return is_gone

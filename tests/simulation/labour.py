@@ -8,6 +8,7 @@
     fails     breaks off half-way: all its effects are taken back
     hopeless  like `fails`, and taking back fails too
     flaky     now and then fails for a passing reason
+    late      hears nothing for so long that its session may be gone, then fails like `flaky`
 
 Effect n of job j is the key (j, n), written once, and counted in a total that reads itself.
 
@@ -24,18 +25,22 @@ from tenure.kv.transaction import Transaction
 from tests.simulation.job_trace import JobFailure, record_of
 
 if TYPE_CHECKING:
-    from tests.simulation.members import Process
+    from tests.simulation.processes import Process
 
 EFFECTS, TOTALS = 120, 121
 
-KINDS = ("count", "slow", "deaf", "helped", "fails", "hopeless", "flaky")
+LATE_SECONDS = 10.0
+"""Longer than any ttl."""
+
+KINDS = ("count", "slow", "deaf", "helped", "fails", "hopeless", "flaky", "late")
 
 
 class Labour:
-    """The job functions of one process."""
+    """The job functions of one runner: of a process, or of a second one in it."""
 
-    def __init__(self, process: "Process") -> None:
+    def __init__(self, process: "Process", registry: str) -> None:
         self._process = process
+        self._registry = registry
         self._hub = process.cluster.hub
         self._tape = process.cluster.tape
         self._trace = process.cluster.job_trace
@@ -47,7 +52,7 @@ class Labour:
 
     def _function(self, kind: str) -> Callable[[Run], None]:
         def run(run: Run) -> None:
-            with self._trace.at_work(self._process.name, run.fence, "run"):
+            with self._trace.at_work(self._registry, run.fence, "run"):
                 self._work(run, kind)
 
         return run
@@ -58,7 +63,7 @@ class Labour:
             self._pace(run, kind)
             if kind in ("fails", "hopeless") and step >= steps // 2:
                 raise JobFailure(f"broken at {step}")
-            if kind == "flaky" and self._is_faulty() and self._tape.chance(f"{self._site}.flaky", 0.3):
+            if kind in ("flaky", "late") and self._fails_in_passing():
                 raise self._tape.choose(f"{self._site}.error", (RetryError, Unavailable))("a passing reason")
             if kind == "deaf":
                 self._store.transact(lambda txn, step=step: self._save(txn, run, step))  # type: ignore[misc]
@@ -67,6 +72,9 @@ class Labour:
                 self._let_help(run, step)
             else:
                 self._checkpoint(run, step)
+
+    def _fails_in_passing(self) -> bool:
+        return self._is_faulty() and self._tape.chance(f"{self._site}.flaky", 0.3)
 
     def _is_faulty(self) -> bool:
         return self._hub.t < self._process.cluster.knobs.faults_end
@@ -77,6 +85,8 @@ class Labour:
             run.sleep(6.0 * seconds)
         elif kind == "deaf":
             self._hub.sleep(4.0 * seconds, "deaf")
+        elif kind == "late":
+            self._hub.sleep(LATE_SECONDS * seconds, "late")
         else:
             run.sleep(seconds * self._process.cluster.knobs.think_seconds)
 
@@ -132,7 +142,7 @@ class Labour:
     # ── taking back ────────────────────────────────────────────────────────────────────────────
 
     def _undo(self, run: Run) -> None:
-        with self._trace.at_work(self._process.name, run.fence, "revert"):
+        with self._trace.at_work(self._registry, run.fence, "revert"):
             self._trace.seen["revert ran"] += 1
             if run.job.kind == "hopeless":
                 raise JobFailure("there is no way back")

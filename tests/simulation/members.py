@@ -1,150 +1,51 @@
-"""Nodes with sessions and jobs: each process is built part by part, as `tenure.node` does it.
+"""Nodes with sessions and jobs, and what the nemesis does to them.
 
-    start    store -> session -> deaths -> runner -> heartbeat, deaths, reaper -> jobs -> clients
-    drain    clients -> jobs -> heartbeat ... -> session -> store
+A machine runs one process after the other, of the version that its operator has installed last. One
+that fails to start takes down what it has, and is started again a little later.
 
-A process that fails to start takes down what it has, and is started again a little later.
-
-Walk: `cluster.run` makes a `JobCluster`; its `Member`s run a `Process` each, with `labour` to do.
+Walk: `cluster.run` makes a `JobCluster`; its `Member`s run a `Process` each; `operators` upgrade them.
 """
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
-from tenure.base.errors import TenureError
-from tenure.base.loops import Loop, Loops, Step
-from tenure.base.settings import JOBS_ADOPT_INTERVAL, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster import deaths, runner
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.runner import Runner
-from tenure.cluster.sessions import Sessions
-from tests.simulation import job_predicates
+from tenure.base.errors import NewerFormat, TenureError
+from tenure.base.settings import (
+    DEFINITIONS,
+    JOBS_ADOPT_INTERVAL,
+    JOBS_RETENTION,
+    LIVENESS_HEARTBEAT,
+    LIVENESS_TTL,
+    WATCH_POLL_INTERVAL,
+    Settings,
+)
+from tenure.cluster import deaths, job_retention, runner, settings
+from tenure.cluster.versions import OLDEST, PROGRAM
+from tests.simulation import job_predicates, operators
 from tests.simulation.hub import Machine, SimEnv
-from tests.simulation.job_knobs import JOB_NEMESIS_FAULTS, TTLS, JobKnobs
-from tests.simulation.job_trace import JobFailure, JobTrace, Panic, TracingDeaths, TracingJobs
+from tests.simulation.job_history import JobIndex
+from tests.simulation.job_knobs import JOB_NEMESIS_FAULTS, JobKnobs
+from tests.simulation.job_trace import JobFailure, JobTrace, Panic
 from tests.simulation.knobs import Knobs
-from tests.simulation.labour import Labour
 from tests.simulation.nodes import Cluster, Node
+from tests.simulation.operators import Operator
 from tests.simulation.predicates import Violation
+from tests.simulation.processes import Process
 from tests.simulation.steering import JobClient
 from tests.simulation.tape import Tape
-from tests.simulation.tracing import TracingStore
-from tests.simulation.wire import SimEngine
 
-DRAIN_SECONDS = 3.0
-VERSION = 1
+SHORT_RETENTION = replace(JOBS_RETENTION, lower=1.0)
+"""The product keeps ended jobs for a minute at least, which is all a run has."""
+
+_DEFINITIONS = tuple(SHORT_RETENTION if each is JOBS_RETENTION else each for each in DEFINITIONS)
 
 TWIN_SECONDS = 12.0
 """How long a process that was started twice runs at most."""
-
-
-class Process:
-    """One running program: what is in memory between a start and a crash or drain."""
-
-    def __init__(self, member: "Member", wanted: int | None) -> None:
-        self.cluster = member.cluster
-        self.machine = member.machine
-        self.env = member.env
-        self.name = self.cluster.job_trace.process(self.machine.name)
-        self.engine = SimEngine(self.cluster.wire, self.machine)
-        self.deaths_stalled_until = 0.0
-        with ExitStack() as undo:
-            self.store = TracingStore(self.engine, self.env, settings=self.cluster.settings)
-            undo.callback(_close, self.store.close)
-            self._start_session(undo, wanted)
-            self._make_jobs()
-            self._start_loops(undo)
-            self._undo = undo.pop_all()
-
-    def _settings(self) -> Settings:
-        return self.cluster.settings
-
-    def _start_session(self, undo: ExitStack, wanted: int | None) -> None:
-        self.sessions = Sessions(self.store.keyspace)
-        self.liveness = Liveness(
-            self.store, self.sessions, self._settings, address="", version=VERSION, on_lost=self._lost
-        )
-        self.cluster.job_trace.current[self.name] = lambda: self.liveness._session
-        if wanted is None:
-            self.liveness.step()
-        else:
-            self.liveness._session = self.liveness._create(wanted)
-        undo.callback(_close, self._release)
-        self.deaths = TracingDeaths(self.store, self.sessions)
-        undo.callback(self.deaths.close)
-
-    def _make_jobs(self) -> None:
-        self.jobs = TracingJobs(self.store, self.sessions)
-        self.jobs.panic_when(self._panics)
-        kinds = Labour(self).kinds()
-        self.runner = Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
-        self.deaths.on_death = self.runner.wake
-
-    def _start_loops(self, undo: ExitStack) -> None:
-        heartbeat = self._loop("heartbeat", self.liveness.step)
-        deaths = self._loop("deaths", self._follow_deaths, interrupt=self.deaths.wake)
-        self._run_loops(undo, [heartbeat, deaths, self._loop("reaper", self.deaths.reap)])
-        undo.callback(self._drain_jobs)
-        self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
-        undo.callback(_close, self.liveness.drain)
-
-    def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
-        ttl_seconds = self._settings()[LIVENESS_TTL]
-        return Loop(
-            name,
-            step,
-            self.env,
-            interval_seconds=ttl_seconds,
-            backoff_max_seconds=ttl_seconds / 8,
-            log=cast(logging.Logger, self.cluster.log),
-            interrupt=interrupt,
-        )
-
-    def _run_loops(self, undo: ExitStack, members: Sequence[Loop]) -> None:
-        loops = Loops(members)
-        undo.callback(loops.stop)
-        loops.start()
-
-    def _follow_deaths(self) -> float | None:
-        if self.deaths_stalled_until > self.cluster.hub.t:
-            self.env.sleep(self.deaths_stalled_until - self.cluster.hub.t)
-        return self.deaths.follow()
-
-    def _lost(self, session: Session) -> None:
-        key = self.sessions._existence.key(*session.id)
-        is_gone = self.cluster.trace.versions[key][-1].value is None
-        self.cluster.trace.seen["heartbeat found its row gone" if is_gone else "session given up alive"] += 1
-        self.runner.lost(session)
-
-    def _panics(self) -> bool:
-        knobs, tape = self.cluster.knobs, self.cluster.tape
-        return self.cluster.wire.is_faulty() and tape.chance(f"{self.machine.name}.panic", knobs.panic_rate)
-
-    # ── ending ─────────────────────────────────────────────────────────────────────────────────
-
-    def stop(self) -> None:
-        self._undo.close()
-
-    def _drain_jobs(self) -> None:
-        if not self.runner.drain(timeout=DRAIN_SECONDS):
-            self.cluster.trace.seen["drain without the end of all runs"] += 1
-
-    def _release(self) -> None:
-        session = self.liveness._session
-        if session is not None:
-            self.cluster.job_trace.releases[session.id] = self.name
-        self.liveness.release()
-
-
-def _close(close: Callable[[], None]) -> None:
-    """A store that is away must not keep a node from stopping."""
-    try:
-        close()
-    except TenureError:
-        pass
 
 
 class Member(Node):
@@ -159,11 +60,17 @@ class Member(Node):
         self.machine = Machine(cluster.hub, f"n{number}{suffix}")
         self.env = SimEnv(cluster.hub, self.machine)
         self.process: Process | None = None
+        self.version = OLDEST if cluster.knobs.upgrades else PROGRAM
+        """What is installed: the next process is of this version."""
+        self.tenant = 2 if cluster.knobs.tenants == 2 and number == 2 else 1
+        self.is_dead = False
         self.wanted = wanted
         """The instance id that the next process asks for; None for any."""
         cluster.job_trace.machines[self.machine.name] = self.machine
 
     def start(self) -> None:
+        if self.is_dead:
+            return  # a fault has struck it once more
         self.machine.is_up = True
         self.process, self.clients = None, []
         self.env.spawn("boot", self._boot)
@@ -172,8 +79,9 @@ class Member(Node):
         while self.process is None:
             try:
                 process = Process(self, self.wanted)
-            except TenureError:
-                self.cluster.trace.seen["start failed"] += 1
+            except TenureError as error:
+                is_older = isinstance(error, NewerFormat)
+                self.cluster.trace.seen["older node refused" if is_older else "start failed"] += 1
                 self.env.sleep(1.0)
                 continue
             self.process = process
@@ -204,6 +112,7 @@ class Member(Node):
         self.cut_power(restart_after=self.cluster.soon(f"{self.machine.name}.restart"))
 
     def die(self) -> None:
+        self.is_dead = True
         super().die()
         self.process = None
 
@@ -221,11 +130,17 @@ class JobCluster(Cluster):
         self.job_trace = JobTrace()
         self.log = Log()
         super().__init__(tape, knobs, weights, self.job_trace)
-        self.settings = (
-            self.settings.with_value(LIVENESS_TTL, knobs.ttl_seconds)
-            .with_value(LIVENESS_HEARTBEAT, knobs.heartbeat_seconds)
-            .with_value(JOBS_ADOPT_INTERVAL, knobs.adopt_seconds)
+        self.settings = Settings(
+            _DEFINITIONS,
+            {
+                WATCH_POLL_INTERVAL: knobs.poll_seconds,
+                LIVENESS_TTL: knobs.ttl_seconds,
+                LIVENESS_HEARTBEAT: knobs.heartbeat_seconds,
+                JOBS_ADOPT_INTERVAL: knobs.adopt_seconds,
+                SHORT_RETENTION: knobs.retention_seconds,
+            },
         )
+        self.operators = [Operator(self, tenant) for tenant in range(1, knobs.tenants + 1)]
         self.wire.signal_seconds = knobs.signal_seconds
         cast(_RunnerLog, runner._log).attach(self.log)
 
@@ -236,6 +151,15 @@ class JobCluster(Cluster):
     def make_node(self, number: int) -> Node:
         return Member(self, number)
 
+    def start(self) -> None:
+        super().start()
+        if self.knobs.upgrades:
+            for operator in self.operators:
+                operator.upgrade()
+
+    def members_of(self, tenant: int) -> list[Member]:
+        return [member for member in self.members if member.tenant == tenant]
+
     def strike(self, kind: str, node: Node) -> None:
         assert isinstance(node, Member)
         if not node.machine.is_up:
@@ -243,8 +167,7 @@ class JobCluster(Cluster):
         process = node.process
         match kind:
             case "long pause":
-                ttl_seconds = self.settings[LIVENESS_TTL]
-                seconds = ttl_seconds * (0.9 + 1.5 * self.tape.draw("nemesis.long"))
+                seconds = self.knobs.ttl_seconds * (0.9 + 1.5 * self.tape.draw("nemesis.long"))
                 node.machine.paused_until = min(self.hub.t + seconds, self.knobs.faults_end + 1.0)
             case "heartbeat stalled" if process is not None:
                 process.engine.stalled_until = self.hub.t + self.soon("nemesis.stall")
@@ -258,20 +181,22 @@ class JobCluster(Cluster):
                 session = process.liveness._session
                 wanted = session.id.instance if session is not None else None
                 twin = Member(self, node.number, suffix="t", wanted=wanted)
+                twin.version = process.version
                 self.nodes.append(twin)
                 twin.start()
-                self.hub.call_later(TWIN_SECONDS, twin.die)
-            case "ttl changed":
-                ttl_seconds = self.tape.choose("nemesis.ttl", TTLS)
-                self.settings = self.settings.with_value(LIVENESS_TTL, ttl_seconds).with_value(
-                    LIVENESS_HEARTBEAT, ttl_seconds / self.knobs.beats
-                )
+                left = self.knobs.faults_end + 1.0 - self.hub.t
+                self.hub.call_later(min(left, TWIN_SECONDS), twin.die)
+            case "second runner" if process is not None:
+                seconds = self.soon("nemesis.second")
+                node.env.spawn("second", lambda: process.run_second(seconds))
+            case "setting changed" if process is not None:
+                operators.change_setting(self, process)
             case _:
                 super().strike(kind, node)
 
     def _freeze(self, node: Member) -> None:
         """One node freezes the session of any."""
-        process, sessions = node.process, self.job_trace.sessions[-4:]
+        process, sessions = node.process, self.job_trace.sessions[node.tenant][-4:]
         if process is None or not sessions:
             return
         session = sessions[self.tape.pick("nemesis.session", len(sessions))]
@@ -286,17 +211,18 @@ class JobCluster(Cluster):
 
     def calm_down(self) -> None:
         super().calm_down()
+        self.wire.signal_seconds = max(1.0, self.wire.signal_seconds)  # nobody is in a hurry any more
         self.hub.call_later(2.5, self._resume_all)
 
     def _resume_all(self) -> None:
         """Lets most of the paused jobs go on, so that they can be seen to end."""
-        member = next((each for each in self.members if each.process is not None), None)
-        if member is not None and member.process is not None:
-            process = member.process
-            member.env.spawn("resume", lambda: self._resume(process))
+        for tenant in range(1, self.knobs.tenants + 1):
+            member = next((each for each in self.members_of(tenant) if each.process is not None), None)
+            if member is not None and member.process is not None:
+                member.env.spawn("resume", partial(self._resume, member.process))
 
     def _resume(self, process: Process) -> None:
-        for job in self.job_trace.jobs:
+        for job in self.job_trace.jobs[process.tenant]:
             if self.tape.chance("calm.resume", 0.7):
                 try:
                     process.store.transact(lambda txn, job=job: process.jobs.resume(txn, job))  # type: ignore[misc]
@@ -305,12 +231,12 @@ class JobCluster(Cluster):
 
     def judge(self, *, is_whole: bool) -> list[Violation]:
         found = super().judge(is_whole=is_whole)
-        living = {
-            each.process.name: each.process.liveness._session
-            for each in self.members
-            if each.process is not None and each.machine.is_up
-        }
-        found += job_predicates.check(self.job_trace, self.knobs, living, is_whole=is_whole)
+        living = [each.process for each in self.members if each.process is not None and each.machine.is_up]
+        open_lanes = {lane for (lane,) in self.wire.engine._writer.execute("SELECT id FROM lane", ())}
+        for tenant in range(1, self.knobs.tenants + 1):
+            index = JobIndex(self.job_trace, tenant)
+            processes = [process for process in living if process.tenant == tenant]
+            found += job_predicates.check(index, self.knobs, processes, open_lanes, is_whole=is_whole)
         return found + [Violation("crash", message, self.trace.step) for message in self.log.broken]
 
 
@@ -361,6 +287,9 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (deaths, "DEATHS_MAX", knobs.deaths_max),
         (deaths, "PAUSE_SECONDS", 0.25),
         (deaths, "FOLLOW_SECONDS", 4.0),
+        (settings, "FOLLOW_SECONDS", 4.0),
+        (job_retention, "BATCH_JOBS", 4),
+        (job_retention, "JOBS_RETENTION", SHORT_RETENTION),
         (runner, "BURY_SECONDS", 0.25),
         (runner, "RETRY_SECONDS", 0.3),
         (runner, "RETRY_SECONDS_MAX", 2.0),

@@ -168,7 +168,7 @@ def settle_looks_up(self: SqliteEngine, lane: bytes, seq: int) -> Any:
         return decode_outcomes(outcomes) if last_seq == seq and outcomes is not None else None
 
 
-def not_settled(self: Committer, lane: bytes, seq: int) -> None:
+def not_settled(self: Committer, lane: bytes, seq: int, give_up_at: int | None) -> None:
     return None
 
 

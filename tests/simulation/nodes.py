@@ -131,7 +131,7 @@ class Cluster:
 
     def soon(self, site: str) -> float:
         left = self.knobs.faults_end + 1.0 - self.hub.t
-        return min(left, 0.01 + 8.0 * self.tape.draw(site) ** 2)
+        return max(0.01, min(left, 0.01 + 8.0 * self.tape.draw(site) ** 2))
 
     def calm_down(self) -> None:
         for node in self.nodes:

@@ -227,7 +227,11 @@ def outcomes(index: Index) -> Iterator[Violation]:
 
 
 def clock_bound(index: Index) -> Iterator[Violation]:
-    """I6: no commit is more than max_offset ahead; no read is older than what was acknowledged."""
+    """I6: no commit is more than max_offset ahead; no read is older than what was acknowledged.
+
+    A transaction that starts from what is known reads at an old time and may be believed only once it
+    has committed: what it read, by I2, is then so at its commit, and that is the time that counts.
+    """
     for landing in index.trace.landings:
         latest_at = landing.host_at + landing.max_offset + LOGICAL_MAX
         if landing.at > max(landing.former_clock_at + 1, latest_at):
@@ -236,8 +240,13 @@ def clock_bound(index: Index) -> Iterator[Violation]:
             )
     for txn in index.trace.txns:
         for read in txn.reads:
-            if 0 < read.read_at < txn.floor_at:
+            if 0 < _believed_at(txn, read) < txn.floor_at:
                 yield Violation("I6", f"t{txn.id} read at {read.read_at}: stale", read.step, (txn.id,))
+
+
+def _believed_at(txn: Txn, read: Get | Range) -> Timestamp:
+    """The time for which a read is taken to be true; zero if nobody may believe it."""
+    return (txn.landed_at or txn.acked_at or 0) if txn.is_from_known else read.read_at
 
 
 def family_order(index: Index) -> Iterator[Violation]:

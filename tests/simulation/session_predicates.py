@@ -4,11 +4,12 @@ Walk: `job_predicates.check` runs each of `PREDICATES` over a `JobIndex`.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.cluster.sessions import SessionId
 from tests.simulation.job_history import JobIndex, Life
+from tests.simulation.job_knobs import TTL_MAX, JobKnobs
 from tests.simulation.predicates import Violation
 
 
@@ -16,6 +17,8 @@ def frontiers(index: JobIndex) -> Iterator[Violation]:
     """I13: what a node takes its expiration for was committed and acknowledged, of the same epoch."""
     acked = {id: _acknowledged(life) for id, life in index.lives.items()}
     for step, session, expires_at in index.trace.frontiers:
+        if index.trace.owners.get(session, index.tenant) != index.tenant:
+            continue
         known = [expires for ended, expires in acked.get(session, ()) if ended <= step]
         if expires_at > max(known, default=0):
             yield Violation("I13", f"{session} was taken to expire at {to_text(expires_at)}", step)
@@ -32,7 +35,7 @@ def frontier_uses(index: JobIndex) -> Iterator[Violation]:
     """I13: what committed below the frontier did so while the session was there."""
     for txn in index.trace.txns:
         use = index.trace.frontier_uses.get(txn.id)
-        if use is None or txn.landed_at is None:
+        if use is None or txn.landed_at is None or txn.tenant != index.tenant:
             continue
         is_released = use.session in index.trace.releases
         if not is_released and not index.is_present_before(use.session, txn.landed_at):
@@ -118,7 +121,9 @@ def answers(index: JobIndex) -> Iterator[Violation]:
 
     A wait that gives up although the session was gone before it began rests on something else.
     """
-    for began, step, question, session, answer in index.trace.answers:
+    for began, step, question, session, answer, tenant in index.trace.answers:
+        if tenant != index.tenant:
+            continue
         life = index.lives.get(session)
         if answer == "dead" and life is not None and not life.is_deleted_by_step(step):
             yield Violation("I21", f"{question} says that {session} is dead, and it is there", step)
@@ -151,6 +156,25 @@ def burials(index: JobIndex) -> Iterator[Violation]:
         if session is not None and left < buried.get(session, 0) < landing.step:
             message = f"t{landing.txn.id}, sent under {session}, landed after its burial"
             yield Violation("I5", message, landing.step, (landing.txn.id,))
+
+
+def lanes(index: JobIndex, open_lanes: Set[bytes]) -> Iterator[Violation]:
+    """I20: an open lane that a session has named is named by one that is there, or by a note."""
+    named = {lane for life in index.lives.values() if life.deleted is None for lane in life.lanes}
+    named |= {lane for _, lanes in index.noted_lanes.values() for lane in lanes}
+    for life in index.lives.values():
+        if life.deleted is not None and not open_lanes.isdisjoint({*life.lanes} - named):
+            message = f"a lane of {life.id} outlives it, and nothing says so"
+            yield Violation("I20", message, life.deleted.step, (life.deleted.writer.id,))
+
+
+def notes(index: JobIndex, knobs: JobKnobs) -> Iterator[Violation]:
+    """I26: whatever was broken off, the lanes of the dead are closed in the end."""
+    reaped = knobs.seconds - 2 * TTL_MAX - knobs.adoption_seconds
+    for session, (version, _) in index.noted_lanes.items():
+        if index.t[version.writer.id] < reaped:
+            message = f"the lanes of {session} are still to be closed"
+            yield Violation("I26", message, version.step, (version.writer.id,))
 
 
 PREDICATES: tuple[Callable[[JobIndex], Iterator[Violation]], ...] = (

@@ -3,9 +3,9 @@
 Walk: `cluster.run` calls `observe` at the end of each run; `__main__` prints what was not seen.
 """
 
-from tenure.kv.keys import SESSIONS, Keyspace
+from tenure.kv.keys import EXPIRATIONS, SESSIONS, Keyspace
 from tenure.storage.engine import Removes, Status
-from tests.simulation.job_trace import JobTrace
+from tests.simulation.job_trace import JobTrace, Running
 from tests.simulation.trace import Get, Trace, Txn
 
 SOMETIMES = (
@@ -59,6 +59,20 @@ JOB_SOMETIMES = (
     "effect written by a helper",
     "drain",
     "start failed",
+    "node upgraded",
+    "node rolled back",
+    "older node refused",
+    "older instance found its row gone",
+    "older instance removed by another",
+    "job taken from old by mixed",
+    "job taken from mixed by old",
+    "finalizing refused: an older instance",
+    "version finalized",
+    "setting changed",
+    "heartbeat too early after a lowered ttl",
+    "ended job forgotten",
+    "job taken from the other runner",
+    "both tenants have jobs",
 )
 """Of the world of sessions and jobs."""
 
@@ -79,6 +93,9 @@ def observe(trace: Trace) -> None:
                 is_cleaning = removal.removes is Removes.FLUSHED
                 seen["cleaning removed something" if is_cleaning else "sweep removed something"] += 1
     claims = trace.claims if isinstance(trace, JobTrace) else {}
+    if isinstance(trace, JobTrace):
+        seen["both tenants have jobs"] += all(trace.jobs.values())
+        seen["job taken from the other runner"] += _taken_beside(trace)
     for txn in trace.txns:
         if txn.refusals and txn.id in claims:
             seen["several nodes race for one claim"] += 1
@@ -86,6 +103,21 @@ def observe(trace: Trace) -> None:
             _observe_refusals(trace, txn)
         if txn.children:
             _observe_family(trace, txn)
+
+
+def _taken_beside(trace: JobTrace) -> int:
+    """How often a job's function began in a process where another runner's had not ended."""
+    under_way: dict[tuple[str, int], list[Running]] = {}
+    found = 0
+    for running in trace.running:
+        process = running.process.partition(",")[0]
+        others = under_way.setdefault((process, running.job), [])
+        found += any(
+            each.process != running.process and (each.ended or running.began) >= running.began
+            for each in others
+        )
+        others.append(running)
+    return found
 
 
 def _observe_refusals(trace: Trace, txn: Txn) -> None:
@@ -96,10 +128,17 @@ def _observe_refusals(trace: Trace, txn: Txn) -> None:
             trace.seen["commit refused below a mark"] += 1
         elif status is Status.TOO_EARLY and _deletes_session(txn):
             trace.seen["session not deleted: too early"] += 1
+        elif status is Status.TOO_EARLY and _writes(txn, EXPIRATIONS):
+            trace.seen["heartbeat too early after a lowered ttl"] += 1
         elif status is Status.CONFLICT and txn.children:
             trace.seen["parent refused because of a stranger"] += 1
         elif status is Status.CONFLICT and key not in refusal.commit.points and key not in found:
             trace.seen["phantom refused"] += 1
+
+
+def _writes(txn: Txn, table: int) -> bool:
+    head = Keyspace(txn.tenant).head(table)
+    return any(put.key.startswith(head) for put in txn.puts)
 
 
 def _deletes_session(txn: Txn) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import SessionLost
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.sessions import SessionId
+from tenure.cluster.versions import OLDEST
 from tenure.kv.transaction import Transaction
 from tests.simulation.hub import Hub
 from tests.simulation.job_trace import Answer, Frontier, JobTrace, record_of
@@ -17,7 +18,7 @@ from tests.simulation.labour import KINDS
 from tests.simulation.workload import PLAIN, Client
 
 if TYPE_CHECKING:
-    from tests.simulation.members import Process
+    from tests.simulation.processes import Process
 
 
 class JobClient(Client):
@@ -40,11 +41,13 @@ class JobClient(Client):
 
     def some_job(self) -> int | None:
         """Mostly one of the newest: those are under way."""
-        jobs = self.job_trace.jobs[-4:] if not self.maybe(0.2) else self.job_trace.jobs
+        jobs = self.job_trace.jobs[self.process.tenant]
+        jobs = jobs[-4:] if not self.maybe(0.2) else jobs
         return jobs[self.pick(len(jobs))] if jobs else None
 
     def some_session(self) -> SessionId | None:
-        sessions = self.job_trace.sessions[-5:] if not self.maybe(0.3) else self.job_trace.sessions
+        sessions = self.job_trace.sessions[self.process.tenant]
+        sessions = sessions[-5:] if not self.maybe(0.3) else sessions
         return sessions[self.pick(len(sessions))] if sessions else None
 
 
@@ -53,7 +56,14 @@ def _of(client: JobClient, run: Callable[[JobClient], None]) -> Callable[[Client
 
 
 def create(client: JobClient) -> None:
-    kind = KINDS[client.pick(len(KINDS))]
+    _create(client, KINDS[client.pick(len(KINDS))])
+
+
+def create_late(client: JobClient) -> None:
+    _create(client, "late")
+
+
+def _create(client: JobClient, kind: str) -> None:
     payload = b"%d" % client.process.cluster.knobs.steps
     client.store.transact(lambda txn: client.process.jobs.create(txn, kind=kind, payload=payload))
 
@@ -85,6 +95,8 @@ def await_death(client: JobClient) -> None:
 
 def use_frontier(client: JobClient) -> None:
     """Does something that is right only while the session lives, and proves it by the frontier alone."""
+    if client.process.version == OLDEST:
+        return  # it knows of no sessions
     session = client.process.liveness.session()
     trace = client.job_trace
 
@@ -103,18 +115,18 @@ def use_frontier(client: JobClient) -> None:
 def observe(client: JobClient) -> None:
     """Observes the session, its own or another's, over several heartbeats, and writes."""
     session = client.process.liveness.session().id
-    if client.maybe(0.3):
+    if client.maybe(0.3) or client.process.version == OLDEST:
         session = client.some_session() or session
-    sessions, trace = client.process.sessions, client.job_trace
+    sessions, trace, tenant = client.process.sessions, client.job_trace, client.process.tenant
 
     def run(txn: Transaction) -> None:
         began = trace.tick()
         try:
             sessions.observe(txn, session)
         except SessionLost:
-            trace.answers.append(Answer(began, trace.tick(), "observe", session, "dead"))
+            trace.answers.append(Answer(began, trace.tick(), "observe", session, "dead", tenant))
             raise
-        trace.answers.append(Answer(began, trace.tick(), "observe", session, "alive"))
+        trace.answers.append(Answer(began, trace.tick(), "observe", session, "alive", tenant))
         client.think()
         client.think()
         txn.put(client.some_key(PLAIN), record_of(txn).next_value())
@@ -129,6 +141,7 @@ def look(client: JobClient) -> None:
 
 SHAPES: dict[str, Callable[[JobClient], None]] = {
     "create": create,
+    "create late": create_late,
     "pause": partial(_control, Jobs.request_pause),
     "resume": partial(_control, Jobs.resume),
     "cancel": partial(_control, Jobs.request_cancel),
@@ -152,6 +165,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "look": 0.3,
     },
     "busy jobs": {"create": 4, "pause": 3, "resume": 4, "cancel": 1},
+    "late failures": {"create late": 1},
     "sessions": {"ask": 2, "await death": 1, "use frontier": 2, "observe": 2, "create": 0.5},
 }
 """By name, beside those of the store."""

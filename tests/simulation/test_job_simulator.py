@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation import cluster, job_mistakes, mutants, shrink
+from tests.simulation import cluster, job_mistakes, mutants, shrink, upgrade_mistakes
 from tests.simulation.__main__ import BOTH, profile_of
 from tests.simulation.job_knobs import JobKnobs
 from tests.simulation.job_trace import JobTrace
@@ -26,6 +26,28 @@ def test_seeds_run_without_a_violation() -> None:
     assert any(isinstance(result.trace, JobTrace) and result.trace.running for result in results)
 
 
+@pytest.mark.invariant("I22")
+@pytest.mark.invariant("old-lease")
+@pytest.mark.invariant("version-join")
+def test_upgrades_run_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="jobs", change=upgrade_mistakes.upgrading) for seed in range(6)]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+    assert all(result.trace.seen["version finalized"] for result in results)
+
+
+@pytest.mark.invariant("settings-watched")
+def test_changed_settings_reach_every_node() -> None:
+    changes = [cluster.run(seed, profile="jobs", change=job_mistakes.changing_settings) for seed in range(4)]
+    assert {result.seed: result.violations[0] for result in changes if result.violations} == {}
+    assert any(result.trace.seen["setting changed"] for result in changes)
+
+
+def test_two_tenants_share_a_store() -> None:
+    results = [cluster.run(seed, profile="jobs", change=upgrade_mistakes.sharing) for seed in range(4)]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+    assert any(result.trace.seen["both tenants have jobs"] for result in results)
+
+
 def test_a_seed_runs_the_same_way_twice() -> None:
     once, again = (cluster.run(4, profile="jobs") for _ in range(2))
     assert once.trace_hash == again.trace_hash
@@ -42,8 +64,8 @@ def test_a_quiet_run_has_heartbeats_and_no_faults() -> None:
     assert result.violations == []
     assert result.faults.total() == 0
     assert isinstance(result.trace, JobTrace)
-    assert len(result.trace.sessions) == 3
-    assert result.trace.jobs == []
+    assert len(result.trace.sessions[1]) == 3
+    assert result.trace.jobs == {1: [], 2: []}
 
 
 def test_both_worlds_take_turns() -> None:
@@ -59,6 +81,11 @@ def test_both_worlds_take_turns() -> None:
         ("frozen mark ignored", "I14"),
         ("claim taken from the living", "I22"),
         ("effect before checkpoint", "effects"),
+        ("retry keeps the claim of the dead", "I22"),
+        ("mixed claim ignores the old lease", "I22"),
+        ("finalized beside older nodes", "version-join"),
+        ("settings never read again", "settings-watched"),
+        ("retention counts from the start", "retention"),
     ],
 )
 def test_a_mutant_is_killed(name: str, predicate: str) -> None:
@@ -81,4 +108,4 @@ def test_a_failure_is_shrunk() -> None:
 def test_every_mistake_has_a_name_of_its_own() -> None:
     names = [mutant.name for mutant in mutants.MUTANTS]
     assert len(names) == len(set(names))
-    assert {each[0] for each in job_mistakes.ALL} < set(names)
+    assert {each[0] for each in (*job_mistakes.ALL, *upgrade_mistakes.ALL)} < set(names)

@@ -75,6 +75,8 @@ class Txn:
     begun_t: float
     floor_at: Timestamp
     """The greatest timestamp that anybody had been told of when it began."""
+    is_from_known: bool = False
+    """Whether it started from what was known earlier: nobody may believe it unless it commits."""
     reads: list[Get | Range] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)

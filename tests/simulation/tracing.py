@@ -17,7 +17,7 @@ from tenure.kv.keys import Span
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Interval as StoreInterval
 from tenure.kv.store import Store
-from tenure.kv.transaction import Scope, State, Transaction
+from tenure.kv.transaction import Known, Scope, State, Transaction
 from tenure.kv.watch import Batch, Watch
 from tenure.storage.engine import Commit, Removal, Revision, Stamp
 from tests.simulation.trace import Diff, Get, Interval, Put, Range, Reading, Trace, Txn
@@ -39,6 +39,7 @@ class TracingTransaction(Transaction):
             self._committed_only,
             self._hub.t,
         )
+        self.record.is_from_known = self._known is not None
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
@@ -212,9 +213,9 @@ class TracingWatch:
 class TracingStore(Store):
     engine: SimEngine
 
-    def begin(self, *, urgent: bool = False) -> TracingTransaction:
+    def begin(self, *, urgent: bool = False, known: Known | None = None) -> TracingTransaction:
         committer = self._urgent if urgent else self._committer
-        return TracingTransaction(self._scope, committer.commit)
+        return TracingTransaction(self._scope, committer.commit, known=known)
 
     def traced(self, run: Callable[[TracingTransaction], None], *, urgent: bool = False) -> None:
         """`transact`, for functions that know they are recorded."""

@@ -274,12 +274,14 @@ class DescriptorLeases:
     def take_in(self) -> None:
         """Leases the newest versions of what is leased here and has changed."""
         with self._taking_in:
+            doubts = self.held.doubts()
             snapshot = self._store.snapshot()
             for id in self._changed(snapshot):
                 lease = self._newest.get(id)
                 if lease is not None and self._is_changed(lease, snapshot):
                     self._renew(lease)
             self.seen_at = max(self.seen_at, snapshot.at)
+            self.held.end(doubts)
 
     def _changed(self, snapshot: Snapshot) -> list[int]:
         try:

@@ -16,7 +16,7 @@ goal:
 Types and expressions stand here as data; `expr` gives them meaning. A column's `filled` is the
 value of rows that were written before it existed: fixed, whatever becomes of its default.
 
-Walk: `catalog.changes` makes new versions, `catalog.validation` judges them, `catalog.records`
+Walk: `catalog.changes` makes new versions, `catalog.validation` judges them, `catalog.stored`
 keeps them, `catalog.leases` hands them out.
 """
 
@@ -24,9 +24,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-import msgspec
-
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv import records
 from tenure.kv.records import Record
 
 SYSTEM_DATABASE, SYSTEM_SCHEMA = 90, 91
@@ -157,6 +156,8 @@ class Index(Record, frozen=True):
     """The primary index its entries point into; its own id, of a primary index."""
     replaces: int = 0
     """The index it takes over from when it becomes public."""
+    is_constraint: bool = False
+    """Made by UNIQUE or PRIMARY KEY: goes by DROP CONSTRAINT, and clients are told of a constraint."""
 
 
 class Check(Record, frozen=True):
@@ -166,7 +167,9 @@ class Check(Record, frozen=True):
     state: ElementState = ElementState.PUBLIC
     goal: Goal = Goal.PUBLIC
     not_null: int = 0
-    """The column that becomes NOT NULL when this becomes public, and then this goes."""
+    """The column whose NOT NULL this stands for while it comes or goes; its expression has no tree."""
+    is_validated: bool = True
+    """False of one added NOT VALID: enforced for new rows, not relied upon."""
 
 
 class ForeignKey(Record, frozen=True):
@@ -242,7 +245,7 @@ Element: TypeAlias = Column | Index | Check | ForeignKey
 D = TypeVar("D", bound=Descriptor)
 E = TypeVar("E", Column, Index, Check, ForeignKey)
 
-replace = msgspec.structs.replace
+replace = records.replace
 
 
 class SchemaEntry(Record, frozen=True):

@@ -4,10 +4,15 @@
     descriptors   id -> how the transaction itself sees it until its commit
     names         place -> id, or None where a name is gone for this transaction
     entries       (database, name) -> entry of a database's map, or None
+    made_from     id -> version, of what was changed and of what was relied on
 
-Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy.
+Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy. So
+is what a statement starts from: one that fails half-way leaves its draft to be thrown away.
 What a draft was made from is remembered by version: publishing it proves, in the same
 transaction, that the versions are still those.
+
+A name that a committed descriptor gives up drains; one that only this draft ever gave out is
+simply not given out.
 
 Walk: `catalog.changes` fills one, `catalog.uses` looks into it, `schema_change` publishes it.
 """
@@ -22,7 +27,7 @@ from tenure.catalog.descriptors import (
     place_of,
     replace,
 )
-from tenure.catalog.elements import own_copy
+from tenure.catalog.seen import own_copy
 
 
 class Draft:
@@ -51,6 +56,10 @@ class Draft:
         self.declared[descriptor.id] = descriptor
         self.descriptors[descriptor.id] = own_copy(descriptor)
 
+    def rely_on(self, descriptor: AnyDescriptor) -> None:
+        """Has publishing prove that a descriptor is still what it was: a schema that gets a table."""
+        self.made_from.setdefault(descriptor.id, descriptor.version)
+
     def is_new(self, id: int) -> bool:
         """Whether the descriptor is made by this very transaction: nobody else can use it yet."""
         return self.made_from.get(id) == 0
@@ -58,37 +67,27 @@ class Draft:
     def create(self, descriptor: AnyDescriptor) -> None:
         """Makes a descriptor, with its name; a schema with its entry in its database's map."""
         self.declare(descriptor, made_from=0)
-        self.names[place_of(descriptor)] = descriptor.id
-        self._enter(descriptor)
+        self._take(descriptor)
 
     def move(self, former: AnyDescriptor, descriptor: AnyDescriptor) -> AnyDescriptor:
         """Gives a descriptor another place; the former one drains, unless nobody ever saw it."""
-        old, new = place_of(former), place_of(descriptor)
-        if self.is_new(former.id):
-            self.names[old] = None
-        else:
-            descriptor = replace(descriptor, draining=(*descriptor.draining, old))
-            self.names[old] = None
-        self.names[new] = descriptor.id
-        self._leave(former)
-        self._enter(descriptor)
+        draining = self._give_up(former)
+        place = place_of(descriptor)
+        descriptor = replace(descriptor, draining=tuple(each for each in draining if each != place))
+        self._take(descriptor)
         self.declare(descriptor, made_from=former.version)
         return descriptor
 
     def drop(self, former: AnyDescriptor) -> AnyDescriptor:
         """Lets a descriptor go; its name drains. One that this transaction made was never there."""
-        place = place_of(former)
+        draining = self._give_up(former)
         if self.is_new(former.id):
-            self.names[place] = None
-            self._leave(former)
-            del self.declared[former.id], self.descriptors[former.id]
+            del self.declared[former.id], self.descriptors[former.id], self.made_from[former.id]
             return former
-        dropped = replace(former, state=State.DROPPED, draining=(*former.draining, place))
-        self.names[place] = None
-        if isinstance(former, Schema):
-            self.entries[former.database, former.name] = SchemaEntry(
-                former.database, former.name, former.id, State.DROPPED
-            )
+        dropped = replace(former, state=State.DROPPED, draining=draining)
+        if isinstance(former, Schema) and place_of(former) in draining:
+            key = former.database, former.name
+            self.entries[key] = SchemaEntry(*key, former.id, State.DROPPED)
         self.declare(dropped, made_from=former.version)
         return dropped
 
@@ -96,11 +95,31 @@ class Draft:
         """A database whose map changes gets a new version, although its own value stays."""
         self.declare(self.declared.get(database.id, database), made_from=database.version)
 
-    def _enter(self, descriptor: AnyDescriptor) -> None:
+    def _take(self, descriptor: AnyDescriptor) -> None:
+        place = place_of(descriptor)
+        if place in self.names and self.names[place] is None:
+            del self.names[place]  # its own former one, back again: nothing has changed
+        else:
+            self.names[place] = descriptor.id
         if isinstance(descriptor, Schema):
             key = descriptor.database, descriptor.name
             self.entries[key] = SchemaEntry(*key, descriptor.id, State.PUBLIC)
 
-    def _leave(self, descriptor: AnyDescriptor) -> None:
+    def _give_up(self, descriptor: AnyDescriptor) -> tuple[Place, ...]:
+        """Takes its name away; returns the names of it that drain."""
+        place = place_of(descriptor)
+        was_given_here = self.names.get(place) == descriptor.id
+        if was_given_here:
+            del self.names[place]
+        else:
+            self.names[place] = None
         if isinstance(descriptor, Schema):
-            self.entries[descriptor.database, descriptor.name] = None
+            self._leave_map(descriptor, was_given_here)
+        return descriptor.draining if was_given_here else (*descriptor.draining, place)
+
+    def _leave_map(self, schema: Schema, was_given_here: bool) -> None:
+        key = schema.database, schema.name
+        if was_given_here:
+            self.entries.pop(key, None)
+        else:
+            self.entries[key] = None

@@ -2,23 +2,36 @@
 
     column, index        absent ─► delete_only ─► write_only ─► public       adding
     check, foreign key   absent ────────────────► write_only ─► public
+      on a new column    absent ─► delete_only ─► write_only ─► public       not enforced at first
     (before public: backfill, validate)
     column, index        public ─► write_only ─► delete_only ─► absent       dropping
     check, foreign key   public ─► write_only ────────────────► absent
 
-A change is **declared** by elements whose state is not their goal. `advance` takes all of them one
-step; between two versions the schema changer waits for the leases on the older one. Everything
-that is being added becomes public before anything is dropped: so a change that fails can still be
-taken back whole, and an element that replaces another takes over in one version.
+A change is **declared** by elements whose state is not their goal. `advance` takes it one step;
+between two versions the schema changer waits for the leases on the older one.
 
-    declared ─► advance ─► advance ─► ... ─► finished            one version each
-    reverse: what was being added turns round; what had not begun to go stays
+    declared ─► prepare ... ─► show ─► clean ... ─► finished           one version each
+
+    prepare   additions up to write_only, constraints that go down to write_only: readers see and
+              write what they did before, they only stop relying on what is about to go
+    show      in one version: all that is added becomes public, what replaces another takes over,
+              constraints that go are gone, columns and indexes that go are no longer seen
+    clean     columns and indexes that go step down to absent
+
+Up to the step that shows it a change can be taken back whole; after it there is no way back, and
+nothing is left that could fail. NOT NULL is part of its column, and a check with `not_null` while
+it comes or goes: public is the column's own NOT NULL.
+
+A constraint that is NOT VALID counts as public, is enforced, and nobody relies on it; write_only
+means the same. So it is validated from there: not valid ─► write_only ─► public and valid.
 
 Former names and the state of the whole descriptor move likewise: a name that is draining goes with
 the next step after the one that took it away.
 
 Invariant (element-steps): every step of an element is one of the table's.
-Invariant (add-before-drop): nothing is being dropped while something is still being added.
+Invariant (add-before-drop): nothing that readers see goes while something is still being added.
+Invariant (way-back): a change that is not shown yet can be taken back, and leaves no trace but
+its version and the ids it used.
 
 Walk: `catalog.changes` declares, `schema_change` walks.
 """
@@ -40,16 +53,23 @@ from tenure.catalog.descriptors import (
     State,
     Table,
     elements,
+    is_dropped,
+    place_of,
     replace,
 )
+from tenure.catalog.takeovers import taken_over, without_stale_inbound
 
 E = TypeVar("E", Column, Index, Check, ForeignKey)
+C = TypeVar("C", Check, ForeignKey)
 
-STEPS_MAX = 8
-"""More than any change takes: three to public, three to absent, one for names."""
+STEPS_MAX = 6
+"""More than any change takes: two to public, which is one of the three to absent, one for names."""
 
 _UP = {ElementState.DELETE_ONLY: ElementState.WRITE_ONLY, ElementState.WRITE_ONLY: ElementState.PUBLIC}
 _DOWN = {ElementState.PUBLIC: ElementState.WRITE_ONLY, ElementState.WRITE_ONLY: ElementState.DELETE_ONLY}
+
+
+# ── where it stands ────────────────────────────────────────────────────────────────────────────
 
 
 def next_state(element: Element) -> ElementState | None:
@@ -69,8 +89,27 @@ def is_dropping(element: Element) -> bool:
     return element.goal is Goal.ABSENT
 
 
+def is_moving(element: Element) -> bool:
+    return is_adding(element) or is_dropping(element)
+
+
+def is_validating(element: Element) -> bool:
+    """Whether it was NOT VALID and is about to be valid: it was there before."""
+    return isinstance(element, Check | ForeignKey) and is_adding(element) and not element.is_validated
+
+
 def has_additions(table: Table) -> bool:
     return any(map(is_adding, elements(table)))
+
+
+def is_prepared(table: Table) -> bool:
+    """Whether the next step may be the one that shows the change."""
+    return not any(map(_needs_preparing, elements(table)))
+
+
+def is_shown(table: Table) -> bool:
+    """Whether readers see all of the change; what is left is to clean up."""
+    return not any(map(_is_unseen, elements(table)))
 
 
 def is_finished(descriptor: AnyDescriptor) -> bool:
@@ -79,24 +118,37 @@ def is_finished(descriptor: AnyDescriptor) -> bool:
         return False
     match descriptor:
         case Table():
-            return not any(is_adding(each) or is_dropping(each) for each in elements(descriptor))
+            return is_dropped(descriptor) or not any(map(is_moving, elements(descriptor)))
         case EnumType():
             return all(member.state is ElementState.PUBLIC for member in descriptor.members)
         case _:
             return True
 
 
+# ── onward ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def first_stage(descriptor: AnyDescriptor) -> AnyDescriptor:
+    """What the statement itself publishes: additions as declared, the first step of what goes."""
+    if not isinstance(descriptor, Table) or is_dropped(descriptor):
+        return descriptor
+    if has_additions(descriptor):
+        return _stepped(descriptor, lambda each: is_dropping(each) and _needs_preparing(each))
+    return _advance_table(descriptor)
+
+
 def advance(descriptor: AnyDescriptor) -> AnyDescriptor:
     """All of it one step further; its version is the caller's affair."""
-    state = State.PUBLIC if descriptor.state is State.ADDING else descriptor.state
-    descriptor = replace(descriptor, draining=(), state=state)
-    match descriptor:
-        case Table():
-            return _advance_table(descriptor)
-        case EnumType():
-            return replace(descriptor, members=tuple(map(_public_member, descriptor.members)))
-        case _:
-            return descriptor
+    return replace(_advanced(descriptor), draining=())
+
+
+def shown(declared: AnyDescriptor) -> AnyDescriptor:
+    """What the version looks like that shows the change; former names drain from there on."""
+    if isinstance(declared, Table) and not is_dropped(declared):
+        while not is_shown(declared):
+            declared = _advance_table(declared)
+        return replace(declared, state=settled_state(declared.state))
+    return declared if is_finished(declared) else _advanced(declared)
 
 
 def finished(descriptor: AnyDescriptor) -> AnyDescriptor:
@@ -108,63 +160,97 @@ def finished(descriptor: AnyDescriptor) -> AnyDescriptor:
     raise AssertionError("a change that does not end")
 
 
-def first_stage(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """What the statement itself publishes: additions as declared, or the first step of dropping."""
-    if isinstance(descriptor, Table) and not has_additions(descriptor):
-        return replace(_advance_table(descriptor), draining=descriptor.draining, state=descriptor.state)
-    return descriptor
+# ── and back ───────────────────────────────────────────────────────────────────────────────────
 
 
 def reverse(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """Turns a change round that fails or is canceled.
+    """Turns a change round that fails or is canceled; again is harmless.
 
-    Once all that was added is public there is no way back: what is going, goes.
+    Constraints are back or gone at once: everybody has enforced those that go, and nobody relied
+    on those that come. What was written for new columns and indexes is cleaned up in steps. Once a
+    change is shown there is no way back: what is going, goes.
     """
-    if not isinstance(descriptor, Table) or not has_additions(descriptor):
-        return descriptor
-    return replace(
-        descriptor,
-        columns=tuple(map(_reversed, descriptor.columns)),
-        indexes=tuple(map(_reversed, descriptor.indexes)),
-        checks=tuple(map(_reversed, descriptor.checks)),
-        foreign_keys=tuple(map(_reversed, descriptor.foreign_keys)),
-    )
+    if descriptor.state is State.ADDING:
+        draining = (*descriptor.draining, place_of(descriptor))
+        return replace(descriptor, state=State.DROPPED, draining=draining)
+    match descriptor:
+        case Table() if not is_dropped(descriptor):
+            return _reversed_table(descriptor)
+        case EnumType():
+            seen = tuple(each for each in descriptor.members if each.state is ElementState.PUBLIC)
+            return replace(descriptor, members=seen)
+        case _:
+            return descriptor
 
 
-def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
-    """How the transaction that declared a change sees it before its commit.
-
-    Columns are there and those dropped are gone; constraints hold for what it writes. New indexes
-    are not there yet: they are completed at its commit, from all its rows at once.
-    """
-    if not isinstance(descriptor, Table) or is_finished(descriptor):
-        return descriptor
+def _reversed_table(table: Table) -> Table:
+    strict = {each.not_null for each in table.checks if is_dropping(each)}
     columns = tuple(
-        replace(each, state=ElementState.PUBLIC, goal=Goal.PUBLIC)
-        for each in descriptor.columns
-        if not is_dropping(each) and not each.replaces
+        replace(each, is_nullable=each.is_nullable and each.id not in strict)
+        for each in map(_turned_round, table.columns)
     )
-    kept = {column.id for column in columns}
-    return replace(
-        descriptor,
-        columns=columns,
-        indexes=tuple(each for each in descriptor.indexes if not is_adding(each) and _uses(each, kept)),
-        checks=tuple(each for each in descriptor.checks if not is_dropping(each)),
-        foreign_keys=tuple(each for each in descriptor.foreign_keys if not is_dropping(each)),
+    checks = tuple(
+        each for each in _restored(table.checks) if not (each.not_null and each.not_null in strict)
+    )
+    return without_stale_inbound(
+        replace(
+            table,
+            columns=columns,
+            indexes=tuple(map(_turned_round, table.indexes)),
+            checks=checks,
+            foreign_keys=_restored(table.foreign_keys),
+        )
     )
 
 
-def _uses(index: Index, kept: set[int]) -> bool:
-    """An index that is going is still kept up; one over a column that is gone cannot be."""
-    return all(part.column in kept for part in index.parts)
-
-
-def _reversed(element: E) -> E:
+def _turned_round(element: E) -> E:
     if is_adding(element):
         return replace(element, goal=Goal.ABSENT)
-    if is_dropping(element):
+    if is_dropping(element) and element.state is ElementState.PUBLIC:
         return replace(element, goal=Goal.PUBLIC)
     return element
+
+
+def _restored(constraints: tuple[C, ...]) -> tuple[C, ...]:
+    return tuple(
+        replace(each, state=ElementState.PUBLIC, goal=Goal.PUBLIC)
+        for each in constraints
+        if not is_adding(each) or is_validating(each)
+    )
+
+
+# ── one step ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _needs_preparing(element: Element) -> bool:
+    if is_adding(element):
+        return element.state is ElementState.DELETE_ONLY
+    return (
+        is_dropping(element)
+        and isinstance(element, Check | ForeignKey)
+        and element.state is ElementState.PUBLIC
+    )
+
+
+def _is_unseen(element: Element) -> bool:
+    if is_dropping(element):
+        return isinstance(element, Check | ForeignKey) or element.state is ElementState.PUBLIC
+    return is_adding(element)
+
+
+def settled_state(state: State) -> State:
+    return State.PUBLIC if state is State.ADDING else state
+
+
+def _advanced(descriptor: AnyDescriptor) -> AnyDescriptor:
+    descriptor = replace(descriptor, state=settled_state(descriptor.state))
+    match descriptor:
+        case Table() if not is_dropped(descriptor):
+            return _advance_table(descriptor)
+        case EnumType():
+            return replace(descriptor, members=tuple(map(_public_member, descriptor.members)))
+        case _:
+            return descriptor
 
 
 def _public_member(member: EnumMember) -> EnumMember:
@@ -172,15 +258,23 @@ def _public_member(member: EnumMember) -> EnumMember:
 
 
 def _advance_table(table: Table) -> Table:
-    if not has_additions(table):
-        return _stepped(table, is_dropping)
-    return _taken_over(_stepped(table, is_adding))
+    if not is_prepared(table):
+        return _stepped(table, _needs_preparing)
+    return without_stale_inbound(taken_over(table, _stepped(table, is_moving)))
 
 
 def _stepped(table: Table, moves: Callable[[Element], bool]) -> Table:
+    loosened = {
+        check.not_null
+        for check in table.checks
+        if check.not_null and is_dropping(check) and check.state is ElementState.PUBLIC and moves(check)
+    }
+    columns = tuple(
+        replace(each, is_nullable=True) if each.id in loosened else each for each in table.columns
+    )
     return replace(
         table,
-        columns=_step_all(table.columns, moves),
+        columns=_step_all(columns, moves),
         indexes=_step_all(table.indexes, moves),
         checks=_step_all(table.checks, moves),
         foreign_keys=_step_all(table.foreign_keys, moves),
@@ -194,42 +288,3 @@ def _step_all(group: tuple[E, ...], moves: Callable[[Element], bool]) -> tuple[E
         if state is not None:
             stepped.append(replace(each, state=state))
     return tuple(stepped)
-
-
-def _taken_over(table: Table) -> Table:
-    """Lets elements that have become public take the places they were made for."""
-    for column in table.columns:
-        if column.replaces and column.state is ElementState.PUBLIC:
-            table = _take_over_column(table, column)
-    for index in table.indexes:
-        if index.replaces and index.state is ElementState.PUBLIC:
-            table = _take_over_index(table, index)
-    for check in table.checks:
-        if check.not_null and check.state is ElementState.PUBLIC:
-            table = _set_not_null(table, check)
-    return table
-
-
-def _take_over_column(table: Table, new: Column) -> Table:
-    """The new column stands where the old one stood; the old one follows it until nobody reads it."""
-    old = table.column(new.replaces)
-    shown = replace(new, name=old.name, replaces=0, computed=None, reverse=None)
-    going = replace(old, state=ElementState.WRITE_ONLY, goal=Goal.ABSENT, computed=new.reverse)
-    columns = [each for each in table.columns if each.id not in (new.id, old.id)]
-    columns.insert(table.columns.index(old), shown)
-    return replace(table, columns=(*columns, going))
-
-
-def _take_over_index(table: Table, new: Index) -> Table:
-    going = replace(table.index(new.replaces), state=ElementState.WRITE_ONLY, goal=Goal.ABSENT)
-    shown = replace(new, replaces=0)
-    indexes = tuple({new.id: shown, going.id: going}.get(each.id, each) for each in table.indexes)
-    primary = new.id if going.id == table.primary else table.primary
-    return replace(table, indexes=indexes, primary=primary)
-
-
-def _set_not_null(table: Table, check: Check) -> Table:
-    columns = tuple(
-        replace(each, is_nullable=False) if each.id == check.not_null else each for each in table.columns
-    )
-    return replace(table, columns=columns, checks=tuple(each for each in table.checks if each is not check))

@@ -3,7 +3,9 @@
     hold(ids) ──► no new pins ──► those that are there end ──► the publisher commits ──► released
 
 As long as a hold stands and nothing here pins what it holds, this node's own lease rows count as
-narrowed by it: nobody here uses the older version, and nobody can begin to.
+narrowed by it: nobody here uses the older version, and nobody can begin to. A publisher that ends in
+anything but a plain refusal may have committed: its hold lasts, in doubt, until the scheme has taken
+in whatever came of it.
 
 Walk: a lease scheme asks `of` before it pins, and says `freed` after it has unpinned; the schema
 changer holds what it is about to publish.
@@ -11,11 +13,20 @@ changer holds what it is about to publish.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 from tenure.base.env import Env, Event
+from tenure.base.errors import RetryError, UserError
 
 HELD_SECONDS = 1.0
 """How long a use waits for a publisher of its own node before it looks again whether it may go on."""
+
+
+class Doubt(NamedTuple):
+    """Descriptors of which it is not known whether a publisher here has given them a new version."""
+
+    ids: list[int]
+    event: Event
 
 
 class Held:
@@ -24,11 +35,16 @@ class Held:
         env: Env,
         lock: AbstractContextManager[object],
         is_pinned: Callable[[Iterable[int]], bool],
+        *,
+        in_doubt: Callable[[], None] = lambda: None,
     ) -> None:
         self._env = env
         self._lock = lock
         """The scheme's own: what is held and what is pinned are asked together."""
         self._is_pinned = is_pinned
+        self._in_doubt = in_doubt
+        """Told when a publisher does not know what came of its commit."""
+        self._doubts: list[Doubt] = []
         self._held: dict[int, Event] = {}
         """With what says that the publisher is done."""
         self._freed = env.event()
@@ -56,11 +72,35 @@ class Held:
             self._await_release(wanted, deadline)
         try:
             yield self._await_unpinned(wanted, deadline)
-        finally:
+        except (RetryError, UserError):
+            self._release(wanted, event)
+            raise
+        except BaseException:
             with self._lock:
-                for id in wanted:
-                    del self._held[id]
-            event.set()
+                self._doubts.append(Doubt(wanted, event))
+            self._in_doubt()
+            raise
+        self._release(wanted, event)
+
+    def _release(self, ids: list[int], event: Event) -> None:
+        with self._lock:
+            for id in ids:
+                del self._held[id]
+        event.set()
+
+    def doubts(self) -> list[Doubt]:
+        with self._lock:
+            return list(self._doubts)
+
+    def end(self, doubts: Iterable[Doubt]) -> None:
+        """What came of these has been taken in."""
+        for doubt in doubts:
+            with self._lock:
+                is_open = doubt in self._doubts
+                if is_open:
+                    self._doubts.remove(doubt)
+            if is_open:
+                self._release(*doubt)
 
     def _take(self, ids: list[int], event: Event) -> bool:
         with self._lock:

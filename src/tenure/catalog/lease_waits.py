@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, UserError
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError, UserError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.blockers import AGAIN_SECONDS, Blocker, LeaseTable
@@ -87,6 +87,8 @@ class LeaseWaits:
         self._session = session
         self._settings = settings
         self._numbers = count(1)
+        self._left: list[Wait] = []
+        """Waits that are over, whose records could not be deleted yet."""
 
     def blockers(self, awaited: Sequence[Awaited]) -> list[Blocker]:
         """The rows of all nodes that cover what is awaited as it was before, read fresh."""
@@ -140,11 +142,29 @@ class LeaseWaits:
         holds = [] if use is None else [Hold(id, pin.lease.at) for id, pin in sorted(use.pins.items())]
         now_at = self._store.clock.now()
         wait = Wait(*session, next(self._numbers), waiter.started_at, now_at, tuple(awaited), tuple(holds))
+        if self._left:
+            self._delete_left()
         self._store.transact(lambda txn: self._waits.put(txn, wait))
         return wait
 
     def forget(self, wait: Wait) -> None:
-        self._store.transact(lambda txn: self._waits.delete(txn, wait))
+        """Takes the record back; one that cannot be now goes with the next, or with the session."""
+        self._left.append(wait)
+        self._delete_left()
+
+    def _delete_left(self) -> None:
+        left = list(self._left)
+
+        def delete(txn: Transaction) -> None:
+            for wait in left:
+                self._waits.delete(txn, wait)
+
+        try:
+            self._store.transact(delete)
+        except TenureError as error:
+            _log.warning("the record of a wait that is over stays for now: %s", error)
+            return
+        self._left = [wait for wait in self._left if wait not in left]
 
     def check_cycle(self, wait: Wait) -> None:
         waits = [each for each in self._waits.list(self._store.snapshot()) if not self._is_dead(each)]

@@ -37,7 +37,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease, Pin, Scheme, Use, UseState
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
-from tenure.kv.transaction import State, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 HOLDERS_MAX = 20
@@ -70,9 +70,11 @@ class Leases:
         self._newest: Lease | None = None
         self._closed: list[Lease] = []
         self._uses: dict[Use, None] = {}
-        self._held = Held(store.env, self._lock, self.is_pinned)
-        self._pending: dict[Transaction, Timestamp | None] = {}
-        """Transactions that write a lease row, until that is installed; and when they were found over."""
+        self._held = Held(store.env, self._lock, self.is_pinned, in_doubt=self._doubted)
+        self._has_strays = False
+        """Whether rows of ours may be there that no lease here stands for."""
+        self._seen_at = ZERO_AT
+        """Up to where this node has heard of changes; it may not have taken them in yet."""
         self._numbers = 0
         self._watch: Watch | None = None
 
@@ -177,14 +179,19 @@ class Leases:
 
     def step(self, *, seconds_max: float = float("inf")) -> float:
         """Waits for a change of the catalog and takes it in; bounded by the slow poll."""
-        if self._newest is None or self._newest.session.done.is_set():
+        if self._is_behind():
             self.renew()
         assert self._newest is not None
         if self._has_changed(min(self._settings()[LEASE_POLL_INTERVAL], seconds_max)):
             self.renew()
         self.narrow()
-        self._forget_strays()
         return 0.0
+
+    def _is_behind(self) -> bool:
+        """Whether a renewal is due already: an earlier one may have failed for want of a store."""
+        newest = self._newest
+        is_lost = newest is None or newest.session.done.is_set() or self._seen_at > newest.at
+        return is_lost or bool(self._held.doubts())
 
     def _has_changed(self, seconds: float) -> bool:
         assert self._newest is not None
@@ -196,26 +203,40 @@ class Leases:
             self._watch.close()
             self._watch = None
             return True
-        newest = self._newest
-        return newest is None or any(revision.at > newest.at for revision in batch.revisions)
+        self._seen_at = max([self._seen_at, *(revision.at for revision in batch.revisions)])
+        return self._is_behind()
 
     def renew(self) -> None:
         """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
+        session = self._session()
+        doubts = self._held.doubts()  # what they are about is older than the lease that follows
         txn = self._store.begin()
         try:
-            session = self.carry(txn)
+            self._rows.write(txn, session.id)
             with self._row_writes:
                 lease_at = txn.commit()
+        except RetryError:
+            raise
+        except BaseException:
+            self._has_strays = True
+            raise
         finally:
             txn.rollback()
         self.install(lease_at, session)
+        self._held.end(doubts)
 
     def install(self, lease_at: Timestamp, session: Session) -> None:
         """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
+        try:
+            self._install(lease_at, session)
+        except BaseException:
+            self._has_strays = True
+            raise
+
+    def _install(self, lease_at: Timestamp, session: Session) -> None:
         with self._renewal:
             if self._is_overtaken(lease_at, session):
                 self._forget_row(lease_at, session)
-                self._forget_pending(lease_at)
                 return
             self._cache.advance(self._store.snapshot(lease_at))
             lease = Lease(self._cache.newest, session)
@@ -223,7 +244,6 @@ class Leases:
                 older, self._newest = self._newest, lease
                 if older is not None:
                     self._close(older, lease)
-            self._forget_pending(lease_at)
         self.wake()
 
     def _is_overtaken(self, lease_at: Timestamp, session: Session) -> bool:
@@ -232,10 +252,6 @@ class Leases:
 
     def _forget_row(self, lease_at: Timestamp, session: Session) -> None:
         self._write_narrowed(lease_at, session, frozenset(), ())
-
-    def _forget_pending(self, lease_at: Timestamp) -> None:
-        with self._lock:
-            self._pending = {txn: at for txn, at in self._pending.items() if txn.commit_at != lease_at}
 
     def _close(self, older: Lease, newer: Lease) -> None:
         older.is_closed = True
@@ -254,6 +270,26 @@ class Leases:
         """Tells others what this node no longer uses of its older leases."""
         for lease in list(self._closed):
             self._narrow(lease)
+        if self._has_strays:
+            self._delete_strays()
+
+    def _delete_strays(self) -> None:
+        """Deletes rows that were written but never taken into use: others would wait for them for ever."""
+        with self._renewal:  # so that none of them is just being taken into use
+            with self._lock:
+                newest = self._newest
+                known = {lease.at for lease in self._all()}
+            if newest is None or newest.session.done.is_set():
+                return
+
+            def delete(txn: Transaction) -> None:
+                for row in list(self._rows.before(txn, newest.at)):
+                    if row.session == newest.session.id and row.lease_at not in known:
+                        self._rows.narrow(txn, row.lease_at, row.session, frozenset(), ())
+
+            with self._row_writes:
+                self._store.transact(delete)
+            self._has_strays = False
 
     def _narrow(self, lease: Lease) -> None:
         with self._lock:
@@ -268,31 +304,6 @@ class Leases:
         lease.written = pinned
         if not pinned:
             self._drop_closed(lease)
-
-    def _forget_strays(self) -> None:
-        """Deletes rows of this session that no lease stands for: the answer, or the diff, was lost.
-
-        Left alone, such a row would hold up every other node's schema changes as long as this one lives.
-        """
-        with self._lock:
-            over = [txn for txn in self._pending if txn.state is not State.OPEN]
-        if not over:
-            return
-        snapshot = self._store.snapshot()
-        with self._lock:
-            newest, known = self._newest, {lease.at for lease in self._all()}
-            # What has landed lies below a lease that was taken after it was over, and nobody installs it.
-            found_at = {txn: self._pending.get(txn) or snapshot.at for txn in over}
-            self._pending |= found_at
-        due = [txn for txn in over if newest is not None and found_at[txn] < newest.at]
-        if newest is None or not due:
-            return
-        for row in list(self._rows.before(snapshot, newest.at)):
-            if row.session == newest.session.id and row.lease_at not in known:
-                self._forget_row(row.lease_at, newest.session)
-        with self._lock:
-            for txn in due:
-                self._pending.pop(txn, None)
 
     def _drop_closed(self, lease: Lease) -> None:
         with self._lock:
@@ -310,9 +321,15 @@ class Leases:
     def hold(self, ids: Iterable[int], *, timeout: float) -> AbstractContextManager[bool]:
         """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most.
 
-        If so, this node's own rows count as narrowed by them until the hold ends.
+        If so, this node's own rows count as narrowed by them until the hold ends. A publisher that
+        ends in anything but a plain refusal may have committed: its hold lasts until this node has
+        a lease that is newer than whatever came of it.
         """
         return self._held.hold(ids, timeout=timeout)
+
+    def _doubted(self) -> None:
+        self._has_strays = True
+        self.wake()
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -343,8 +360,6 @@ class Leases:
         """Has a publisher's commit write this node's next lease too, for `install` afterwards."""
         session = self._session()
         self._rows.write(txn, session.id)
-        with self._lock:
-            self._pending[txn] = None
         return session
 
     # ── looking in, and ending ─────────────────────────────────────────────────────────────────

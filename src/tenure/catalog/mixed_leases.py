@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.blockers import ExpiringLeaseTable
+from tenure.catalog.cache import Version
 from tenure.catalog.descriptor_leases import Changed, DescriptorLeases, Pins
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.leases import Leases, bound
@@ -200,6 +201,10 @@ class MixedLeases:
     @contextmanager
     def hold(self, ids: Iterable[int], *, timeout: float) -> Iterator[bool]:
         wanted = list(ids)
+        if self._final_at != MAX_AT:
+            with self._leases.hold(wanted, timeout=timeout) as is_unpinned:
+                yield is_unpinned
+            return
         with (
             self._beside.held.hold(wanted, timeout=timeout) as is_uncovered,
             self._leases.hold(wanted, timeout=timeout) as is_unpinned,
@@ -225,6 +230,11 @@ class MixedLeases:
         self._take_in()
 
     # ── looking in, and ending ─────────────────────────────────────────────────────────────────
+
+    @property
+    def newest(self) -> Version:
+        """The catalog as of the newest schema lease, for whoever only looks."""
+        return self._leases.newest
 
     def uses(self) -> list[Use]:
         return self._leases.uses()

@@ -166,6 +166,7 @@ class Use:
 
     def refresh(self) -> None:
         """Moves `read_at` up, if nothing that was read has changed."""
+        self.check()
         self.txn.refresh()
         self.check_frontier()
 

@@ -15,7 +15,6 @@ from tenure.catalog.descriptors import (
     ElementState,
     EnumType,
     ForeignKey,
-    Goal,
     Index,
     Table,
     visible,
@@ -46,24 +45,28 @@ def _of_kind(descriptor: AnyDescriptor) -> Iterator[str]:
         case EnumType():
             if _repeated(member.label for member in descriptor.members):
                 yield "a label stands twice"
-            if _repeated(member.physical for member in descriptor.members):
+            held = [member.physical for member in descriptor.members]
+            if _repeated(held):
                 yield "two labels are held alike"
+            if held != sorted(held):
+                yield "its labels are not held in their order"
 
 
 def _of_table(table: Table) -> Iterator[str]:
     constraints: list[Check | ForeignKey] = [*table.checks, *table.foreign_keys]
     for what, ids, following in (
-        ("column", [column.id for column in table.columns], table.next_column),
-        ("index", [index.id for index in table.indexes], table.next_index),
-        ("constraint", [each.id for each in constraints], table.next_constraint),
+        (" column", [column.id for column in table.columns], table.next_column),
+        ("n index", [index.id for index in table.indexes], table.next_index),
+        (" constraint", [each.id for each in constraints], table.next_constraint),
     ):
         if _repeated(ids) or any(not 0 < id < following for id in ids):
-            yield f"a {what} id stands twice or was never given out"
-    if _repeated(column.name for column in _named(table)):
+            yield f"the id of a{what} stands twice or was never given out"
+    if _repeated(column.name for column in visible(table.columns)):
         yield "a column name stands twice"
-    staying = [each for each in table.indexes if each.goal is Goal.PUBLIC and not each.replaces]
-    if _repeated(index.name for index in staying) or _repeated(
-        each.name for each in constraints if each.goal is Goal.PUBLIC
+    if (
+        _repeated(index.name for index in visible(table.indexes))
+        or _repeated(check.name for check in visible(table.checks))
+        or _repeated(key.name for key in visible(table.foreign_keys))
     ):
         yield "an index or constraint name stands twice"
     known = {column.id: column for column in table.columns}
@@ -71,11 +74,6 @@ def _of_table(table: Table) -> Iterator[str]:
     for index in table.indexes:
         yield from _of_index(table, index, known)
     yield from _of_references(table, known)
-
-
-def _named(table: Table) -> Iterator[Column]:
-    """Columns whose names count: not those on their way out, nor stand-ins for another."""
-    return (each for each in table.columns if each.goal is Goal.PUBLIC and not each.replaces)
 
 
 def _of_primary(table: Table, known: dict[int, Column]) -> Iterator[str]:
@@ -100,6 +98,8 @@ def _of_index(table: Table, index: Index, known: dict[int, Column]) -> Iterator[
         yield f'index "{index.name}" has no columns, one twice, or one that is not there'
     if index.predicate is not None and any(column not in known for column in index.predicate.columns):
         yield f'index "{index.name}" depends on a column that is not there'
+    if index.replaces and all(each.id != index.replaces for each in table.indexes):
+        yield f'index "{index.name}" replaces one that is not there'
     target = next((each for each in table.indexes if each.id == index.primary), None)
     if target is None or target.primary != target.id:
         yield f'index "{index.name}" points into no primary index'
@@ -107,7 +107,7 @@ def _of_index(table: Table, index: Index, known: dict[int, Column]) -> Iterator[
 
 def _of_references(table: Table, known: dict[int, Column]) -> Iterator[str]:
     for check in table.checks:
-        if any(column not in known for column in check.expression.columns):
+        if any(column not in known for column in (*check.expression.columns, check.not_null) if column):
             yield f'constraint "{check.name}" depends on a column that is not there'
     for key in table.foreign_keys:
         if not key.columns or len(key.columns) != len(key.target_columns):
@@ -118,6 +118,8 @@ def _of_references(table: Table, known: dict[int, Column]) -> Iterator[str]:
         needs = () if column.computed is None else column.computed.columns
         if any(need not in known for need in needs):
             yield f'column "{column.name}" is computed from one that is not there'
+        if column.replaces and column.replaces not in known:
+            yield f'column "{column.name}" replaces one that is not there'
     if _repeated(table.inbound):
         yield "a reference to it stands twice"
 

@@ -10,7 +10,13 @@ wakes at the session's expiry, and does the deleting itself, so that nothing han
 node's good will. Whoever deletes a session closes its lanes: a commit of the dead that is still
 on its way lands nowhere.
 
+    delete the session, note its lanes ──► close the lanes ──► remove the note
+                                       any node's `reap` goes on from here
+
+Never the other way round: until it is deleted, a session may turn out to live.
+
 Invariant (I21): "dead" is said only of a session whose existence was found absent.
+Invariant (dead-lanes): a lane is closed before the note that names it goes.
 
 Walk: `node.py` runs `follow` and `reap` in loops; jobs and leases call the other three.
 """
@@ -29,6 +35,9 @@ DEATHS_MAX = 20_000
 PAUSE_SECONDS = 0.05
 """Between two tries to delete a session that has expired by this node's clock, but not by the store's."""
 
+GAP_SECONDS = 0.1
+"""Between two looks for deaths while others commit: what is learnt here saves reads and decides nothing."""
+
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for news at most."""
 
@@ -41,10 +50,11 @@ class Deaths:
         self.on_death: Callable[[], None] = lambda: None
         """Called after `follow` has learnt of a death."""
         self._lock = store.env.lock()
-        self._watch = self._watch_deaths()
+        self._watch = self._watch_deaths(gap_seconds=GAP_SECONDS)
 
-    def _watch_deaths(self) -> Watch:
-        return self._store.watch([self._sessions.span()], since_at=self._store.snapshot().at)
+    def _watch_deaths(self, *, gap_seconds: float) -> Watch:
+        since_at = self._store.snapshot().at
+        return self._store.watch([self._sessions.span()], since_at=since_at, gap_seconds=gap_seconds)
 
     def is_dead(self, session: SessionId) -> bool:
         """Whether it is known here to be dead; if not, nothing is said."""
@@ -58,7 +68,7 @@ class Deaths:
         """Waits until the session is gone, deleting it when it has expired; False after `timeout`."""
         env = self._store.env
         deadline = None if timeout is None else env.monotonic() + timeout
-        watch = self._watch_deaths()
+        watch = self._watch_deaths(gap_seconds=0.0)
         try:
             while True:
                 pause_seconds = self._bury_or_pause(session)
@@ -67,9 +77,20 @@ class Deaths:
                 left = pause_seconds if deadline is None else deadline - env.monotonic()
                 if left <= 0:
                     return False
-                watch.next(min(left, pause_seconds), changes_only=True)
+                watch = self._next_change(watch, min(left, pause_seconds))
         finally:
             watch.close()
+
+    def _next_change(self, watch: Watch, seconds: float) -> Watch:
+        """Waits for news of sessions; returns the watch to go on with, or a new one."""
+        try:
+            watch.next(seconds, changes_only=True)
+            return watch
+        except (SnapshotTooOld, BaseMoved):
+            # It has fallen behind what is kept. Whoever waits looks at the session itself next.
+            fresh = self._watch_deaths(gap_seconds=0.0)
+            watch.close()
+            return fresh
 
     def _bury_or_pause(self, session: SessionId) -> float | None:
         """None if it is gone now; else how long to wait before looking again."""
@@ -92,14 +113,26 @@ class Deaths:
         finally:
             txn.rollback()
         self._remember(session)
-        for lane in () if present is None else present.lanes:
-            self._store.engine.close_lane(lane)
+        if present is not None and present.lanes:
+            self._close_lanes(session, present.lanes)
         return True
 
+    def _close_lanes(self, session: SessionId, lanes: tuple[bytes, ...]) -> None:
+        """Does what is left to do for a dead session; again, or by two at once, is harmless."""
+        for lane in lanes:
+            self._store.engine.close_lane(lane)
+        self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
+
     def reap(self) -> None:
-        """Deletes what has expired and nobody waits for: a slow step for a loop."""
+        """Deletes what has expired and nobody waits for, and ends burials that were broken off.
+
+        A slow step for a loop.
+        """
         now_at = self._store.clock.now()
-        for present in list(self._sessions.list(self._store.snapshot())):
+        snapshot = self._store.snapshot()
+        for session, lanes in list(self._sessions.dead_lanes(snapshot)):
+            self._close_lanes(session, lanes)
+        for present in list(self._sessions.list(snapshot)):
             if present.expires_at < now_at:
                 self.bury(present.id)
 
@@ -114,8 +147,9 @@ class Deaths:
             batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
         except (SnapshotTooOld, BaseMoved):
             # It has fallen behind what is kept. What it missed is not remembered here; no harm.
+            fresh = self._watch_deaths(gap_seconds=GAP_SECONDS)
             self._watch.close()
-            self._watch = self._watch_deaths()
+            self._watch = fresh
             return 0.0
         deaths = [revision.key for revision in batch.revisions if revision.value is None]
         for key in deaths:
@@ -125,7 +159,8 @@ class Deaths:
         return 0.0
 
     def _find(self, session: SessionId) -> Present | None:
-        present = self._sessions.find(self._store.snapshot(), session)
+        # A transaction, because it starts over by itself if history is collected between its reads.
+        present = self._store.transact(lambda txn: self._sessions.find(txn, session))
         if present is None:
             self._remember(session)
         return present

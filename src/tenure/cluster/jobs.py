@@ -24,7 +24,7 @@ Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cl
 `claim`, then `fenced`, `checkpoint` and `step` for the run it started.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tenure.base.clock import Clock
 from tenure.base.errors import TenureError, UserError
@@ -42,6 +42,11 @@ from tenure.storage.engine import HEAD_BYTES
 
 ERRORS_MAX = 10
 """How many errors of former attempts a job remembers."""
+
+ERROR_CHARS_MAX = 1_000
+PAST_ERROR_CHARS_MAX = 200
+"""How much of its error, and of each that it remembers, a job keeps: a control record is written again
+with every claim and step, and read by every node."""
 
 __all__ = ["NOBODY", "Control", "Fence", "FenceLost", "Job", "Jobs", "Progress", "UnknownJob"]
 
@@ -86,6 +91,10 @@ class Jobs:
 
     def decode_control(self, value: bytes) -> Control:
         return self._control.decode(value)
+
+    def encode_control(self, control: Control) -> tuple[bytes, bytes]:
+        """A control record as it is stored: key and value."""
+        return self._control.key_of(control), self._control.encode(control)
 
     # ── asked for by users ─────────────────────────────────────────────────────────────────────
 
@@ -136,6 +145,17 @@ class Jobs:
 
     def get(self, txn: Transaction | Snapshot, id: int) -> Job | None:
         return self._jobs.get(txn, id)
+
+    def among(self, snapshot: Snapshot, ids: Sequence[int]) -> dict[int, Job]:
+        """Those of these jobs that are there; whose ids lie close together come by one scan."""
+        if not ids:
+            return {}
+        span = Span(self._jobs.key(min(ids)), self._jobs.key(max(ids)) + b"\0")
+        near = [self._jobs.decode(value) for _, value in snapshot.scan(span, limit=2 * len(ids))]
+        found = {job.id: job for job in near if job.id in ids}
+        is_whole = len(near) < 2 * len(ids)
+        others = [] if is_whole else [self._jobs.get(snapshot, id) for id in ids if id not in found]
+        return found | {job.id: job for job in others if job is not None}
 
     def control(self, txn: Transaction | Snapshot, id: int) -> Control | None:
         return self._control.get(txn, id) or self._ended.get(txn, id)
@@ -253,4 +273,9 @@ def _unclaimed(control: Control) -> Control:
 def _with_error(control: Control, error: str) -> Control:
     if not error:
         return control
-    return replace(control, error=error, errors=(*control.errors, error)[-ERRORS_MAX:])
+    errors = (*control.errors, _cut(error, PAST_ERROR_CHARS_MAX))[-ERRORS_MAX:]
+    return replace(control, error=_cut(error, ERROR_CHARS_MAX), errors=errors)
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"

@@ -2,15 +2,21 @@
 
     step():  no session ──► create ──► session ──► heartbeat ──► heartbeat ...
                                           │
-                              found gone or frozen: `done` is set,
-                              all that hangs on it is dropped, a new one is made
+                              found gone or frozen, or expired while the
+                              store is away: `done` is set, all that hangs
+                              on it is dropped, a new one is made
 
 `expires_at` is the expiration as last acknowledged by the store, of this very session, and zero
 once it is done. A transaction that commits below it, or observes the session, knows that what
 was claimed under the session is still held.
 
-A heartbeat that fails for want of a store changes nothing: the session may well live on, and the
-next step tries again. Only the store's word that the session is gone ends it.
+A heartbeat that fails for want of a store changes nothing until the session expires: it lives on,
+and the next step tries again. After its expiry others may have deleted it and taken over what was
+claimed under it, and a node that cannot ask must not go on as if they had not: it gives the session
+up. One that finds its expired session still there goes on under it.
+
+No step waits for ever: each commit here has a deadline, after which its outcome is not waited for.
+Nothing hangs on the outcome of a heartbeat until it is acknowledged, and the next one overtakes it.
 
 Invariant (I13): `expires_at` is never above what a committed and acknowledged heartbeat of the
 same epoch wrote.
@@ -23,7 +29,7 @@ import logging
 from collections.abc import Callable
 
 from tenure.base.env import Env
-from tenure.base.errors import RetryError, SessionLost, TooEarly
+from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds
 from tenure.cluster.sessions import SessionId, Sessions
@@ -85,6 +91,10 @@ class Liveness:
         self._started_at = store.clock.now()
         self._session: Session | None = None
         self._released = False
+        self._named_lanes: tuple[bytes, ...] = ()
+        """Those that the last session names: closed with it, by whoever deletes it."""
+        self._doubtful_lanes: tuple[bytes, ...] = ()
+        """Those of a session that may have come to be, or may yet, until they are closed."""
         self._least_pause = 1 - JITTER
         """The shortest the next pause may be, as a part of the interval."""
 
@@ -107,18 +117,24 @@ class Liveness:
         try:
             return self._beat(session)
         except SessionLost as error:
-            _log.warning("%s; getting a new session", error)
-            session.done.set()
-            self._on_lost(session)
+            self._lose(session, str(error))
             return 0.0
+        except (StoreError, OutcomeUnknown):
+            if self._store.clock.now() > session.expires_at:
+                self._lose(session, f"session {session.id} has expired, and the store cannot be asked")
+            raise
+
+    def _lose(self, session: Session, why: str) -> None:
+        _log.warning("%s; getting a new session", why)
+        session.done.set()
+        self._on_lost(session)
 
     def _create(self, wanted: int | None) -> Session:
         ttl_seconds = self._settings()[LIVENESS_TTL]
-        if wanted is not None:
-            # The last session's lanes are closed with it, by whoever deletes it.
-            self._store.renew_lanes()
+        self._use_fresh_lanes()
 
         def create(txn: Transaction) -> tuple[Transaction, int]:
+            txn.deadline_at = add_seconds(self._store.clock.now(), ttl_seconds)
             self._join(txn)
             instance = self._sessions.create(
                 txn,
@@ -132,12 +148,26 @@ class Liveness:
             self._beside(txn, instance)
             return txn, instance
 
-        # Nodes that start together draw the same instance id; all but one of them draw again.
-        txn, instance = self._store.transact(create, urgent=True)
+        lanes = self._store.lanes()
+        try:
+            # Nodes that start together draw the same instance id; all but one of them draw again.
+            txn, instance = self._store.transact(create, urgent=True)
+        except (OutcomeUnknown, SessionLost):
+            self._doubtful_lanes = lanes
+            raise
+        self._named_lanes = lanes
         epoch_at = txn.commit_at
         assert epoch_at is not None, "a session was made without a commit"
         session = SessionId(instance, epoch_at)
         return Session(self._sessions, session, add_seconds(epoch_at, ttl_seconds), self._store.env)
+
+    def _use_fresh_lanes(self) -> None:
+        """Each session has lanes of its own; of one that may yet come to be, they are closed first."""
+        for lane in self._doubtful_lanes:
+            self._store.engine.close_lane(lane)
+        if not {*self._store.lanes()}.isdisjoint(self._named_lanes + self._doubtful_lanes):
+            self._store.renew_lanes()
+        self._doubtful_lanes = ()
 
     def _beat(self, session: Session) -> float:
         ttl_seconds = self._settings()[LIVENESS_TTL]
@@ -172,6 +202,12 @@ class Liveness:
         """Deletes the session, last of all: when no transaction, commit or job is left under it."""
         self._released = True
         session = self._session
-        if session is not None and not session.done.is_set():
-            self._store.transact(lambda txn: self._sessions.release(txn, session.id), urgent=True)
-            session.done.set()
+        if session is None or session.done.is_set():
+            return
+
+        def release(txn: Transaction) -> None:
+            txn.deadline_at = add_seconds(self._store.clock.now(), self._settings()[LIVENESS_TTL])
+            self._sessions.release(txn, session.id)
+
+        self._store.transact(release, urgent=True)
+        session.done.set()

@@ -4,26 +4,32 @@
     a claim's session expires ─► delete it ─► claim what it held
     a control record changes under a run ─► the run is told to stop
 
-What is open is kept in memory by a watch, so that a step reads what changed. (Simplification: it
-walks all that is open in memory, and asks the store for the expiry of each session that claims a
-job it could run.)
+What is open is kept in memory by a watch, so that a step reads what changed; and the watch has a gap,
+so that whatever happens there are no more than so many steps in a second.
 
 A job is adopted if nobody claims it, if its claiming session is proved gone, or if this very
 session claims it but no run of it is under way here (its task ended without a word, or a request
 came). The runner wakes by watch, at the earliest expiry of a session that holds a claim, when a
 retry is due, and at the slow poll.
 
+Jobs that nobody holds are claimed several in one transaction, which starts from what the watch knows
+of them: its commit is refused if another node was first with one. Then none is claimed; the next try
+is for half as many and begins anywhere among the oldest, until nobody has been in the way for a while.
+What a claim's commit knows its runs know too: the last step of a run that did nothing else needs no
+read. In either case the fence is read and validated like everything else.
+
 A run whose fence is lost just ends; what the job is now, its next adopter reads from the store.
 
 Invariant (I24): in this process a job is not started before its former run here has ended.
 Invariant (I26): a runnable job whose claimant died is adopted once the session has expired.
 
-Walk: `node.py` runs `step` in a loop; `step` -> `jobs.claim` -> `Run.run` -> the kind's function.
+Walk: `node.py` runs `step` in a loop; `step` -> `jobs.claim` -> `_run` -> the kind's function with
+its `Run`.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 
 from tenure.base.errors import (
     BaseMoved,
@@ -32,21 +38,34 @@ from tenure.base.errors import (
     SessionLost,
     SnapshotTooOld,
     StoreError,
+    TenureError,
     TooEarly,
 )
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_between
 from tenure.cluster.deaths import Deaths
-from tenure.cluster.job_states import CLAIMABLE, State
-from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Job, Jobs, Progress
+from tenure.cluster.job_states import State
+from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import Liveness, Session
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness
+from tenure.cluster.open_jobs import Holder, OpenJobs
+from tenure.cluster.runs import Kind, Run, Stopped
+from tenure.cluster.sessions import SessionId
 from tenure.kv.store import Store
-from tenure.kv.transaction import Transaction
+from tenure.kv.transaction import Known, Transaction
 from tenure.kv.watch import Watch
 
 ADOPTED_MAX = 16
 """Claims per step, so that one node does not take a whole backlog while others are idle."""
+
+WINDOW = 64 * ADOPTED_MAX
+"""Among how many of the oldest free jobs a node begins anywhere: room for as many nodes as clusters have."""
+
+UNCONTESTED = 16
+"""After so many claims in a row that nobody contested, a node begins with the oldest again."""
+
+GAP_SECONDS = 0.01
+"""Between two steps. Runs that end meanwhile are replaced together, a hundred steps a second are plenty."""
 
 RUNS_MAX = 32
 """Runs at a time in one process."""
@@ -65,75 +84,7 @@ PASSING = (RetryError, StoreError, OutcomeUnknown)
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-
-class Stopped(Exception):
-    """Raised inside a run that was told to stop."""
-
-
-class Kind(NamedTuple):
-    """What a kind of job does, and what a process needs to have for it."""
-
-    run: Callable[["Run"], None]
-    revert: Callable[["Run"], None] = lambda run: None
-    needs: frozenset[str] = frozenset()
-
-
-class Run:
-    """One run of a job, as its function sees it: restartable from `progress` at any point."""
-
-    def __init__(self, store: Store, jobs: Jobs, job: Job, progress: Progress, fence: Fence) -> None:
-        self._store = store
-        self._jobs = jobs
-        self._stop = store.env.event()
-        self.fence = fence
-        self.job = job
-        self.progress = progress
-
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Runs a transaction that commits only while this run may write."""
-
-        def fenced(txn: Transaction) -> T:
-            self._jobs.fenced(txn, self.fence)
-            return work(txn)
-
-        self.check()
-        return self._store.transact(fenced)
-
-    def checkpoint(
-        self,
-        *,
-        fraction: float,
-        status: str = "",
-        data: bytes = b"",
-        also: Callable[[Transaction], object] = lambda txn: None,
-    ) -> None:
-        """Saves progress, and what `also` writes, in one fenced transaction: both or neither."""
-        progress = Progress(self.job.id, fraction, status, data)
-
-        def save(txn: Transaction) -> None:
-            self._jobs.checkpoint(txn, self.fence, progress)
-            also(txn)
-
-        self.check()
-        self._store.transact(save)
-        self.progress = progress
-
-    def check(self) -> None:
-        """Raises Stopped if the run was told to stop: for long stretches without a transaction."""
-        if self._stop.is_set():
-            raise Stopped
-
-    def sleep(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
-            raise Stopped
-
-    def stop(self) -> None:
-        self._stop.set()
-
-    def is_stopped(self) -> bool:
-        return self._stop.is_set()
+__all__ = ["Kind", "Run", "Runner", "Stopped"]
 
 
 class Runner:
@@ -155,28 +106,39 @@ class Runner:
         self._kinds = {name: kind for name, kind in kinds.items() if kind.needs <= frozenset(has)}
         self._settings = settings
         self._lock = store.env.lock()
-        self._open: dict[int, Control] = {}
+        self._open = OpenJobs(self._kinds)
         self._runs: dict[int, Run] = {}
         self._left: set[int] = set()
         """Jobs that a transaction of this node claims and walks itself."""
         self._watch: Watch | None = None
         self._draining = False
         self._due = 0.0
+        self._claims_max = ADOPTED_MAX
+        self._contested = 0
+        """How many claims that nobody contests are left until it begins with the oldest again."""
         self._heartbeats = OldHeartbeats(store.keyspace)
+        self._expiries: dict[SessionId, Timestamp] = {}
         self._lease_ends: dict[int, Timestamp] = {}
+        """When claims and leases of others end, as read last. That time only moves up: until it has come
+        there is no need to look again."""
 
     def step(self) -> float:
         """Waits for news or for what is due, takes it in, and adopts what is to be had.
 
         Bounded by the slow poll; a loop calls it again at once.
         """
+        # Taken before the look: what had ended by then, the look shows as ended.
+        busy = frozenset(id for id, _ in self._running())
         self._follow(max(0.0, self._due - self._store.env.monotonic()))
         pause_seconds: float = self._settings()[JOBS_ADOPT_INTERVAL]
         if not self._draining:
             session = self._liveness.session()
-            for control in self._candidates(session):
+            due = self._look_at_holders(session)
+            held, free = self._candidates(session, busy)
+            for control in held:
                 self._adopt(session, control)
-            pause_seconds = min(pause_seconds, self._pause(session))
+            self._adopt_free(session, free)
+            pause_seconds = min(pause_seconds, self._pause(session, busy, due))
         self._due = self._store.env.monotonic() + pause_seconds
         return 0.0
 
@@ -184,24 +146,30 @@ class Runner:
 
     def _follow(self, seconds: float) -> None:
         if self._watch is None:
-            snapshot = self._store.snapshot()
-            self._watch = self._store.watch([self._jobs.open_span()], since_at=snapshot.at)
-            self._open = {control.id: control for control in self._jobs.open(snapshot)}
+            self._start_over()
             seconds = 0.0
+        assert self._watch is not None
         try:
             for revision in self._watch.next(seconds, changes_only=True).revisions:
                 self._note(revision.key, revision.value)
-        except (SnapshotTooOld, BaseMoved):
+        except BaseException as error:
+            # What is in memory is no longer what was at the watch's time: the next step starts over.
             self._watch.close()
-            self._watch = None  # the next step starts over from all that is open
+            self._watch = None
+            if not isinstance(error, SnapshotTooOld | BaseMoved):
+                raise
         self._stop_outdated()
 
+    def _start_over(self) -> None:
+        snapshot = self._store.snapshot()
+        self._open = OpenJobs(self._kinds, self._jobs.open(snapshot))
+        self._watch = self._store.watch(
+            [self._jobs.open_span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
+        )
+
     def _note(self, key: bytes, value: bytes | None) -> None:
-        id = self._jobs.id_of(key)
-        if value is None:
-            self._open.pop(id, None)
-        else:
-            self._open[id] = self._jobs.decode_control(value)
+        control = None if value is None else self._jobs.decode_control(value)
+        self._open.note(self._jobs.id_of(key), control)
 
     def _stop_outdated(self) -> None:
         """Tells runs to stop whose fence the store no longer grants; their writes fail anyway."""
@@ -211,32 +179,39 @@ class Runner:
 
     # ── adopting ───────────────────────────────────────────────────────────────────────────────
 
-    def _candidates(self, session: Session) -> list[Control]:
-        now_at = self._store.clock.now()
+    def _candidates(self, session: Session, busy: frozenset[int]) -> tuple[list[Control], list[Control]]:
+        """What may be adopted now: held by somebody who is gone or by this session, and free."""
+        if self._watch is None:
+            return [], []  # what is in memory is out of date
         room = min(ADOPTED_MAX, RUNS_MAX - len(self._runs))
-        candidates: list[Control] = []
-        for control in self._open.values():
-            if len(candidates) >= room:
-                break
-            if self._is_candidate(control, session, now_at):
-                candidates.append(control)
-        return candidates
+        held = list(islice(self._idle(self._held(session), busy), room))
+        first = 0
+        if self._contested:
+            first = int(self._store.env.rng.random() * min(WINDOW, self._open.count_free()))
+        free = self._idle(self._open.free(first=first, window=WINDOW), busy)
+        return held, list(islice(free, min(self._claims_max, room - len(held))))
 
-    def _is_candidate(self, control: Control, session: Session, now_at: Timestamp) -> bool:
-        if control.retry_at > now_at or not self._is_wanted(control):
-            return False
-        claims = self._jobs.claims()
-        claim, lease = claims.claim_of(control), claims.lease_of(control)
+    def _held(self, session: Session) -> Iterator[Control]:
+        now_at = self._store.clock.now()
+        for holder in self._open.holders():
+            if self._is_available(holder, session, now_at):
+                yield from self._open.of(holder).values()
+
+    def _is_available(self, holder: Holder, session: Session, now_at: Timestamp) -> bool:
+        claim, lease = self._as_held(holder)
         if claim not in (NOBODY, session.id) and not self._deaths.is_dead(claim):
             return False
-        # A lease that was never looked at counts as held; `_pause` looks.
-        held_until_at = self._lease_ends.get(lease, MAX_AT)
+        held_until_at = self._lease_ends.get(lease, MAX_AT)  # what was not looked at counts as held
         return lease in (NOBODY.instance, session.id.instance) or held_until_at < now_at
 
-    def _is_wanted(self, control: Control) -> bool:
-        """Whether this process would run it, if it were to be had."""
-        is_runnable = control.kind in self._kinds and control.state in CLAIMABLE
-        return is_runnable and control.id not in self._runs and control.id not in self._left
+    def _as_held(self, holder: Holder) -> Holder:
+        """The holder as far as this cluster's way of holding jobs knows it."""
+        claims, control = self._jobs.claims(), next(iter(self._open.of(holder).values()))
+        return Holder(claims.claim_of(control), claims.lease_of(control))
+
+    def _idle(self, controls: Iterable[Control], busy: frozenset[int]) -> Iterator[Control]:
+        taken = busy | self._left | self._runs.keys()
+        return (each for each in controls if each.id not in taken)
 
     def _adopt(self, session: Session, control: Control) -> None:
         txn = self._store.begin()
@@ -254,43 +229,96 @@ class Runner:
             txn.rollback()
         self._start(session, Run(self._store, self._jobs, job, progress, fence))
 
+    def _adopt_free(self, session: Session, controls: list[Control]) -> None:
+        """Claims jobs that nobody holds in one transaction, from what the watch knows of them."""
+        if not controls or self._watch is None:
+            return
+        jobs = self._jobs.among(self._store.snapshot(), [control.id for control in controls])
+        # One without a record has ended and was forgotten meanwhile; the watch will say.
+        controls = [control for control in controls if control.id in jobs]
+        known = Known(self._watch.resolved_at, dict(map(self._jobs.encode_control, controls)))
+
+        def claim(txn: Transaction) -> tuple[Transaction, list[Fence | None]]:
+            return txn, [self._jobs.claim(txn, control.id, session.id) for control in controls]
+
+        try:
+            txn, fences = self._store.transact(claim, attempts=1, known=known)
+        except RetryError:
+            self._claims_max, self._contested = max(1, self._claims_max // 2), UNCONTESTED
+            return
+        self._claims_max = min(ADOPTED_MAX, 2 * self._claims_max)
+        self._contested = max(0, self._contested - 1)
+        for control, fence in zip(controls, fences, strict=True):
+            if fence is not None:
+                # A job that never ran has got nowhere.
+                progress = self._progress(control.id) if control.run else Progress(control.id)
+                job = jobs[control.id]
+                self._start(session, Run(self._store, self._jobs, job, progress, fence, known=txn.known()))
+
+    def _progress(self, id: int) -> Progress:
+        return self._jobs.progress(self._store.snapshot(), id)
+
     def _start(self, session: Session, run: Run) -> None:
         with self._lock:
             assert run.job.id not in self._runs, "the former run has not ended"
             self._runs[run.job.id] = run
         if session.done.is_set():
             run.stop()  # `lost` may have looked before this run was there
-        self._store.env.spawn(f"job {run.job.id}", lambda: self._run(run))
+        try:
+            self._store.env.spawn(f"job {run.job.id}", lambda: self._run(run))
+        except BaseException:
+            with self._lock:
+                self._runs.pop(run.job.id, None)
+            raise
 
-    def _pause(self, session: Session) -> float:
-        """Seconds to the earliest expiry of a session that claims a wanted job, or the next retry.
+    def _pause(self, session: Session, busy: frozenset[int], due: list[Timestamp]) -> float:
+        """Seconds to the next step: none if there is more to adopt, or a run has ended since the look."""
+        if any(self._candidates(session, busy)) or any(id not in self._runs for id in busy):
+            return 0.0
+        now_at = self._store.clock.now()
+        return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+
+    # ── waiting for others ─────────────────────────────────────────────────────────────────────
+
+    def _look_at_holders(self, session: Session) -> list[Timestamp]:
+        """Learns what is to be had by now; returns when to look again, for retries and for others to expire.
 
         Whoever waits for an expiry does the deleting; sessions found gone are remembered, and
         what they claimed is a candidate from then on.
         """
         now_at = self._store.clock.now()
-        wanted = [control for control in self._open.values() if self._is_wanted(control)]
-        due = [control.retry_at for control in wanted if control.retry_at > now_at]
-        due += self._look_at_leases(session, wanted, now_at)
-        claims = self._jobs.claims()
-        for claim in sorted({claims.claim_of(control) for control in wanted} - {NOBODY, session.id}):
-            expires_at = self._deaths.expiry(claim)
-            if expires_at is None or (expires_at < now_at and self._deaths.bury(claim)):
-                continue
-            due.append(max(expires_at, add_seconds(now_at, BURY_SECONDS)))
-        if self._candidates(session):
-            return 0.0  # of the dead just found, more than one step takes, or lost to a passing conflict
-        return min((seconds_between(now_at, at) for at in due), default=float("inf"))
+        self._open.take_due(now_at)
+        held = [self._as_held(holder) for holder in self._open.holders()]
+        due = self._look_at_leases({lease for _, lease in held} - {session.id.instance}, now_at)
+        due += self._look_at_claims({claim for claim, _ in held} - {session.id}, now_at)
+        retry_at = self._open.next_retry_at()
+        return due if retry_at is None else [*due, retry_at]
 
-    def _look_at_leases(self, session: Session, wanted: list[Control], now_at: Timestamp) -> list[Timestamp]:
+    def _look_at_claims(self, claims: set[SessionId], now_at: Timestamp) -> list[Timestamp]:
+        """Learns when the sessions of others expire, and deletes those that have."""
+        self._expiries = {claim: at for claim, at in self._expiries.items() if claim in claims}
+        due = []
+        for claim in sorted(claims - {NOBODY}):
+            expires_at = self._expiries.get(claim)
+            if self._deaths.is_dead(claim):
+                continue
+            if expires_at is None or expires_at < now_at:
+                expires_at = self._deaths.expiry(claim)
+                if expires_at is None or (expires_at < now_at and self._deaths.bury(claim)):
+                    continue
+                self._expiries[claim] = expires_at
+            due.append(max(expires_at, add_seconds(now_at, BURY_SECONDS)))
+        return due
+
+    def _look_at_leases(self, leases: set[int], now_at: Timestamp) -> list[Timestamp]:
         """Learns when the leases of the older way end; those that have ended are to be had."""
-        lease_of = self._jobs.claims().lease_of
-        leases = {lease_of(control) for control in wanted} - {NOBODY.instance, session.id.instance}
-        if not leases:
-            return []
-        snapshot = self._store.snapshot()
-        self._lease_ends = {lease: self._heartbeats.expiry(snapshot, lease) for lease in sorted(leases)}
-        return [at for at in self._lease_ends.values() if at >= now_at]
+        known = {lease: at for lease, at in self._lease_ends.items() if lease in leases and at >= now_at}
+        unknown = sorted(leases - {NOBODY.instance} - known.keys())
+        snapshot = self._store.snapshot() if unknown else None
+        if snapshot is not None:
+            known |= {lease: self._heartbeats.expiry(snapshot, lease) for lease in unknown}
+        self._lease_ends = known
+        return [at for at in known.values() if at >= now_at]
 
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
@@ -335,7 +363,10 @@ class Runner:
             self._step(run, self._end(run) if error is None else State.REVERT_FAILED, error or "")
 
     def _step(self, run: Run, state: State, error: str = "") -> None:
-        fence = self._store.transact(lambda txn: self._jobs.step(txn, run.fence, state, error=error))
+        known, run.known = run.known, None
+        fence = self._store.transact(
+            lambda txn: self._jobs.step(txn, run.fence, state, error=error), known=known
+        )
         run.fence = run.fence._replace(state=state) if fence is None else fence
 
     def _end(self, run: Run) -> State:
@@ -347,7 +378,8 @@ class Runner:
 
         def retry(txn: Transaction) -> None:
             attempts = self._jobs.fenced(txn, run.fence).attempts
-            retry_at = add_seconds(self._store.clock.now(), retry_seconds(attempts))
+            # By the store's clock: this node's own may once have jumped ahead.
+            retry_at = add_seconds(txn.read_at, retry_seconds(attempts))
             self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at)
 
         self._finally(retry)
@@ -428,5 +460,14 @@ def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
     except Exception as error:
         if run.is_stopped():
             raise Stopped from error  # whatever a stopped function ends in says nothing about the job
-        _log.exception("job %d failed", run.job.id)
-        return f"{type(error).__name__}: {error}"
+        # An error of our own tree says all in its message; any other is a bug and shows where.
+        is_expected = isinstance(error, TenureError)
+        _log.warning("job %d failed: %s", run.job.id, error, exc_info=not is_expected)
+        return _described(error)
+
+
+def _described(error: Exception) -> str:
+    """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
+    if isinstance(error, TenureError):
+        return f"{error.sqlstate} {error}"
+    return f"{TenureError.sqlstate} {type(error).__name__}: {error}"

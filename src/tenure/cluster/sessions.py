@@ -3,6 +3,7 @@
     existence    (instance, epoch)                 written once, deleted once; observers read it
     expiration   (instance, epoch) -> expires_at   heartbeats write it; a deleter reads it
     freeze       (instance, epoch)                 a mark that no heartbeat may pass
+    dead lanes   (instance, epoch) -> lanes        what is left of the dead, until its lanes are closed
     instance     id -> address, epoch, version ... what `system.sql_instances` shows
 
     made ──────► present ──────► expired ──────► deleted
@@ -14,10 +15,16 @@ it never repeats. Until its first heartbeat it expires one ttl after its epoch. 
 expiration are two keys so that a transaction that observes the session does not conflict with
 its heartbeats, however long it runs.
 
+Lanes are rows of the engine, not keys, so no transaction can close them. The one that deletes a
+session writes down its lanes instead; the note goes when they are closed. Whoever dies in between
+leaves the note, and the slow step of any node goes on from there.
+
 Invariant (I14): an expiration never falls, and a frozen session's never grows again.
 Invariant (I20): a session that was deleted is never written again.
 Invariant (I21): only its deletion makes a session dead, and others delete it only in a
 transaction that commits after its expiration.
+Invariant (dead-lanes): a lane that a session has named is named by that session or by a note,
+until it is closed.
 
 Walk: `cluster.liveness` and `cluster.deaths` call these inside their transactions.
 """
@@ -28,11 +35,14 @@ from typing import NamedTuple
 from tenure.base.errors import CorruptData, SessionLost
 from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds, to_text
 from tenure.kv.encoding import At, decode, encode
-from tenure.kv.keys import EXPIRATIONS, FREEZES, INSTANCES, SESSIONS, Keyspace, Span
+from tenure.kv.keys import DEAD_LANES, EXPIRATIONS, FREEZES, INSTANCES, SESSIONS, Keyspace, Span
 from tenure.kv.records import Record, Records, replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES
+
+INSTANCES_SEARCHED = 16
+"""How many instance ids are looked through for a gap: a cluster with fewer nodes keeps its ids small."""
 
 
 class SessionId(NamedTuple):
@@ -79,6 +89,12 @@ class Freeze(Record, frozen=True):
     reason: str
 
 
+class DeadLanes(Record, frozen=True):
+    instance: int
+    epoch_at: Timestamp
+    lanes: tuple[bytes, ...]
+
+
 class Instance(Record, frozen=True):
     id: int
     epoch_at: Timestamp
@@ -104,6 +120,7 @@ class Sessions:
         self._existence = Records(keyspace, SESSIONS, Existence, key=key)
         self._expiration = Records(keyspace, EXPIRATIONS, Expiration, key=key)
         self._freeze = Records(keyspace, FREEZES, Freeze, key=key)
+        self._dead_lanes = Records(keyspace, DEAD_LANES, DeadLanes, key=key)
         self.instances = Records(keyspace, INSTANCES, Instance, key=("id",))
 
     def span(self) -> Span:
@@ -137,25 +154,37 @@ class Sessions:
         return instance
 
     def free_instance(self, txn: Transaction, wanted: int | None = None) -> int:
-        """An instance id that nobody has: `wanted` if it is free, else the smallest."""
-        taken = {each.instance for each in self._existence.scan(txn)}
-        taken |= {each.id for each in self.instances.scan(txn)}
-        if wanted is not None and wanted not in taken:
+        """An instance id that nobody has: `wanted` if it is free, else a gap near the start, else the next.
+
+        Every session has its instance's record, so those alone are asked; what was read is checked
+        at the commit, so that two who start at once do not both get one id.
+        """
+        if wanted is not None and self.instances.get(txn, wanted) is None:
             return wanted
-        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+        first = [each.id for each in self.instances.scan(txn, limit=INSTANCES_SEARCHED)]
+        for number, taken in enumerate(first, start=1):
+            if number != taken:
+                return number
+        if len(first) < INSTANCES_SEARCHED:
+            return len(first) + 1
+        (last,) = self.instances.scan(txn, limit=1, reverse=True)
+        return last.id + 1
 
     def extend(self, txn: Transaction, session: SessionId, *, ttl_seconds: float) -> None:
         """Moves the expiration to the commit timestamp + ttl; SessionLost if it may not be moved.
 
         A ttl that was lowered must not make the expiration fall: the commit then fails as too
         early, and the old expiration, further away, stands.
+
+        The expiration is deleted with the existence, so from the first heartbeat on it stands for
+        both: a session deleted meanwhile fails the commit either way.
         """
-        present = self.find(txn, session)
-        if present is None:
+        stored = self._expiration.get(txn, *session) or self.find(txn, session)
+        if stored is None:
             raise SessionLost(f"session {session} is gone")
         if self._freeze.get(txn, *session) is not None:
             raise SessionLost(f"session {session} is frozen: it will expire and be deleted")
-        txn.not_before_at = add_seconds(present.expires_at, -ttl_seconds) - 1
+        txn.not_before_at = add_seconds(stored.expires_at, -ttl_seconds) - 1
         record = Expiration(session.instance, session.epoch_at, ZERO_AT)
         self._expiration.put(txn, record, stamp="expires_at", plus=add_seconds(ZERO_AT, ttl_seconds))
 
@@ -178,13 +207,14 @@ class Sessions:
         present = self.find(txn, session)
         if present is not None:
             txn.not_before_at = max(txn.not_before_at or ZERO_AT, present.expires_at)
-            self._delete(txn, session)
+            self._delete(txn, session, present.lanes)
         return present
 
     def release(self, txn: Transaction, session: SessionId) -> None:
         """Deletes one's own session: only when nothing is left that was done under it."""
-        if self._existence.get(txn, *session) is not None:
-            self._delete(txn, session)
+        existence = self._existence.get(txn, *session)
+        if existence is not None:
+            self._delete(txn, session, existence.lanes)
 
     def mark_draining(self, txn: Transaction, session: SessionId) -> None:
         instance = self.instances.get(txn, session.instance)
@@ -203,7 +233,19 @@ class Sessions:
         for existence in self._existence.scan(txn):
             yield _present(existence, expirations.get((existence.instance, existence.epoch_at)))
 
-    def _delete(self, txn: Transaction, session: SessionId) -> None:
+    def dead_lanes(self, txn: Transaction | Snapshot) -> Iterator[tuple[SessionId, tuple[bytes, ...]]]:
+        """The dead whose lanes may still be open."""
+        for each in self._dead_lanes.scan(txn):
+            yield SessionId(each.instance, each.epoch_at), each.lanes
+
+    def forget_lanes(self, txn: Transaction, session: SessionId) -> None:
+        """Removes the note of a dead session's lanes: only when they are closed."""
+        if self._dead_lanes.get(txn, *session) is not None:
+            self._dead_lanes.delete(txn, *session)
+
+    def _delete(self, txn: Transaction, session: SessionId, lanes: tuple[bytes, ...]) -> None:
+        if lanes:
+            self._dead_lanes.put(txn, DeadLanes(session.instance, session.epoch_at, lanes))
         self._existence.delete(txn, *session)
         self._expiration.delete(txn, *session)
         self._freeze.delete(txn, *session)

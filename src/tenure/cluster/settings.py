@@ -25,6 +25,9 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
+GAP_SECONDS = 0.1
+"""Between two looks for changes while others commit something else."""
+
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for a change at most."""
 
@@ -45,6 +48,8 @@ class ClusterSettings:
         self._finalize = finalize
         self._records = Records(store.keyspace, SETTINGS, Stored, key=("name",))
         self._watch: Watch | None = None
+        self._is_due = False
+        """Whether a change was seen that could not be read yet: the watch will not tell again."""
         self._current = base
         self.load()
 
@@ -71,17 +76,19 @@ class ClusterSettings:
         snapshot = self._store.snapshot()
         if self._watch is not None:
             self._watch.close()
-        self._watch = self._store.watch([self._records.span()], since_at=snapshot.at)
+        self._watch = self._store.watch([self._records.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
         self._current = _over(self._base, self._records.scan(snapshot))
+        self._is_due = False
 
     def follow(self) -> float:
         """Takes in changes as they are committed: one step for a loop."""
         assert self._watch is not None
         try:
-            if self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions:
-                self.load()  # they are few; and so a reset needs no thought
+            self._is_due = self._is_due or bool(self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions)
         except (SnapshotTooOld, BaseMoved):
-            self.load()
+            self._is_due = True
+        if self._is_due:
+            self.load()  # they are few; and so a reset needs no thought
         return 0.0
 
     def wake(self) -> None:

@@ -11,12 +11,12 @@ import operator
 from collections.abc import Callable, Iterator
 from decimal import ROUND_DOWN, Decimal
 from itertools import product
-from math import fmod, inf
-from typing import Any
+from math import inf
 
 from tenure.expr.errors import DivisionByZero, OutOfRange
+from tenure.expr.floats import to_float4
 from tenure.expr.function import Function
-from tenure.expr.numbers import EXACT, SCALE_MAX, fits, rounded, tidy, to_float4
+from tenure.expr.numbers import EXACT, SCALE_MAX, rounded, tidy
 
 SIZES = {"int2": 2, "int4": 4, "int8": 8}
 NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
@@ -154,10 +154,6 @@ def float_divide(a: float, b: float) -> float:
     return result
 
 
-def float_remainder(a: float, b: float) -> float:
-    return fmod(a, b)
-
-
 # numeric
 
 
@@ -219,8 +215,8 @@ def leading(value: Decimal) -> tuple[int, int]:
 
 def quotient(a: Decimal, b: Decimal, scale: int) -> Decimal:
     """a / b rounded half away from zero at this scale, exactly."""
-    whole, rest = divmod(*_as_integers(a.copy_abs(), b.copy_abs(), scale))
-    divisor = _as_integers(a.copy_abs(), b.copy_abs(), scale)[1]
+    dividend, divisor = _as_integers(a.copy_abs(), b.copy_abs(), scale)
+    whole, rest = divmod(dividend, divisor)
     whole += 2 * rest >= divisor
     value = Decimal(whole).scaleb(-scale, EXACT)
     return tidy(value if a.is_signed() == b.is_signed() else value.copy_negate())
@@ -244,7 +240,6 @@ def numeric_remainder(a: Decimal, b: Decimal) -> Decimal:
     if not b:
         raise DivisionByZero
     scale = max(scale_of(a), scale_of(b))
-    left, right = _as_integers(a, b, scale)
     left, right = int(a.scaleb(scale, EXACT)), int(b.scaleb(scale, EXACT))
     return tidy(Decimal(remainder(left, right)).scaleb(-scale, EXACT))
 
@@ -255,7 +250,3 @@ def truncated(value: Decimal, scale: int) -> Decimal:
     if scale >= scale_of(value):
         return rounded(value, scale)
     return tidy(value.quantize(Decimal((0, (1,), -scale)), rounding=ROUND_DOWN, context=EXACT))
-
-
-def fits_int(value: Any, size: int) -> bool:
-    return fits(value, size)

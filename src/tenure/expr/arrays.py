@@ -209,10 +209,12 @@ class _Reader:
     def _element(self) -> Datum:
         if self._take('"'):
             return _Mark(self.kind.element.parse(self._quoted()))
+        start = self.position
         bare = self._bare()
         if not bare:
             raise self._malformed()
-        return _Mark(None if bare.upper() == "NULL" and "\\" not in bare else self.kind.element.parse(bare))
+        is_null = bare.upper() == "NULL" and "\\" not in self.text[start : self.position]
+        return _Mark(None if is_null else self.kind.element.parse(bare))
 
     def _quoted(self) -> str:
         taken: list[str] = []

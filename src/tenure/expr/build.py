@@ -12,6 +12,7 @@ Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.ca
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tenure.base.errors import UserError
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, bare, can_cast, cast_function
@@ -79,6 +80,8 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
         return Typed(operand.node, operand.type if context == IMPLICIT else target)
     if not can_cast(operand.type, target, context):
         raise _refusal(operand.type, target, context)
+    if isinstance(operand.node, Const) and context == IMPLICIT:
+        return _folded(operand, operand.node, target)
     return Typed(Cast(operand.node, target.ref, context), target)
 
 
@@ -87,6 +90,16 @@ def _read(node: Const, target: Type, context: str) -> Typed:
         return const(None, target)
     convert = cast_function(UNKNOWN, target, context)
     return const(node.packed if convert is None else convert(node.packed), target)
+
+
+def _folded(operand: Typed, node: Const, target: Type) -> Typed:
+    """Casts a constant once and for all; one that cannot be cast is an error only where it is reached."""
+    convert = cast_function(operand.type, target, IMPLICIT)
+    value = operand.type.unpack(node.packed)
+    try:
+        return const(value if value is None or convert is None else convert(value), target)
+    except UserError:
+        return Typed(Cast(node, target.ref, IMPLICIT), target)
 
 
 def _refusal(source: Type, target: Type, context: str) -> Exception:
@@ -135,7 +148,8 @@ def is_truth(operand: Typed, truth: bool | None, *, is_negated: bool = False) ->
 
 def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed:
     equal = _comparison("=", left, right)
-    return Typed(IsDistinct(equal.function, *equal.arguments, is_negated=is_negated), BOOL)
+    first, second = equal.arguments
+    return Typed(IsDistinct(equal.function, first, second, is_negated), BOOL)
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
@@ -152,9 +166,10 @@ def coalesce(*operands: Typed) -> Typed:
 
 def nullif(left: Typed, right: Typed) -> Typed:
     equal = _comparison("=", left, right)
-    result = Typed(equal.arguments[0], left.type) if left.type.family == "unknown" else left
-    kind = type_of(TypeRef("text")) if left.type.family == "unknown" else left.type
-    return Typed(NullIf(equal.function, *equal.arguments, result.node), kind)
+    first, second = equal.arguments
+    is_unknown = left.type.family == "unknown"
+    kind = resolve("=", [left.type, right.type])[1][0] if is_unknown else left.type
+    return Typed(NullIf(equal.function, first, second, first if is_unknown else left.node), kind)
 
 
 def greatest(*operands: Typed) -> Typed:

@@ -24,9 +24,10 @@ from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
 from tenure.expr.errors import CannotCast, NotSupported, OutOfRange
+from tenure.expr.floats import FloatType, to_float4
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text
-from tenure.expr.numbers import FloatType, fits, parse_numeric, rounded, to_float4
+from tenure.expr.numbers import fits, parse_numeric, rounded
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
 

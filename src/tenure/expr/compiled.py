@@ -16,10 +16,22 @@ Walk: `table` compiles defaults, checks and predicates; `sql.point` compiles con
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
-from tenure.expr.arrays import ArrayOf, check_shape, flatten
+from tenure.expr.arrays import ArrayOf, check_shape
 from tenure.expr.casts import cast_function
+from tenure.expr.closures import (
+    Evaluate,
+    Row,
+    coalesce,
+    extreme,
+    first_true,
+    null,
+    over_members,
+    strict,
+    strict_of_two,
+    three_valued,
+    with_context,
+)
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, UndefinedColumn
 from tenure.expr.expressions import (
@@ -49,9 +61,6 @@ from tenure.expr.resolution import BOOL, result_type
 from tenure.expr.types import EnumLookup, type_of
 
 __all__ = ["Context", "Evaluate", "Row", "check", "compile", "require_immutable", "volatility"]
-
-Row: TypeAlias = Mapping[int, Datum]
-Evaluate: TypeAlias = Callable[[Row, Context], Datum]
 
 _RANK = {Volatility.IMMUTABLE: 0, Volatility.STABLE: 1, Volatility.VOLATILE: 2}
 
@@ -128,12 +137,12 @@ class _Compiler:
         evaluates = [evaluate for evaluate, _ in parts]
         kind = result_type(function, types)
         if function.wants_context:
-            return _with_context(run, evaluates), kind
+            return with_context(run, evaluates), kind
         if not function.is_strict:
             return (lambda row, context: run(*[each(row, context) for each in evaluates])), kind
         if len(parts) == 2:
             return self._binary(run, tree, evaluates), kind
-        return _strict(run, evaluates), kind
+        return strict(run, evaluates), kind
 
     def _binary(self, run: Callable[..., Datum], tree: Call, evaluates: list[Evaluate]) -> Evaluate:
         left, right = tree.arguments
@@ -145,29 +154,17 @@ class _Compiler:
                 return None if given is None else run(given, value)
 
             return of_column_and_const
-        return _strict_of_two(run, *evaluates)
+        return strict_of_two(run, *evaluates)
 
     def _cast(self, tree: Cast) -> tuple[Evaluate, Type]:
         operand, source = self.compile(tree.operand)
         target = type_of(tree.type, self.enum)
         convert = cast_function(source, target, tree.context)
-        return (operand if convert is None else _strict(convert, [operand])), target
+        return (operand if convert is None else strict(convert, [operand])), target
 
     def _logic(self, tree: And | Or) -> tuple[Evaluate, Type]:
         operands = [self._condition(each) for each in tree.operands]
-        stop = isinstance(tree, Or)
-
-        def logic(row: Row, context: Context) -> bool | None:
-            result: bool | None = not stop
-            for each in operands:
-                truth = each(row, context)
-                if truth is stop:
-                    return stop
-                if truth is None:
-                    result = None
-            return result
-
-        return logic, BOOL
+        return three_valued(operands, stop=isinstance(tree, Or)), BOOL
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Evaluate:
         if isinstance(tree, IsDistinct):
@@ -197,15 +194,7 @@ class _Compiler:
         otherwise = self.compile(tree.otherwise) if tree.otherwise is not None else None
         kind = _same([then[1] for _, then in made] + ([otherwise[1]] if otherwise else []))
         branches = [(when, then[0]) for when, then in made]
-        last = otherwise[0] if otherwise else _null
-
-        def choose(row: Row, context: Context) -> Datum:
-            for when, then in branches:
-                if when(row, context) is True:
-                    return then(row, context)
-            return last(row, context)
-
-        return choose, kind
+        return first_true(branches, otherwise[0] if otherwise else null), kind
 
     def _choice(self, tree: Coalesce | Extreme | NullIf) -> tuple[Evaluate, Type]:
         if isinstance(tree, NullIf):
@@ -214,8 +203,8 @@ class _Compiler:
         kind = _same([each for _, each in parts])
         operands = [evaluate for evaluate, _ in parts]
         if isinstance(tree, Coalesce):
-            return _coalesce(operands), kind
-        return _extreme(operands, kind, max if tree.is_greatest else min), kind
+            return coalesce(operands), kind
+        return extreme(operands, kind, max if tree.is_greatest else min), kind
 
     def _nullif(self, tree: NullIf) -> tuple[Evaluate, Type]:
         equal, left, right = self._equality(tree.equality, tree.left, tree.right)
@@ -233,6 +222,10 @@ class _Compiler:
         operand, _ = self.compile(tree.operand)
         items = [self._equality(tree.equality, tree.operand, each) for each in tree.items]
         found = not tree.is_negated
+        if fixed := self._fixed_items(tree):
+            return lambda row, context: (
+                None if (sought := operand(row, context)) is None else (sought in fixed) is found
+            )
 
         def is_in(row: Row, context: Context) -> bool | None:
             sought = operand(row, context)
@@ -249,29 +242,23 @@ class _Compiler:
 
         return is_in
 
+    def _fixed_items(self, tree: InList) -> frozenset[Datum]:
+        """The items if a set can tell: constants without NULL, of a type that Python compares right."""
+        if not all(isinstance(each, Const) and each.packed is not None for each in tree.items):
+            return frozenset()
+        parts = [self.compile(each) for each in (tree.operand, *tree.items)]
+        types = [kind for _, kind in parts]
+        if len({kind.family for kind in types}) > 1 or not types[0].compares_natively:
+            return frozenset()
+        return frozenset(evaluate({}, _NO_CONTEXT) for evaluate, _ in parts[1:])
+
     def _quantified(self, tree: Quantified) -> Evaluate:
         operand, left = self.compile(tree.operand)
         array, kind = self.compile(tree.array)
         if not isinstance(kind, ArrayOf):
             raise DatatypeMismatch("op ANY/ALL (array) requires array on right side")
         run = _runner(function_with_id(tree.function), [left, kind.element])
-        stop = not tree.is_all
-
-        def quantified(row: Row, context: Context) -> bool | None:
-            members = array(row, context)
-            if members is None:
-                return None
-            value = operand(row, context)
-            result: bool | None = not stop
-            for each in flatten(members):
-                truth = None if value is None or each is None else run(value, each)
-                if truth is stop:
-                    return stop
-                if truth is None:
-                    result = None
-            return result
-
-        return quantified
+        return over_members(run, operand, array, stop=not tree.is_all)
 
     def _array(self, tree: MakeArray) -> tuple[Evaluate, Type]:
         kind = type_of(tree.type, self.enum)
@@ -302,56 +289,6 @@ def _refuse() -> Datum:
     raise AssertionError("a constant asks nothing of the context")
 
 
-def _null(row: Row, context: Context) -> None:
-    return None
-
-
-def _strict_of_two(run: Callable[..., Datum], left: Evaluate, right: Evaluate) -> Evaluate:
-    def of_two(row: Row, context: Context) -> Datum:
-        a = left(row, context)
-        if a is None:
-            return None
-        b = right(row, context)
-        return None if b is None else run(a, b)
-
-    return of_two
-
-
-def _strict(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
-    if len(evaluates) == 1:
-        (only,) = evaluates
-        return lambda row, context: None if (value := only(row, context)) is None else run(value)
-
-    def of_many(row: Row, context: Context) -> Datum:
-        values = [each(row, context) for each in evaluates]
-        return None if None in values else run(*values)
-
-    return of_many
-
-
-def _with_context(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
-    return lambda row, context: run(context, *[each(row, context) for each in evaluates])
-
-
-def _coalesce(operands: list[Evaluate]) -> Evaluate:
-    def first(row: Row, context: Context) -> Datum:
-        for each in operands:
-            value = each(row, context)
-            if value is not None:
-                return value
-        return None
-
-    return first
-
-
-def _extreme(operands: list[Evaluate], kind: Type, choose: Callable[..., Datum]) -> Evaluate:
-    def extreme(row: Row, context: Context) -> Datum:
-        values = [value for each in operands if (value := each(row, context)) is not None]
-        return choose(values, key=kind.comparable) if values else None
-
-    return extreme
-
-
 def _runner(function: Function, types: Sequence[Type]) -> Callable[..., Datum]:
     _check_arguments(function, types)
     made: Callable[..., Datum] = function.run(*types) if function.wants_types else function.run
@@ -365,8 +302,8 @@ def _check_arguments(function: Function, types: Sequence[Type]) -> None:
         expected += [expected[-1]] * (len(types) - len(expected))
     is_right = len(expected) == len(types) and all(
         family == kind.family
-        or family in ("any", "anyelement")
-        or (family == "anyarray" and kind.category == "A")
+        or family in ("any", "anyelement", "anycompatible", "anynonarray")
+        or (family in ("anyarray", "anycompatiblearray") and kind.category == "A")
         or (family == "anyenum" and kind.category == "E")
         for family, kind in zip(expected, types, strict=True)
     )

@@ -35,7 +35,7 @@ class Type:
     ref: TypeRef
 
     category: ClassVar[str] = "U"
-    """PostgreSQL's: B boolean, N number, S string, D day or time, T span of time, A array, E enum, U other."""
+    """PostgreSQL's: B boolean, N number, S string, D day or time, T span, A array, E enum, U other."""
     is_preferred: ClassVar[bool] = False
     """Overload resolution favours it within its category."""
     has_order: ClassVar[bool] = True

@@ -79,5 +79,8 @@ class EnumOf(Type):
         except KeyError:
             raise CorruptData(f'enum "{self.sql_name}" has no member with the bytes {key.hex()}') from None
 
-    _pack = _key
-    _unpack = _from_key
+    def _pack(self, value: str) -> bytes:
+        return self._key(value)
+
+    def _unpack(self, packed: bytes) -> str:
+        return self._from_key(packed)

@@ -7,6 +7,7 @@
     ├── DatetimeOverflow        22008
     ├── SubstringError          22011
     ├── DivisionByZero          22012
+    ├── IntervalOverflow        22015
     ├── InvalidPower            2201F
     ├── UnknownCharacter        22021  a zero byte or half a surrogate pair in text
     ├── InvalidEscape           22025
@@ -16,12 +17,12 @@
     ├── UntranslatableCharacter 22P05
     ├── AmbiguousFunction       42725
     ├── DatatypeMismatch        42804
+    │   └── IndeterminateType   42804  an untyped literal where nothing says its type
     ├── CannotCast              42846
     ├── UndefinedColumn         42703
     ├── UndefinedObject         42704  no such type
     ├── UndefinedFunction       42883
     ├── InvalidDefinition       42P17  not immutable where it must be
-    ├── IndeterminateType       42P18
     ├── LimitExceeded           54000
     ├── UnsafeNewValue          55P04  a label of an enum that is on its way
     └── NotSupported            0A000  PostgreSQL has it, Tenure does not
@@ -57,6 +58,10 @@ class DivisionByZero(UserError):
 
     def __init__(self, message: str = "division by zero") -> None:
         super().__init__(message)
+
+
+class IntervalOverflow(UserError):
+    sqlstate = "22015"
 
 
 class InvalidPower(UserError):
@@ -115,8 +120,8 @@ class InvalidDefinition(UserError):
     sqlstate = "42P17"
 
 
-class IndeterminateType(UserError):
-    sqlstate = "42P18"
+class IndeterminateType(DatatypeMismatch):
+    sqlstate = "42804"
 
 
 class LimitExceeded(UserError):

@@ -171,7 +171,7 @@ def decode(data: bytes) -> Node:
         raise NewerFormat(f"an expression has format {data[0]}; this version reads {FORMAT}")
     try:
         tree: Node = _decode(memoryview(data)[1:])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise CorruptData(f"an expression cannot be read: {error}") from error
     return tree
 

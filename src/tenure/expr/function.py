@@ -39,7 +39,7 @@ class Context:
 class Function:
     name: str
     arguments: tuple[str, ...]
-    """Families of types, or anyelement, anyarray, anyenum, any."""
+    """Families of types, or or PostgreSQL's anyelement, anyarray, anycompatible and their like."""
     result: str
     run: Callable[..., Datum]
     volatility: Volatility = Volatility.IMMUTABLE

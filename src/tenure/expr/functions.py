@@ -5,13 +5,32 @@ Walk: `expr.resolution` looks for overloads by name; `expr.compiled` takes a fun
 
 from collections import defaultdict
 
-from tenure.expr import arithmetic, comparison
+from tenure.expr import (
+    arithmetic,
+    array_functions,
+    comparison,
+    id_functions,
+    json_functions,
+    math_functions,
+    text_functions,
+    time_arithmetic,
+    time_functions,
+    time_parts,
+)
 from tenure.expr.errors import UndefinedFunction
 from tenure.expr.function import Function
 
 FUNCTIONS: tuple[Function, ...] = (
     *comparison.functions(),
     *arithmetic.functions(),
+    *math_functions.functions(),
+    *text_functions.functions(),
+    *time_arithmetic.functions(),
+    *time_functions.functions(),
+    *time_parts.functions(),
+    *array_functions.functions(),
+    *json_functions.functions(),
+    *id_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

@@ -13,10 +13,9 @@ Walk: `expr.times` makes the type, `expr.time_functions` computes with the value
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal
 from functools import total_ordering
 
-from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.expr.errors import DatetimeOverflow, IntervalOverflow, InvalidDatetime, NotSupported
 from tenure.expr.numbers import fits
 
 MICROS_PER_SECOND, MICROS_PER_DAY = 1_000_000, 86_400_000_000
@@ -105,11 +104,19 @@ _ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<clock>[+-]?\d*:\d*(?::\d*(?:\.\d*)?)?(?:\.\d+)?)"
-    r"|(?P<years>[+-]?\d+-\d+)(?![\d.])|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|@)\s*"
+    r"""[\s!"#$%&'()*,;<=>?@\[\\\]^_`{|}~]*(?:
+      (?P<clock>[+-]?\d+:\d*(?::\d*(?:\.\d*)?|\.\d*)?)(?![\d:.+\-/a-z])
+    | (?P<years>[+-]?\d+-\d+)(?![\d:.+\-/a-z])
+    | (?P<number>[+-]?\s*\d+(?:\.\d+|\.(?![a-z]))?|\.\d+)(?![\d:.+\-/])
+    | (?P<word>[a-z]+)(?![\d:.+\-/])
+    | $)""",
+    re.VERBOSE | re.IGNORECASE,
 )
-_ISO = re.compile(r"P(?=.)((?:[+-]?\d+(?:\.\d*)?[YMWD])*)(?:T((?:[+-]?\d*(?:\.\d*)?[HMS])+))?")
-_ISO_PART = re.compile(r"([+-]?\d*(?:\.\d*)?)([A-Z])")
+_ENDLESS = re.compile(r"(?<![.\d])\d{25}")
+"""More digits than any part can have; Python refuses to read thousands of them."""
+_AMOUNT = r"(?:[+-]?\d+(?:\.\d*)?|\.\d+)"
+_ISO = re.compile(rf"P(?=.)((?:{_AMOUNT}[YMWD])*)(?:T((?:{_AMOUNT}[HMS])+))?")
+_ISO_PART = re.compile(rf"({_AMOUNT})([A-Z])")
 
 
 class _Sum:
@@ -118,39 +125,48 @@ class _Sum:
     def __init__(self) -> None:
         self.months = self.days = self.micros = 0
 
-    def add(self, amount: Decimal, unit: str) -> None:
-        whole = int(amount)
-        fraction = amount - whole
+    def add(self, amount: str, unit: str) -> None:
+        """Whole amounts count exactly; fractions in floating point, as PostgreSQL takes them."""
+        digits, _, decimals = amount.partition(".")
+        whole = int(digits or 0)
+        fraction = float(f"{'-' if amount.startswith('-') else ''}0.{decimals or 0}")
         if unit in _MICROS:
-            self.micros += whole * _MICROS[unit] + _half_even(fraction * _MICROS[unit])
+            self.micros += whole * _MICROS[unit] + _to_micros(fraction * _MICROS[unit])
         elif unit in ("day", "week"):
-            self._add_days(amount * (7 if unit == "week" else 1))
+            scale = 7 if unit == "week" else 1
+            self.days += whole * scale
+            self._add_days(fraction * scale)
         else:
             self.months += whole * _MONTHS[unit]
             if unit == "month":
                 self._add_days(fraction * 30)
             else:
-                self.months += _half_even(fraction * _MONTHS[unit])
+                self.months += round(fraction * _MONTHS[unit])
 
-    def _add_days(self, days: Decimal) -> None:
+    def _add_days(self, days: float) -> None:
         whole = int(days)
         self.days += whole
-        self.micros += _half_even((days - whole) * MICROS_PER_DAY)
+        self.micros += _to_micros((days - whole) * MICROS_PER_DAY)
 
     def result(self, text: str) -> Interval:
         if fits(self.months, 4) and fits(self.days, 4) and fits(self.micros, 8):
             return Interval(self.months, self.days, self.micros)
-        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+        raise IntervalOverflow(f'interval field value out of range: "{text}"')
 
 
-def _half_even(value: Decimal) -> int:
-    return int(value.to_integral_value(ROUND_HALF_EVEN))
+def _to_micros(value: float) -> int:
+    """Rounds half towards zero."""
+    whole = int(value)
+    rest = value - whole
+    return whole + (rest > 0.5) - (rest < -0.5)
 
 
 def parse_interval(text: str) -> Interval:
     stripped = text.strip()
     if stripped.lower().lstrip("+-") in ("infinity", "inf"):
         raise NotSupported("infinite intervals are not supported")
+    if _ENDLESS.search(stripped):
+        raise IntervalOverflow("interval field value out of range: too many digits")
     if iso := _ISO.fullmatch(stripped):
         return _parse_iso(text, iso)
     tokens = _tokens(text, stripped)
@@ -158,7 +174,7 @@ def parse_interval(text: str) -> Interval:
     is_ago = tokens[-1:] == [("word", "ago")]
     if is_ago:
         tokens.pop()
-    if not tokens:
+    if not tokens or (is_ago and tokens[-1][0] == "number"):
         raise _invalid(text)
     _add_tokens(total, tokens, text)
     if is_ago:
@@ -174,7 +190,7 @@ def _tokens(text: str, stripped: str) -> list[tuple[str, str]]:
         if not found:
             raise _invalid(text)
         if found.lastgroup:
-            tokens.append((found.lastgroup, found.group(found.lastgroup).lower()))
+            tokens.append((found.lastgroup, "".join(found.group(found.lastgroup).lower().split())))
         position = found.end()
     return tokens
 
@@ -182,64 +198,60 @@ def _tokens(text: str, stripped: str) -> list[tuple[str, str]]:
 def _add_tokens(total: _Sum, tokens: list[tuple[str, str]], text: str) -> None:
     """Reads from right to left, as a number without a unit gets its unit from what follows."""
     unit, has_unit, seen = "second", False, set[str]()
-    is_sql_negative = _is_sql_standard_negative(tokens)
     for kind, word in reversed(tokens):
-        negate = is_sql_negative and word[0] not in "+-"
         if kind == "word":
             if word not in UNITS or has_unit:
                 raise _invalid(text)
             unit, has_unit = UNITS[word], True
             continue
         if kind == "clock":
-            micros = _clock_micros(word, text)
-            total.micros += -micros if negate else micros
-            unit, fields = "day", {"clock"}
+            total.micros += _clock_micros(word, text)
+            fields = set(_MICROS)
         elif kind == "years":
-            years, months = word.lstrip("+-").split("-")
-            if int(months) >= 12:
-                raise DatetimeOverflow(f'interval field value out of range: "{text}"')
-            count = int(years) * 12 + int(months)
-            total.months += -count if negate or word[0] == "-" else count
-            fields = {"year", "month"}
+            total.months += _year_months(word, text)
+            unit, fields = "", {"year", "month"}
+        elif not unit:
+            raise _invalid(text)
         else:
-            total.add(-Decimal(word) if negate else Decimal(word), unit)
+            total.add(word, unit)
             fields = {unit}
         if seen & fields or (kind != "number" and has_unit):
             raise _invalid(text)
         seen |= fields
         has_unit = False
-        if kind == "number":
-            unit = "second" if unit in _MICROS else unit
+        if kind == "clock" or unit == "hour":
+            unit = "day"
     if has_unit:
         raise _invalid(text)
 
 
-def _is_sql_standard_negative(tokens: list[tuple[str, str]]) -> bool:
-    """Only the style "sql_standard" lets one leading minus count for all; the style here is another."""
-    return False
+def _year_months(word: str, text: str) -> int:
+    years, months = word.lstrip("+-").split("-")
+    if int(months) >= 12:
+        raise IntervalOverflow(f'interval field value out of range: "{text}"')
+    count = int(years) * 12 + int(months)
+    return -count if word[0] == "-" else count
 
 
 def _clock_micros(word: str, text: str) -> int:
     sign = -1 if word[0] == "-" else 1
-    first, second, *rest = word.lstrip("+-").split(":")
-    if not rest and "." in second:
-        first, second, rest = "0", first, [second]
-    if not first or not second:
+    hour, minute, *rest = word.lstrip("+-").split(":")
+    if not rest and "." in minute:
+        hour, minute, rest = "0", hour, [minute]
+    if not hour or not minute:
         raise _invalid(text)
-    seconds = Decimal(rest[0] or 0) if rest and rest[0] != "." else Decimal(0)
-    if int(second) > 59 or seconds > 60:
-        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
-    whole = (int(first) * 60 + int(second)) * 60 * MICROS_PER_SECOND
-    return sign * (whole + _half_even(seconds * MICROS_PER_SECOND))
+    whole, _, decimals = (rest[0] if rest else "0").partition(".")
+    second, micros = int(whole or 0), round(float(f"0.{decimals or 0}") * MICROS_PER_SECOND)
+    if int(minute) > 59 or second > 60 or (second == 60 and micros):
+        raise IntervalOverflow(f'interval field value out of range: "{text}"')
+    return sign * (((int(hour) * 60 + int(minute)) * 60 + second) * MICROS_PER_SECOND + micros)
 
 
 def _parse_iso(text: str, iso: re.Match[str]) -> Interval:
     total = _Sum()
     for part, units in ((iso.group(1), _ISO_DATE), (iso.group(2) or "", _ISO_TIME)):
         for amount, letter in _ISO_PART.findall(part):
-            if letter not in units or not amount.strip("+-."):
-                raise _invalid(text)
-            total.add(Decimal(amount), units[letter])
+            total.add(amount, units[letter])
     return total.result(text)
 
 

@@ -21,6 +21,9 @@ from tenure.expr.errors import InvalidText, LimitExceeded, UntranslatableCharact
 from tenure.expr.numbers import EXACT, numeric_text, tidy
 from tenure.expr.strings import check_characters
 
+DEPTH_MAX = 250
+"""Members within members of a jsonb. PostgreSQL's limit is its stack; this keeps clear of Python's."""
+
 _NULL, _STRING, _NUMBER, _BOOL, _ARRAY, _OBJECT = range(6)
 
 
@@ -131,7 +134,7 @@ def jsonb_text(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\x7f")
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -160,23 +163,23 @@ class _TooDeep(LimitExceeded):
     sqlstate = "54001"
 
 
-def _canonical(value: Any) -> Any:
-    if isinstance(value, JsonObject):
-        return JsonObject((_canonical(name), _canonical(each)) for name, each in value)
-    if isinstance(value, list | tuple):
-        return tuple(_canonical(each) for each in value)
-    if isinstance(value, Decimal):
-        return tidy(value)
-    if isinstance(value, str) and not value.isascii() | ("\0" in value):
+def _canonical(value: Any, depth: int = 0) -> Any:
+    if depth > DEPTH_MAX:
+        raise _TooDeep(f"stack depth limit exceeded: JSON is nested more than {DEPTH_MAX} deep")
+    if isinstance(value, str):
         return _checked(value)
-    return _checked(value) if isinstance(value, str) else value
+    if isinstance(value, JsonObject):
+        return JsonObject((_checked(name), _canonical(each, depth + 1)) for name, each in value)
+    if isinstance(value, list):
+        return tuple([_canonical(each, depth + 1) for each in value])
+    return tidy(value) if isinstance(value, Decimal) else value
 
 
 def _checked(text: str) -> str:
+    if text.isascii() and "\0" not in text:
+        return text
     if "\0" in text:
-        raise UntranslatableCharacter(
-            "unsupported Unicode escape sequence: \\u0000 cannot be converted to text"
-        )
+        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
     if any("\ud800" <= each <= "\udfff" for each in text):
         raise InvalidText("invalid input syntax for type json: half a surrogate pair")
     return text

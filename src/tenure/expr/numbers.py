@@ -1,22 +1,18 @@
-"""Whole numbers, floating point numbers and numeric, as PostgreSQL reads, rounds and writes them.
+"""Whole numbers and numeric, as PostgreSQL reads, rounds and writes them.
 
     type            value     out of range   rounding
     int2/4/8        int       22003          -
-    float4/8        float     22003          to the nearest float; float4 through its 32 bits
     numeric(p, s)   Decimal   22003          half away from zero, to s digits after the point
 
 A Decimal keeps its scale (1.50 is not rendered as 1.5) and never has a positive exponent or a
-negative zero. A floating point number is written with the fewest digits that lie strictly between
-the middles to its neighbours, as PostgreSQL's Ryu does; Python's repr accepts the very middle.
+negative zero.
 
-Walk: `expr.types` makes the types; `expr.arithmetic` uses `tidy`, `rounded` and `to_float4`.
+Walk: `expr.types` makes the types; `expr.arithmetic` uses `tidy` and `rounded`.
 """
 
 import re
-import struct
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
-from math import copysign, inf, isinf, nextafter
 from typing import Any
 
 from tenure.expr.datatype import Datum, Type
@@ -28,17 +24,14 @@ DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
 EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
 
-_SPACE = " \t\n\v\f\r"
+SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
-_FLOAT_NAMES = {4: "real", 8: "double precision"}
 _WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
 _RADIX = {"x": 16, "o": 8, "b": 2}
 _DECIMAL = re.compile(
     r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?"
 )
-_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEX_FLOAT = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?")
-_SPECIAL = re.compile(r"([+-]?)(?:inf(?:inity)?)|nan", re.IGNORECASE)
+SPECIAL = re.compile(r"([+-]?)(?:inf(?:inity)?)|nan", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class IntType(Type):
         return _INT_NAMES[self.size]
 
     def parse(self, text: str) -> int:
-        stripped = text.strip(_SPACE)
+        stripped = text.strip(SPACE)
         value = whole_number(stripped)
         if value is None:
             raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
@@ -84,121 +77,6 @@ def whole_number(text: str) -> int | None:
     # Python refuses to read very long decimal numbers; none of those fits any type here.
     value = int(EXACT.create_decimal(digits)) if radix == 10 and len(digits) > 4000 else int(digits, radix)
     return -value if text[0] == "-" else value
-
-
-@dataclass(frozen=True)
-class FloatType(Type):
-    size: int
-
-    category = "N"
-    compares_natively = False
-
-    @property
-    def sql_name(self) -> str:
-        return _FLOAT_NAMES[self.size]
-
-    @property
-    def key_is_exact(self) -> bool:
-        """A key does not know -0 from 0."""
-        return False
-
-    def comparable(self, value: float) -> Any:
-        return (1, 0.0) if value != value else (0, value)
-
-    def parse(self, text: str) -> float:
-        stripped = text.strip(_SPACE)
-        if special := _SPECIAL.fullmatch(stripped):
-            return float(special.group())
-        if _FLOAT.fullmatch(stripped):
-            value = float(stripped)
-        elif _HEX_FLOAT.fullmatch(stripped):
-            value = float.fromhex(stripped)
-        else:
-            raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
-        if self.size == 4:
-            value = _nearest_float4(value, stripped)
-        is_zero = not re.search("[1-9a-fA-F]", re.split("[eEpP]", stripped)[0].removeprefix("0x"))
-        if isinf(value) or (value == 0 and not is_zero):
-            raise OutOfRange(f'"{text}" is out of range for type {self.sql_name}')
-        return value
-
-    def render(self, value: float) -> str:
-        return float_text(value, self.size)
-
-    def _accept(self, value: Datum) -> float:
-        if type(value) is not float:
-            raise self._refuse(value)
-        return to_float4(value) if self.size == 4 else value
-
-
-def to_float4(value: float) -> float:
-    """Rounds to 32 bits. Raises OutOfRange if that makes it infinite or zero."""
-    try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        raise OutOfRange("value out of range: overflow") from None
-    if rounded == 0 and value != 0:
-        raise OutOfRange("value out of range: underflow")
-    return rounded
-
-
-def _nearest_float4(value: float, text: str) -> float:
-    """Rounds text to 32 bits at once: by way of 64 bits, a middle could be rounded twice."""
-    try:
-        (nearest,) = struct.unpack("f", struct.pack("f", value))
-    except OverflowError:
-        return copysign(inf, value)
-    (bits,) = struct.unpack("Q", struct.pack("d", value))
-    if bits & (1 << 29) - 1 == 1 << 28 and _FLOAT.fullmatch(text):
-        exact, middle = EXACT.create_decimal(text), Decimal(value)
-        if exact != middle:
-            nudged = nextafter(value, inf if exact > middle else -inf)
-            (nearest,) = struct.unpack("f", struct.pack("f", nudged))
-    return float(nearest)
-
-
-def float_text(value: float, size: int) -> str:
-    if value != value:
-        return "NaN"
-    if isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    digits = _digits4(value) if size == 4 else _digits8(value)
-    mantissa, _, exponent_text = digits.partition("e")
-    exponent = int(exponent_text)
-    figures = mantissa.lstrip("-").replace(".", "").rstrip("0") or "0"
-    sign = "-" if mantissa.startswith("-") else ""
-    if exponent < -4 or exponent >= (6 if size == 4 else 15):
-        point = "." if len(figures) > 1 else ""
-        return f"{sign}{figures[0]}{point}{figures[1:]}e{exponent:+03d}"
-    if exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{figures}"
-    whole, fraction = figures[: exponent + 1].ljust(exponent + 1, "0"), figures[exponent + 1 :]
-    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
-
-
-def _digits8(value: float) -> str:
-    # repr gives the fewest digits; only whole numbers beyond 2^53 can have them on the very middle.
-    shortest = Decimal(repr(value))
-    places = len(shortest.normalize(EXACT).as_tuple().digits) - 1
-    if abs(value) >= 2**53:
-        while _is_middle(Decimal(f"{value:.{places}e}"), value) or float(f"{value:.{places}e}") != value:
-            places += 1
-        return f"{value:.{places}e}"
-    text = f"{shortest:e}"
-    return text if "e" in text else text + "e0"
-
-
-def _is_middle(written: Decimal, value: float) -> bool:
-    neighbours = (nextafter(value, inf), nextafter(value, -inf))
-    return any(2 * int(written) == int(value) + int(each) for each in neighbours if not isinf(each))
-
-
-def _digits4(value: float) -> str:
-    for places in range(9):
-        text = f"{value:.{places}e}"
-        if _nearest_float4(float(text), text) == value:
-            break
-    return text
 
 
 @dataclass(frozen=True)
@@ -272,14 +150,16 @@ class NumericType(Type):
 
 
 def parse_numeric(text: str) -> Decimal:
-    stripped = text.strip(_SPACE)
-    if special := _SPECIAL.fullmatch(stripped):
+    stripped = text.strip(SPACE)
+    if special := SPECIAL.fullmatch(stripped):
         return Decimal(special.group())
     if _DECIMAL.fullmatch(stripped):
         mantissa, _, exponent = stripped.replace("_", "").lower().partition("e")
-        if exponent and abs(int(exponent[:12])) > 2 * DIGITS_BEFORE_MAX:
+        digits = exponent.lstrip("+-").lstrip("0")
+        if len(digits) > 6:
             raise OutOfRange("value overflows numeric format")
-        return tidy(EXACT.create_decimal(mantissa).scaleb(int(exponent or 0), EXACT))
+        power = -int(digits or 0) if exponent.startswith("-") else int(digits or 0)
+        return tidy(EXACT.create_decimal(mantissa).scaleb(power, EXACT))
     value = whole_number(stripped)
     if value is None:
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
@@ -295,7 +175,7 @@ def tidy(value: Decimal) -> Decimal:
     if not value.is_finite():
         return Decimal("NaN") if value.is_nan() else value
     exponent = int(value.as_tuple().exponent)
-    if value and value.adjusted() >= DIGITS_BEFORE_MAX or exponent < -SCALE_MAX:
+    if (value and value.adjusted() >= DIGITS_BEFORE_MAX) or exponent < -SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
     if not value:
         value = value.copy_abs()

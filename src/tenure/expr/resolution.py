@@ -26,7 +26,10 @@ from tenure.expr.types import type_of
 
 BOOL, TEXT = type_of(TypeRef("bool")), type_of(TypeRef("text"))
 UNKNOWN = "unknown"
-_POLYMORPHIC = ("any", "anyelement", "anyarray", "anyenum")
+_STRICT, _LENIENT = ("anyarray", "anyelement", "anyenum"), ("anycompatiblearray", "anycompatible")
+"""All arguments of the strict ones are of one type; those of the lenient ones become so."""
+_ARRAYS = ("anyarray", "anycompatiblearray")
+_POLYMORPHIC = (*_STRICT, *_LENIENT, "any", "anynonarray")
 
 
 def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
@@ -39,11 +42,10 @@ def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...
 def result_type(function: Function, given: Sequence[Type]) -> Type:
     """The type of a call whose arguments have these types, which are the function's own."""
     if function.result == "anyelement":
-        first = given[0]
-        return first.element if isinstance(first, ArrayOf) and function.arguments[0] == "anyarray" else first
-    if function.result == "anyarray":
-        at = function.arguments.index("anyarray")
-        return given[at]
+        assert isinstance(given[0], ArrayOf)
+        return given[0].element
+    if function.result == "anycompatiblearray":
+        return given[function.arguments.index("anycompatiblearray")]
     if function.result.endswith("[]"):
         return type_of(TypeRef(function.result[:-2], is_array=True))
     return type_of(TypeRef(function.result))
@@ -54,7 +56,7 @@ def common_type(types: Sequence[Type], what: str) -> Type:
     known = [each for each in types if each.family != UNKNOWN]
     if not known:
         return TEXT
-    if all(each == known[0] for each in known):
+    if len(known) == len(types) and all(each == known[0] for each in known):
         return known[0]
     chosen = bare(known[0])
     for each in map(bare, known[1:]):
@@ -87,11 +89,21 @@ def _parameter(function: Function, position: int) -> str:
 
 
 def _exact(candidates: list[Function], given: Sequence[Type]) -> Function | None:
-    families = [each.family for each in given]
-    if candidates and candidates[0].is_operator and families.count(UNKNOWN) == 1 and len(families) == 2:
-        known = families[1] if families[0] == UNKNOWN else families[0]
-        families = [known, known]
-    return next((each for each in candidates if list(each.arguments) == families), None)
+    types = list(given)
+    unknown = [each.family == UNKNOWN for each in types]
+    if candidates and candidates[0].is_operator and unknown in ([True, False], [False, True]):
+        types = [types[unknown.index(False)]] * 2
+    return next((each for each in candidates if _takes_exactly(each, types)), None)
+
+
+def _takes_exactly(function: Function, types: Sequence[Type]) -> bool:
+    is_alike = len({each.family for each in types}) == 1
+    return all(
+        parameter == kind.family
+        or (is_alike and parameter == "anyarray" and isinstance(kind, ArrayOf))
+        or (is_alike and parameter == "anyenum" and isinstance(kind, EnumOf))
+        for parameter, kind in zip(function.arguments, types, strict=False)
+    )
 
 
 def _select(name: str, candidates: list[Function], given: Sequence[Type]) -> Function:
@@ -119,13 +131,16 @@ def _most(candidates: list[Function], count: Callable[[Function], int]) -> list[
 def _is_reachable(function: Function, given: Sequence[Type]) -> bool:
     for position, kind in enumerate(given):
         parameter = _parameter(function, position)
-        if kind.family == UNKNOWN or parameter in ("any", "anyelement"):
+        if kind.family == UNKNOWN or parameter in ("any", "anyelement", "anycompatible"):
             continue
-        if parameter == "anyarray":
+        if parameter in _ARRAYS:
             if not isinstance(kind, ArrayOf):
                 return False
         elif parameter == "anyenum":
             if not isinstance(kind, EnumOf):
+                return False
+        elif parameter == "anynonarray":
+            if isinstance(kind, ArrayOf):
                 return False
         elif not _reaches(kind, _family_type(parameter)):
             return False
@@ -135,7 +150,9 @@ def _is_reachable(function: Function, given: Sequence[Type]) -> bool:
 def _unifies(function: Function, given: Sequence[Type]) -> bool:
     try:
         _element(function, given)
-    except (DatatypeMismatch, IndeterminateType):
+    except IndeterminateType:
+        return True
+    except DatatypeMismatch:
         return False
     return True
 
@@ -162,37 +179,48 @@ def _preferred_count(function: Function, given: Sequence[Type]) -> int:
 
 
 def _by_category(candidates: list[Function], given: Sequence[Type]) -> list[Function]:
-    """Gives each untyped literal a category, and keeps the overloads that have it there."""
+    """Gives each untyped literal a category; keeps the overloads that have it there, and prefer it."""
+    slots: dict[int, tuple[str, bool]] = {}
     for at, kind in enumerate(given):
-        if kind.family != UNKNOWN:
-            continue
-        parameters = [_parameter(each, at) for each in candidates]
-        if any(each in _POLYMORPHIC for each in parameters):
-            continue
-        types = [_family_type(each) for each in parameters]
-        categories = {each.category for each in types}
-        if "S" in categories:
-            category = "S"
-        elif len(categories) == 1:
-            category = categories.pop()
-        else:
-            continue
-        kept = [one for one, each in zip(candidates, types, strict=True) if each.category == category]
-        preferred = [one for one in kept if _family_type(_parameter(one, at)).is_preferred]
-        candidates = preferred or kept
-    return candidates
+        if kind.family == UNKNOWN:
+            slot = _slot([_traits(_parameter(each, at)) for each in candidates])
+            if slot is None:
+                return candidates
+            slots[at] = slot
+    return [each for each in candidates if _suits(each, slots)] or candidates
+
+
+def _slot(traits: list[tuple[str, bool]]) -> tuple[str, bool] | None:
+    """The category, and whether one of it is preferred: strings win, else all must agree."""
+    categories = {category for category, _ in traits}
+    if "S" not in categories and len(categories) > 1:
+        return None
+    chosen = "S" if "S" in categories else traits[0][0]
+    return chosen, any(is_preferred for category, is_preferred in traits if category == chosen)
+
+
+def _traits(parameter: str) -> tuple[str, bool]:
+    if parameter in _POLYMORPHIC:
+        return "P", False
+    kind = _family_type(parameter)
+    return kind.category, kind.is_preferred
+
+
+def _suits(function: Function, slots: dict[int, tuple[str, bool]]) -> bool:
+    for at, (category, has_preferred) in slots.items():
+        own_category, is_preferred = _traits(_parameter(function, at))
+        if own_category != category or (has_preferred and not is_preferred):
+            return False
+    return True
 
 
 def _by_known_type(candidates: list[Function], given: Sequence[Type]) -> list[Function]:
-    known = {each.family for each in given if each.family != UNKNOWN}
+    """If all typed arguments are of one type, takes the literals to be of it too."""
+    known = {each.family: each for each in given if each.family != UNKNOWN}
     if len(candidates) < 2 or len(known) != 1:
         return candidates
-    family = known.pop()
-    kept = [
-        each
-        for each in candidates
-        if all(_parameter(each, at) == family for at, kind in enumerate(given) if kind.family == UNKNOWN)
-    ]
+    (kind,) = known.values()
+    kept = [each for each in candidates if _is_reachable(each, [kind] * len(given))]
     return kept if len(kept) == 1 else candidates
 
 
@@ -201,12 +229,12 @@ def _targets(function: Function, given: Sequence[Type]) -> tuple[Type, ...]:
     targets: list[Type] = []
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
-        if parameter == "any":
+        if parameter in ("any", "anynonarray"):
             targets.append(TEXT if kind.family == UNKNOWN else kind)
-        elif parameter == "anyarray":
+        elif parameter in _ARRAYS:
             assert element is not None
             targets.append(array_of(element))
-        elif parameter in ("anyelement", "anyenum"):
+        elif parameter in ("anyelement", "anycompatible", "anyenum"):
             assert element is not None
             targets.append(element)
         else:
@@ -220,19 +248,18 @@ def _element(function: Function, given: Sequence[Type]) -> Type | None:
     is_needed = False
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
-        if parameter not in ("anyelement", "anyarray", "anyenum"):
+        if parameter not in (*_STRICT, *_LENIENT):
             continue
         is_needed = True
         if kind.family != UNKNOWN:
-            found.append(kind.element if parameter == "anyarray" and isinstance(kind, ArrayOf) else kind)
+            found.append(kind.element if parameter in _ARRAYS and isinstance(kind, ArrayOf) else kind)
     if not is_needed:
         return None
     if not found:
         raise IndeterminateType("could not determine polymorphic type because input has type unknown")
-    chosen = common_type([bare(each) for each in found], "function")
-    if {"anyenum"} & set(function.arguments) and len({each.family for each in found}) > 1:
-        raise DatatypeMismatch("arguments of different enum types cannot be compared")
-    return chosen
+    if set(function.arguments) & set(_STRICT) and len({each.family for each in found}) > 1:
+        raise DatatypeMismatch("arguments declared of one type are of different types")
+    return common_type([bare(each) for each in found], "function")
 
 
 def array_of(element: Type) -> Type:

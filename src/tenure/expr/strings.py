@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, StringTooLong, UnknownCharacter
 
@@ -45,6 +46,9 @@ class TextType(Type):
         if not isinstance(value, str):
             raise self._refuse(value)
         return check_characters(value)
+
+
+TEXT = TextType(TypeRef("text"))
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,27 @@ YEAR_MAX = 9999
 _MONTHS = {
     name: number
     for number, names in enumerate(
-        "jan january;feb february;mar march;apr april;may;jun june;jul july;aug august;"
-        "sep sept september;oct october;nov november;dec december".split(";"),
+        [
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ],
         start=1,
     )
     for name in names.split()
 }
-_WEEKDAYS = set(
-    "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday "
-    "sat saturday".split()
+_WEEKDAYS = (
+    " sun sunday mon monday tue tues tuesday wed weds wednesday "
+    " thu thur thurs thursday fri friday sat saturday "
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
 _HOURS_AHEAD = {
@@ -40,20 +52,20 @@ _HOURS_AHEAD = {
     **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
 }
 _PIECE = re.compile(
-    r"""\s*(?:
-      (?P<ymd>\d{3,6}[-/.]\d{1,2}[-/.]\d{1,2})(?=$|[\sTt,+-]|\d{1,2}:)
-    | (?P<named>\d{1,2}-[a-z]{3,9}-\d{2,6} | \d{4,6}-[a-z]{3,9}-\d{1,2} | [a-z]{3,9}-\d{1,2}-\d{2,6})
-    | (?P<mdy>\d{1,2}([-/.])\d{1,2}\4\d{2,6})
-    | t?(?P<clock>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?(?:\.\d+)?)
-    | (?P<compact>\d{8}t\d{4,6}(?:\.\d+)?)
-    | (?P<offset>[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?(?![\d:]))
-    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)
-    | (?P<number>\d+(?:\.\d+)?)
-    | (?P<word>[a-z]+)
-    | (?P<comma>,)
-    )""",
+    r"""[\s,]*(?:
+      (?P<ymd>\d{3,6}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2})(?=$|[\s,]|t\d)
+    | (?P<named>\d{1,2}-[a-z]{3,9}-\d{2,6} | \d{4,6}-[a-z]{3,9}-\d{1,2} | [a-z]{3,9}-\d{1,2}-\d{2,6})(?![\w-])
+    | (?P<mdy>\d{1,2}(?P<slash>[-/.])\d{1,2}(?P=slash)\d{2,6})(?=$|[\s,])
+    | t?(?P<clock>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?|\.\d+)?)(?=$|[\s,+-]|am|pm|z)
+    | (?P<compact>\d{8}t(?:\d{6}(?:\.\d+)?|\d{4}))(?=$|[\s+-]|z)
+    | (?P<offset>[+-](?:\d{3,4}|\d{1,2}(?::\d{2}(?::\d{2})?)?))(?=$|\s)
+    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)(?=$|\s)
+    | (?P<number>\d+(?:\.\d+)?)(?=$|[\s,])
+    | (?P<word>[a-z]+)(?=$|[\s,])
+    )[\s,]*""",
     re.VERBOSE | re.IGNORECASE,
 )
+_GROUPS = ("ymd", "named", "mdy", "clock", "compact", "offset", "zone", "number", "word")
 
 
 @dataclass
@@ -66,7 +78,7 @@ class Fields:
     micros: int | None = None
     zone: tzinfo | None = None
 
-    def date(self, text: str) -> date:
+    def calendar_day(self, text: str) -> date:
         if self.year is None or self.month is None or self.day is None:
             raise _invalid(text)
         if self.year > YEAR_MAX or self.year < 1:
@@ -76,8 +88,8 @@ class Fields:
         except ValueError:
             raise _overflow(text) from None
 
-    def datetime(self, text: str) -> datetime:
-        day = self.date(text)
+    def timestamp(self, text: str) -> datetime:
+        day = self.calendar_day(text)
         try:
             return datetime(day.year, day.month, day.day) + timedelta(microseconds=self.micros or 0)
         except OverflowError:
@@ -85,7 +97,7 @@ class Fields:
 
     def instant(self, text: str) -> datetime:
         try:
-            return self.datetime(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
+            return self.timestamp(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
         except OverflowError:
             raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
 
@@ -130,9 +142,9 @@ class _Reader:
             raise _invalid(self.text, self.kind)
         while position < len(stripped):
             found = _PIECE.match(stripped, position)
-            if not found or found.lastgroup is None:
+            if not found:
                 raise _invalid(self.text, self.kind)
-            group = next(name for name, value in found.groupdict().items() if value is not None)
+            group = next(name for name in _GROUPS if found.group(name) is not None)
             getattr(self, f"_{group}")(found.group(group).lower())
             position = found.end()
         self._place_numbers()
@@ -199,7 +211,7 @@ class _Reader:
     def _word(self, piece: str) -> None:
         if piece in _MONTHS and self.fields.month is None:
             self.fields.month = _MONTHS[piece]
-        elif piece in ("am", "pm"):
+        elif piece in ("am", "pm") and self.half is None:
             self.half = piece
         elif piece == "bc":
             raise NotSupported(f'the year of "{self.text}" is outside the years 1 to {YEAR_MAX}')
@@ -207,11 +219,8 @@ class _Reader:
             raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
         elif piece in _HOURS_AHEAD:
             self._set_zone(zone_named(piece))
-        elif piece not in _WEEKDAYS and piece not in ("t", "ad", "at"):
+        elif f" {piece} " not in _WEEKDAYS and piece not in ("ad", "at"):
             raise _invalid(self.text, self.kind)
-
-    def _comma(self, piece: str) -> None:
-        """Separates, nothing more."""
 
     def _place_numbers(self) -> None:
         """Numbers beside a month's name: the day, and the year, which has more than two digits or is last."""
@@ -235,11 +244,11 @@ class _Reader:
 
     def _check(self) -> None:
         fields = self.fields
-        if self.kind == "time":
-            if fields.micros is None:
-                raise _invalid(self.text, self.kind)
-        elif fields.year is None or fields.month is None or fields.day is None:
+        if self.kind == "time" and fields.micros is None:
             raise _invalid(self.text, self.kind)
+        if fields.year is None or fields.month is None or fields.day is None:
+            if self.kind != "time" or (fields.year, fields.month, fields.day) != (None, None, None):
+                raise _invalid(self.text, self.kind)
         elif not (1 <= fields.month <= 12 and 1 <= fields.day <= 31):
             raise _overflow(self.text)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
+from tenure.base.errors import UserError
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatetimeOverflow, NotSupported
 from tenure.expr.interval import MICROS_PER_DAY, Interval, parse_interval, render_interval
@@ -25,19 +26,35 @@ from tenure.expr.time_text import read
 _EPOCH = datetime(2000, 1, 1)
 _EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(2000, 1, 1).toordinal()
-_MICROSECOND = timedelta(microseconds=1)
+JULIAN_OF_ORDINAL_0 = 1_721_425
+_DATES_END, _TIMESTAMPS_END = 2_147_483_494, 109_203_528
+"""Julian days at which PostgreSQL's own ranges end; they begin at day 0."""
 
 
 def micros_of(value: datetime) -> int:
     """Microseconds since 2000-01-01, in UTC if it is aware."""
-    return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
+    since = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def timestamp_of(micros: int) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
-        raise DatetimeOverflow("timestamp out of range") from None
+        raise beyond_timestamps(micros // MICROS_PER_DAY + _EPOCH_DAY) from None
+
+
+def beyond_dates(ordinal: int) -> UserError:
+    """The error for a day outside the years 1 to 9999: PostgreSQL has some of them."""
+    if 0 <= ordinal + JULIAN_OF_ORDINAL_0 < _DATES_END:
+        return NotSupported("a date outside the years 1 to 9999 is not supported")
+    return DatetimeOverflow("date out of range")
+
+
+def beyond_timestamps(ordinal: int) -> UserError:
+    if 0 <= ordinal + JULIAN_OF_ORDINAL_0 < _TIMESTAMPS_END:
+        return NotSupported("a timestamp outside the years 1 to 9999 is not supported")
+    return DatetimeOverflow("timestamp out of range")
 
 
 def instant_of(micros: int) -> datetime:
@@ -57,7 +74,7 @@ def time_of(micros: int) -> time:
 def _round(micros: int, precision: int | None) -> int:
     if precision is None or precision >= 6:
         return micros
-    unit = 10 ** (6 - precision)
+    unit: int = 10 ** (6 - precision)
     whole = (abs(micros) + unit // 2) // unit * unit
     return whole if micros >= 0 else -whole
 
@@ -72,7 +89,7 @@ class DateType(Type):
     category = "D"
 
     def parse(self, text: str) -> date:
-        return read(text, kind="date").date(text)
+        return read(text, kind="date").calendar_day(text)
 
     def render(self, value: date) -> str:
         return value.isoformat()
@@ -128,7 +145,7 @@ class TimestampType(Type):
         return f"timestamp{_shown(self.precision)} without time zone"
 
     def parse(self, text: str) -> datetime:
-        return self._accept(read(text, kind="timestamp").datetime(text))
+        return self._accept(read(text, kind="timestamp").timestamp(text))
 
     def render(self, value: datetime) -> str:
         return f"{value.date().isoformat()} {_clock_text(value)}"

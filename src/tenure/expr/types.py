@@ -20,8 +20,9 @@ from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Type
 from tenure.expr.enums import EnumOf
 from tenure.expr.errors import NotSupported, UndefinedObject
+from tenure.expr.floats import FloatType
 from tenure.expr.json_values import JsonbType, JsonType
-from tenure.expr.numbers import FloatType, IntType, NumericType
+from tenure.expr.numbers import IntType, NumericType
 from tenure.expr.strings import (
     BoolType,
     BytesType,

@@ -14,7 +14,9 @@ waits until as many have come as were seen under way, for a part of a section's 
 thread that commits alone never waits.
 
 A group whose connection broke is settled before anything else happens on the lane: refused, or
-found to have landed. Until then its members wait, since an answer that is wrong is worse.
+found to have landed. Until then its members wait, since an answer that is wrong is worse. An urgent
+lane alone does not wait past its members' deadlines: nothing hangs on a heartbeat whose outcome is
+not known, and the next group on the lane keeps a former one from landing as settling would.
 
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
@@ -28,6 +30,7 @@ from itertools import count
 from tenure.base.clock import Clock
 from tenure.base.env import Env
 from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError
+from tenure.base.timestamp import Timestamp
 from tenure.storage.engine import Commit, Engine, Group, Outcome
 
 GROUP_MAX = 128
@@ -155,12 +158,17 @@ class Committer:
         try:
             return self._engine.commit(group)
         except Disconnected as error:
-            outcomes = self._settle(lane.id, seq)
+            outcomes = self._settle(lane.id, seq, self._give_up_at(members))
             if outcomes is None:
                 raise RetryError("the connection to the store broke before the commit landed") from error
             return outcomes
 
-    def _settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
+    def _give_up_at(self, members: tuple[Commit, ...]) -> Timestamp | None:
+        """From when on the outcome of a group is of no use to anybody; None: never."""
+        deadlines = [member.deadline_at for member in members if member.deadline_at is not None]
+        return max(deadlines) if self._urgent and len(deadlines) == len(members) else None
+
+    def _settle(self, lane: bytes, seq: int, give_up_at: Timestamp | None) -> list[Outcome] | None:
         """Asks until there is an answer: the store may be away or full for a while."""
         pause_seconds = 0.01
         while True:
@@ -171,6 +179,8 @@ class Committer:
             except TenureError as error:
                 if self._closing.wait(pause_seconds * self._env.rng.uniform(0.5, 1.0)):
                     raise OutcomeUnknown("the node stopped while the store was away") from error
+                if give_up_at is not None and self._clock.wall_at() >= give_up_at:
+                    raise OutcomeUnknown("the store was away until past the commit's deadline") from error
                 pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)
 
     def close(self) -> None:

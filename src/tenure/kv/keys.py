@@ -28,6 +28,7 @@
     19          the next descriptor id                  nothing
     20          the protections' meta record            nothing
     21          zones                                   descriptor, index
+    22          node sessions: lanes of the dead        instance, epoch
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -66,6 +67,7 @@ LEASE_WAITS = 18
 DESCRIPTOR_IDS = 19
 PROTECTIONS_META = 20
 ZONES = 21
+DEAD_LANES = 22
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env
-from tenure.base.errors import InvalidParameter, RetryError
+from tenure.base.errors import InvalidParameter, RetryError, TenureError
 from tenure.base.settings import (
     ATTEMPTS,
     DEFINITIONS,
@@ -22,7 +22,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Limits, Scope, Transaction
+from tenure.kv.transaction import Known, Limits, Scope, State, Transaction
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, History, Revision
 
@@ -52,24 +52,34 @@ class Store:
         self._committer = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros)
         self._urgent = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros, urgent=True)
 
-    def begin(self, *, urgent: bool = False) -> Transaction:
-        """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits."""
+    def begin(self, *, urgent: bool = False, known: Known | None = None) -> Transaction:
+        """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits.
+
+        What one that starts from `known` finds is to be believed only if it commits; `transact`
+        takes care of that.
+        """
         committer = self._urgent if urgent else self._committer
-        return Transaction(self._scope, committer.commit)
+        return Transaction(self._scope, committer.commit, known=known)
 
     def transact(
-        self, run: Callable[[Transaction], T], *, attempts: int | None = None, urgent: bool = False
+        self,
+        run: Callable[[Transaction], T],
+        *,
+        attempts: int | None = None,
+        urgent: bool = False,
+        known: Known | None = None,
     ) -> T:
         """Runs a function in a transaction and commits; again, from the start, on RetryError.
 
         The function may run several times and must have no other effects. OutcomeUnknown is not
-        retried: it may have committed.
+        retried: it may have committed. With `known` the first attempt starts from that; an error that
+        the function raises then may come of what is no longer so, and it is run again to find out.
         """
         attempts = attempts or self._attempts
         pause_seconds = PAUSE_SECONDS
         while True:
             attempts -= 1
-            txn = self.begin(urgent=urgent)
+            txn = self.begin(urgent=urgent, known=known)
             try:
                 result = run(txn)
                 txn.commit()
@@ -77,8 +87,13 @@ class Store:
             except RetryError:
                 if attempts == 0:
                     raise
+            except TenureError:
+                if known is None or txn.state is not State.OPEN:
+                    raise
+                attempts += 1
             finally:
                 txn.rollback()
+            known = None
             self.env.sleep(self.env.rng.uniform(0, pause_seconds))
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
 
@@ -110,7 +125,7 @@ class Store:
         self.clock.observe(found.clock_at)
         return Interval(found.revisions, min(found.through_at, found.clock_at))
 
-    def watch(self, spans: Sequence[Span], *, since_at: Timestamp) -> Watch:
+    def watch(self, spans: Sequence[Span], *, since_at: Timestamp, gap_seconds: float = 0.0) -> Watch:
         return Watch(
             self.engine,
             self.keyspace,
@@ -119,6 +134,7 @@ class Store:
             spans,
             since_at=since_at,
             poll_seconds=self._poll_seconds,
+            gap_seconds=gap_seconds,
         )
 
     def lanes(self) -> tuple[bytes, ...]:

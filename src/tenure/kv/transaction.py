@@ -14,7 +14,14 @@ parent keeps its `read_at` and sees the child's writes laid over it:
 
     what the parent reads  =  own writes  over  children's commits  over  the store at read_at
 
+A transaction may start from what is **known**: values of keys as they were at a time. It reads as of
+that time and does not ask for those keys; all else is as ever: what it reads counts as read, so its
+commit proves that it still holds (by a check of its own if it writes nothing). Until then it may be
+stale. So nothing that such a transaction finds is to be believed, or told to anybody, unless it
+commits: `Store.transact` sees to that.
+
 Invariant (I2): what it read is unchanged at `commit_at`, phantoms included.
+Invariant (known): what was given as known and then read is validated like any other read.
 Invariant (I4): `not_before_at < commit_at < deadline_at`, on the final timestamp.
 Invariant (I7): a child is over before its parent, and writes no key the parent has written.
 Invariant (I8): the parent's validation excuses exactly its descendants' commit timestamps.
@@ -23,7 +30,7 @@ Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -71,6 +78,13 @@ class Scope(NamedTuple):
     limits: Limits
 
 
+class Known(NamedTuple):
+    """Values of keys, all as they were at one time: what a transaction need not ask for."""
+
+    at: Timestamp
+    values: Mapping[bytes, bytes | None]
+
+
 class Transaction:
     __slots__ = (
         "_bytes",
@@ -81,6 +95,7 @@ class Transaction:
         "_engine",
         "_excused",
         "_keyspace",
+        "_known",
         "_landed",
         "_limits",
         "_order",
@@ -105,6 +120,7 @@ class Transaction:
         *,
         parent: "Transaction | None" = None,
         committed_only: bool = False,
+        known: Known | None = None,
     ) -> None:
         self._scope = scope
         self._engine, self._keyspace, self._clock, self._limits = scope
@@ -112,7 +128,9 @@ class Transaction:
         self._parent = parent
         self._committed_only = committed_only
         self._children: list[Transaction] = []
-        self._read_at: Timestamp | None = None
+        self._read_at = None if known is None else known.at
+        self._known = None if known is None else dict(known.values)
+        """If it started from what is known: that, and what it has read by key since."""
         self._points: set[bytes] = set()
         self._spans: list[Span] = []
         self._writes: dict[bytes, Write] = {}
@@ -154,9 +172,14 @@ class Transaction:
         self._points.add(key)
         if key in self._landed and self._shows(self._landed[key]):
             return self._landed[key].value
+        if self._known is not None and key in self._known:
+            return self._known[key]
         found = self._engine.get(key, self._keyspace.point_guard(key), self._read_at)
         self._accept(found, flushed_at)
-        return found.revisions[0].value if found.revisions else None
+        value = found.revisions[0].value if found.revisions else None
+        if self._known is not None:
+            self._known[key] = value
+        return value
 
     def scan(
         self,
@@ -315,10 +338,11 @@ class Transaction:
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
             raise _failure(failed)
+        self._known = None  # what was given but not read is not proved
         self._read_from(clock_at)
 
     def commit(self) -> Timestamp:
-        """Returns the commit timestamp (of a transaction that only read: its `read_at`).
+        """Returns the commit timestamp (of a transaction that only read: a time at which all of it was so).
 
         On RetryError and the like nothing was written; after OutcomeUnknown it may have been.
         """
@@ -327,7 +351,9 @@ class Transaction:
         assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
             "a child may not write a key that its parent has written"
         )
-        if not (self._writes or self._removals or self._excused or self.deadline_at or self.not_before_at):
+        if not (
+            self._writes or self._removals or self._must_prove() or self.deadline_at or self.not_before_at
+        ):
             read_at = self.read_at
             self._end(State.COMMITTED)
             return read_at
@@ -349,6 +375,14 @@ class Transaction:
         self._end(State.COMMITTED)
         return outcome.at
 
+    def known(self) -> Known | None:
+        """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
+        if self._known is None or self.commit_at is None or self._excused:
+            return None  # of what a child has overwritten, what was given may be read no more
+        read = {key: value for key, value in self._known.items() if key in self._points}
+        written = [stamped(write, self.commit_at) for write in self._writes.values()]
+        return Known(self.commit_at, read | {key: value for key, _, value in written})
+
     def rollback(self) -> None:
         """Gives the transaction up, and children that are still open; again is harmless."""
         if self.state is State.OPEN:
@@ -360,13 +394,19 @@ class Transaction:
         if self._writes or self._removals:
             return self._commit(self._as_commit())
         at = self.read_at
-        if self._excused:
-            # It read one state with its children's effects laid over: prove that it is one state.
+        if self._must_prove():
             at, failed = self._engine.check(self._as_commit())
             if failed is not None:
                 return failed
             self._clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
+
+    def _must_prove(self) -> bool:
+        """Whether it must show, even if it only read, that all of it is so at one time that is not past.
+
+        With children's effects laid over, it read no state that ever was; from what was known, an old one.
+        """
+        return bool(self._excused) or self._known is not None
 
     def _as_commit(self) -> Commit:
         spans = disjoint(self._spans)

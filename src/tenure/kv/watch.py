@@ -9,6 +9,10 @@ inside a timestamp. Signals only make it quick; the slow poll makes a lost one h
 Invariant (I37): after a batch with resolved R, no revision at or below R is delivered, and
 every revision at or below R has been.
 
+Every commit signals, whatever it changed. A watch with a gap lets so much time pass between two looks,
+however often it is signalled, woken or called: what came meanwhile is one batch, a busy store does not
+keep it busy, and a loop around it cannot spin.
+
 A watch that has fallen below a threshold or cleaned mark raises instead of skipping; its
 caller catches up by other means first.
 
@@ -47,6 +51,7 @@ class Watch:
         *,
         since_at: Timestamp,
         poll_seconds: float,
+        gap_seconds: float = 0.0,
     ) -> None:
         assert spans and all(map(keyspace.owns_span, spans)), "a span of another tenant"
         self._engine = engine
@@ -54,6 +59,9 @@ class Watch:
         self._clock = clock
         self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]
         self._poll_seconds = poll_seconds
+        self._gap_seconds = gap_seconds
+        self._looked = -gap_seconds
+        """When it looked last, on the monotonic clock."""
         self._signal = env.event()
         self._woken = False
         self._stop = engine.subscribe(self._signal.set)
@@ -62,10 +70,12 @@ class Watch:
     def next(self, timeout: float | None = None, *, changes_only: bool = False) -> Batch:
         """Waits for the store clock to move; an empty batch with the old resolved after `timeout`.
 
-        With `changes_only` it waits on until a batch has revisions in it.
+        With `changes_only` it waits on until a batch has revisions in it. Its gap it keeps even if
+        the timeout is shorter.
         """
         deadline = None if timeout is None else self._env.monotonic() + timeout
         while True:
+            self._keep_apart()
             self._signal.clear()  # before looking, so that a commit after the look is not missed
             batch = self._look()
             if batch is not None:
@@ -77,6 +87,12 @@ class Watch:
                 self._woken = False
                 return Batch((), self.resolved_at)
             self._signal.wait(min(left, self._poll_seconds))
+
+    def _keep_apart(self) -> None:
+        now = self._env.monotonic()
+        if now < self._looked + self._gap_seconds:
+            self._env.sleep(self._looked + self._gap_seconds - now)
+        self._looked = self._env.monotonic()
 
     def _look(self) -> Batch | None:
         # The clock of the first answer bounds the others: what they miss of it, nobody commits.

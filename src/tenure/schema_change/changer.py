@@ -18,9 +18,9 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, replace
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, has_additions, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.scheme import LeaseScheme
@@ -34,10 +34,11 @@ from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
+from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
-from tenure.schema_change.job import KIND, Payload
-from tenure.schema_change.publisher import Publisher, Settled
-from tenure.schema_change.stages import can_fail, is_addition_only, is_written, with_job, work_before
+from tenure.schema_change.job import KIND, Payload, parse_refusal
+from tenure.schema_change.publisher import Publisher, Settled, check_made_from
+from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -110,7 +111,6 @@ class SchemaChanger:
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
         self._check_idle(use, ids)
-        self._check_newest(use, ids)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use)
@@ -122,32 +122,20 @@ class SchemaChanger:
                 return self._by_job(use, declared, ids, asked, timeout)
             return self._by_children(use, declared, asked, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        self._complete_new(use, declared)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
-        """A change waits for one that is under way, and then starts over on what that one left.
-
-        It holds nothing meanwhile: the other may be waiting for just that.
-        """
+        """A change waits for one that is under way, and then starts over on what that one left."""
         snapshot = self._store.snapshot()
         for id in ids:
             stored = self._catalog.get(snapshot, id)
-            if isinstance(stored, Table) and stored.job:
-                use.give_up(list(use.pins))
-                self._await_job(stored.job)
+            if stored is not None:
+                check_made_from(use.draft, stored)
+            if isinstance(stored, Table | EnumType) and stored.job:
+                use.close()  # that one may be waiting for what this one uses
+                self._await_end(stored.job)
                 raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
-
-    def _check_newest(self, use: Use, ids: Sequence[int]) -> None:
-        """What was declared on an older version starts over on the newest, which is had by then."""
-        snapshot = self._store.snapshot()
-        for id in ids:
-            stored = self._catalog.get(snapshot, id)
-            made_from = use.draft.made_from.get(id)
-            if stored is not None and made_from not in (None, stored.version):
-                self._take_in(ids)
-                raise RetryError(
-                    f'"{stored.name}" was changed meanwhile: it has version {stored.version}, not {made_from}'
-                )
 
     # ── nobody else uses it ────────────────────────────────────────────────────────────────────
 
@@ -164,6 +152,7 @@ class SchemaChanger:
                 settled = self._publisher.alone(use.txn, ids)
                 for descriptor in declared:
                     self._complete(use, descriptor)
+                self._complete_new(use, declared)
                 session, commit_at = self._publish(use, final, settled)
             return self._published(use, final, session, commit_at)
 
@@ -179,13 +168,17 @@ class SchemaChanger:
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
         stage: AnyDescriptor = descriptor
-        while not is_finished(stage):
-            if not (isinstance(stage, Table) and has_additions(stage) and not is_written(stage)):
-                for work in work_before(stage):
-                    assert isinstance(stage, Table)
-                    for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
-                        pass
+        while isinstance(stage, Table) and not is_finished(stage):
+            for work in work_before(stage):
+                for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                    pass
             stage = advance(stage)
+
+    def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
+        """A table made in this very transaction may have got rows before its indexes."""
+        for table in declared:
+            if isinstance(table, Table) and use.draft.is_new(table.id) and has_additions(table):
+                self._worker.complete(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -230,16 +223,8 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        self._await_job(job.id)
-        self._take_in(ids)
+        self._await_job(job.id, declared)
         return commit_at
-
-    def _take_in(self, ids: Sequence[int]) -> None:
-        """Whoever changed something here uses it from now on, whichever node took the last step."""
-        snapshot = self._store.snapshot()
-        stored = [self._catalog.get(snapshot, id) for id in ids]
-        if any(each is not None and self._leases.newest_at() < each.modified_at for each in stored):
-            self._leases.renew()
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
         """Whether nothing of the transaction but its additions would stay, if those were in the way."""
@@ -247,7 +232,7 @@ class SchemaChanger:
             return False
         snapshot = self._store.snapshot()
         return not any(map(can_fail, declared)) or all(
-            is_addition_only(self._catalog.get(snapshot, each.id), each) for each in declared
+            can_be_undone(self._catalog.get(snapshot, each.id), each) for each in declared
         )
 
     def _by_children(
@@ -263,21 +248,41 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
-            self._await_job(job)
-            self._take_in(ids)
+            self._await_job(job, declared)
         return commit_at
 
-    def _await_job(self, id: int) -> None:
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
-        watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-        try:
-            while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-                if control.state in TERMINAL:
-                    _check_succeeded(control)
-                    return
-                watch.next(JOB_POLL_SECONDS, changes_only=True)
-        finally:
-            watch.close()
+        control = self._await_end(id)
+        if control is not None:
+            _check_succeeded(control)
+        self._catch_up(declared)
+
+    def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
+        """What a statement has changed, the next one on this node sees, whoever has run the job."""
+        snapshot = self._store.snapshot()
+        stored = (self._catalog.get(snapshot, each.id) for each in declared)
+        newest_at = self._leases.newest_at()
+        if any(each is not None and each.modified_at > newest_at for each in stored):
+            self._leases.renew()
+
+    def _await_end(self, id: int) -> Control | None:
+        """What a job came to, once it has ended; None if nobody remembers."""
+        while True:
+            watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
+            try:
+                return self._follow(watch, id)
+            except (SnapshotTooOld, BaseMoved):
+                continue  # it has fallen behind what is kept: looks again, from now on
+            finally:
+                watch.close()
+
+    def _follow(self, watch: Watch, id: int) -> Control | None:
+        while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
+            if control.state in TERMINAL:
+                return control
+            watch.next(JOB_POLL_SECONDS, changes_only=True)
+        return None
 
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
@@ -302,9 +307,11 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _check_succeeded(control: Control) -> None:
-    if control.state is not JobState.SUCCEEDED:
-        first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
-        sqlstate, _, message = first.partition(" ")
-        if len(sqlstate) != 5:
-            sqlstate, message = "57014", first
-        raise ChangeFailed(message, sqlstate)
+    if control.state is JobState.SUCCEEDED:
+        return
+    for error in control.errors:
+        refused = parse_refusal(error)
+        if refused is not None:
+            raise ChangeFailed(refused.message, refused.sqlstate)
+    first = control.errors[0] if control.errors else f"job {control.id} was {control.state.value}"
+    raise ChangeFailed(first, "57014")

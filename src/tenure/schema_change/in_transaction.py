@@ -16,23 +16,23 @@ Invariant (ddl-atomic): the last step, the rows and the end of the job are one c
 Walk: `schema_change.changer` calls `commit`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
-from tenure.catalog.descriptors import AnyDescriptor, Index, Table, elements, replace
-from tenure.catalog.elements import is_adding, is_finished
+from tenure.catalog.descriptors import AnyDescriptor, Table, elements, replace
+from tenure.catalog.elements import is_adding, is_finished, shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.cluster.job_states import State as JobState
-from tenure.cluster.jobs import Fence, Jobs
+from tenure.cluster.jobs import Fence, Job, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.job import KIND, Payload
-from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import last_step, with_additions, with_job, written
+from tenure.schema_change.publisher import Publisher, check_made_from
+from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -99,7 +99,7 @@ class InTransaction:
                 waiter=waiter,
                 timeout=timeout,
             )
-            walk.until_written()
+            walk.until_prepared()
             return Prepared(fence.job, self._finish(use, declared, fence))
         except BaseException:
             self.over(fence.job)
@@ -121,9 +121,12 @@ class InTransaction:
     ) -> Fence:
         """The first child: the first stage of what is being added, and the job that would undo it."""
         child = use.txn.child(committed_only=True)
+        job: Job | None = None
         try:
             stored = {each.id: self._catalog.get(child, each.id) for each in declared}
-            _check_unchanged(use, declared, stored)
+            for former in stored.values():
+                if former is not None:
+                    check_made_from(use.draft, former)
             payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
@@ -132,7 +135,7 @@ class InTransaction:
             fence = self._jobs.claim(child, job.id, self._session().id)
             assert fence is not None, "a job of one's own making was not to be had"
             stages = [
-                with_job(with_additions(former, each), job.id)
+                with_job(with_preparations(former, each), job.id)
                 for each in declared
                 if (former := stored[each.id]) is not None
             ]
@@ -143,6 +146,9 @@ class InTransaction:
             child.commit()
         except BaseException:
             child.rollback()
+            # It may have landed all the same: then the job is anybody's.
+            if job is not None:
+                self.over(job.id)
             raise
         return fence
 
@@ -152,9 +158,9 @@ class InTransaction:
         last: list[AnyDescriptor] = []
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
-            if isinstance(each, Table) and not use.draft.is_new(each.id):
-                self._worker.complete(use.txn, written(each), _new_indexes(each))
-            step = with_job(last_step(each), fence.job)
+            if isinstance(each, Table):
+                self._worker.complete(use.txn, each)
+            step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))
         if all(map(is_finished, last)):
             self._jobs.step(use.txn, fence, JobState.SUCCEEDED)
@@ -188,17 +194,6 @@ class _Children:
                 child.rollback()
 
 
-def _check_unchanged(
-    use: Use, declared: Sequence[AnyDescriptor], stored: Mapping[int, AnyDescriptor | None]
-) -> None:
-    """What was declared on an older version than the stored one starts over on that."""
-    for each in declared:
-        former = stored[each.id]
-        found = 0 if former is None else former.version
-        if found != use.draft.made_from[each.id]:
-            raise RetryError(f'"{each.name}" was changed meanwhile: it has version {found}')
-
-
 def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
     """Refuses what would rewrite rows that the transaction itself may have written."""
     for table in declared:
@@ -210,7 +205,3 @@ def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
                     f'"{table.name}" cannot be rewritten inside a transaction that other nodes take part in',
                     hint="Change the type or the primary key in a statement of its own.",
                 )
-
-
-def _new_indexes(table: Table) -> list[int]:
-    return [each.id for each in table.indexes if isinstance(each, Index) and is_adding(each)]

@@ -9,11 +9,13 @@ Whatever fails in between says so in the job's error, and the table is as it was
 Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
 """
 
+import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
-from tenure.catalog.elements import has_additions
+from tenure.catalog.elements import is_shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
@@ -38,6 +40,19 @@ class Saved(Record, frozen=True):
 class NotCommitted(UserError):
     sqlstate = "40000"
 
+
+class Refusal(NamedTuple):
+    sqlstate: str
+    message: str
+
+
+def parse_refusal(error: str) -> Refusal | None:
+    """Reads what was wrong with a change from its job's record, for the waiting statement to raise."""
+    found = _REFUSAL.fullmatch(error)
+    return None if found is None else Refusal(found[1], found[2])
+
+
+_REFUSAL = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 MakeWalk = Callable[..., Walk]
 
@@ -65,12 +80,15 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
         walk = walk_of(run)
         walk.turn_round()
         walk.to_the_end()
+        walk.forget_references()
 
     return Kind(run, revert)
 
 
 def _is_open(walk: Walk) -> bool:
-    return any(isinstance(each, Table) and has_additions(each) for each in walk.descriptors())
+    """Whether the last step is missing: it leaves nothing half added, nor a mark of what is not there."""
+    is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in walk.descriptors())
+    return is_unseen or bool(walk.with_strays())
 
 
 class RunProgress:

@@ -17,7 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, Database, next_version
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Database,
+    Schema,
+    is_dropped,
+    next_version,
+    place_of,
+)
+from tenure.catalog.drafts import Draft
 from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.names import map_entries, move_names
 from tenure.catalog.stored import Catalog
@@ -75,8 +83,9 @@ class Publisher:
     def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
         """Writes the next versions; each descriptor's `version` says which one it was made from."""
         databases: set[int] = set()
+        formers = {each.id: self._catalog.get(txn, each.id) for each in descriptors}
         for descriptor in descriptors:
-            former = self._catalog.get(txn, descriptor.id)
+            former = formers[descriptor.id]
             self._check(former, descriptor, settled)
             databases |= move_names(txn, self._catalog, former, descriptor)
             self._catalog.put(txn, next_version(descriptor))
@@ -85,6 +94,37 @@ class Publisher:
             assert isinstance(database, Database), "a map belongs to a database"
             self._check(database, database, settled)
             self._catalog.put(txn, next_version(database))
+        for descriptor in descriptors:
+            self._check_family(txn, formers[descriptor.id], descriptor)
+
+    def _check_family(
+        self, txn: Transaction, former: AnyDescriptor | None, descriptor: AnyDescriptor
+    ) -> None:
+        """Nothing is put under a parent that is gone, and no parent goes from over what is there.
+
+        Both read what the other writes: of a new table and the drop of its schema, only one commits.
+        """
+        if is_dropped(descriptor):
+            if former is not None and not is_dropped(former):
+                self._check_empty(txn, descriptor)
+        elif former is None or place_of(former) != place_of(descriptor):
+            parent_id = _parent_id(descriptor)
+            parent = self._catalog.get(txn, parent_id) if parent_id else None
+            if parent_id and (parent is None or is_dropped(parent)):
+                raise RetryError(f'what "{descriptor.name}" was to be made in has been dropped')
+
+    def _check_empty(self, txn: Transaction, parent: AnyDescriptor) -> None:
+        match parent:
+            case Database():
+                entries = self._catalog.names_in(txn, parent.id, 0)
+            case Schema():
+                entries = self._catalog.names_in(txn, parent.database, parent.id)
+            case _:
+                return
+        for entry in list(entries):
+            child = self._catalog.get(txn, entry.id)
+            if child is not None and not is_dropped(child) and _parent_id(child) == parent.id:
+                raise RetryError(f'"{child.name}" was made in "{parent.name}" meanwhile')
 
     def _check(self, former: AnyDescriptor | None, descriptor: AnyDescriptor, settled: Settled) -> None:
         found = 0 if former is None else former.version
@@ -94,6 +134,26 @@ class Publisher:
             )
         if former is not None and settled.get(former.id) != former.modified_at:
             raise RetryError(f'"{former.name}" is not known to be leased in one version only')
+
+
+def check_made_from(draft: Draft, stored: AnyDescriptor) -> None:
+    """A change that was declared on an older version than the stored one starts over."""
+    made_from = draft.made_from.get(stored.id, stored.version)
+    if made_from != stored.version:
+        raise RetryError(
+            f'"{stored.name}" was changed meanwhile: it has version {stored.version}, not {made_from}'
+        )
+
+
+def _parent_id(descriptor: AnyDescriptor) -> int:
+    """What it lies in; nothing, of a database."""
+    match descriptor:
+        case Database():
+            return 0
+        case Schema():
+            return descriptor.database
+        case _:
+            return descriptor.schema
 
 
 def _settled(descriptors: Sequence[AnyDescriptor]) -> Settled:

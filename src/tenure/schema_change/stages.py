@@ -1,11 +1,12 @@
 """What has to be done between two versions of a table: decided from the stored descriptor alone.
 
-    all that is being added is write_only ──► fill columns, fill indexes, prove constraints ──► public
+    prepared: all that is added is write_only ──► fill columns, fill indexes, prove ──► shown
     an index is delete_only on its way out ──► remove its entries ──► absent
 
 Walk: `schema_change.walk` asks `work_before` after the wait for one version.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -15,19 +16,20 @@ from tenure.catalog.descriptors import (
     Column,
     ElementState,
     ForeignKey,
+    Inbound,
     Index,
-    State,
     Table,
     elements,
+    is_dropped,
     replace,
 )
 from tenure.catalog.elements import (
     advance,
-    first_stage,
     has_additions,
     is_adding,
     is_dropping,
     is_finished,
+    is_prepared,
 )
 
 E = TypeVar("E", Column, Index, Check, ForeignKey)
@@ -44,6 +46,9 @@ class Kind(Enum):
     EMPTY_INDEX = "empty index"
 
 
+_ORDER = {kind: number for number, kind in enumerate(Kind)}
+
+
 class Work(NamedTuple):
     kind: Kind
     table: int
@@ -52,19 +57,22 @@ class Work(NamedTuple):
 
 def work_before(descriptor: AnyDescriptor) -> list[Work]:
     """What must be done before the descriptor may take its next step."""
-    if not isinstance(descriptor, Table) or descriptor.state is State.DROPPED:
+    if not isinstance(descriptor, Table) or is_dropped(descriptor) or not is_prepared(descriptor):
         return []
-    if has_additions(descriptor):
-        if not is_written(descriptor):
-            return []
-        adding = [each for each in elements(descriptor) if is_adding(each)]
+    adding = [each for each in elements(descriptor) if is_adding(each)]
+    if adding:
         work = [each for element in adding for each in _of_addition(descriptor, element)]
-        return sorted(work, key=lambda each: list(Kind).index(each.kind))
+        return sorted(work, key=lambda each: (_ORDER[each.kind], not _is_primary(descriptor, each)))
     return [
         Work(Kind.EMPTY_INDEX, descriptor.id, index.id)
         for index in descriptor.indexes
         if is_dropping(index) and index.state is ElementState.DELETE_ONLY
     ]
+
+
+def _is_primary(table: Table, work: Work) -> bool:
+    """A new primary index is filled before those that point into it."""
+    return work.kind is Kind.FILL_INDEX and table.index(work.element).primary == work.element
 
 
 def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> list[Work]:
@@ -82,11 +90,6 @@ def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> 
             return [Work(Kind.PROVE_FOREIGN_KEY, table.id, element.id)] if must_be_proved else []
 
 
-def is_written(table: Table) -> bool:
-    """Whether all that is being added is kept up to date by every writer."""
-    return all(each.state is ElementState.WRITE_ONLY for each in elements(table) if is_adding(each))
-
-
 def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
     """Says on a table which job changes it, and that none does once it is finished."""
     if not hasattr(descriptor, "job"):
@@ -94,19 +97,20 @@ def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
     return replace(descriptor, job=0 if is_finished(descriptor) else job)
 
 
-def with_additions(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
-    """What other nodes must see of a change before its transaction commits: what is being added.
+def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
+    """What other nodes must know of a change before the version that shows it.
 
-    Names, drops and everything that shows at once stay as they are until the commit itself.
+    That is what is being added, and which constraints are going. Names, other drops and everything
+    that shows at once stay as they are until then.
     """
     if not (isinstance(stored, Table) and isinstance(declared, Table)):
         return stored
     return replace(
         stored,
-        columns=(*stored.columns, *filter(is_adding, declared.columns)),
-        indexes=(*stored.indexes, *filter(is_adding, declared.indexes)),
-        checks=(*stored.checks, *filter(is_adding, declared.checks)),
-        foreign_keys=(*stored.foreign_keys, *filter(is_adding, declared.foreign_keys)),
+        columns=_prepared(stored.columns, declared.columns),
+        indexes=_prepared(stored.indexes, declared.indexes),
+        checks=_prepared(stored.checks, declared.checks),
+        foreign_keys=_prepared(stored.foreign_keys, declared.foreign_keys),
         inbound=declared.inbound,
         next_column=declared.next_column,
         next_index=declared.next_index,
@@ -114,30 +118,38 @@ def with_additions(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescrip
     )
 
 
-def written(table: Table) -> Table:
-    """The table with all that is being added at write_only."""
-    return _with_additions_at(table, ElementState.WRITE_ONLY)
+def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
+    moving = {each.id: each for each in declared if _is_preparation(each)}
+    known = {each.id for each in stored}
+    kept = tuple(moving.get(each.id, each) for each in stored)
+    return kept + tuple(each for each in declared if each.id in moving and each.id not in known)
 
 
-def _with_additions_at(table: Table, state: ElementState) -> Table:
-    def moved(group: tuple[E, ...]) -> tuple[E, ...]:
-        return tuple(replace(each, state=state) if is_adding(each) else each for each in group)
+def _is_preparation(element: Column | Index | Check | ForeignKey) -> bool:
+    return is_adding(element) or (is_dropping(element) and isinstance(element, Check | ForeignKey))
 
-    return replace(
-        table,
-        columns=moved(table.columns),
-        indexes=moved(table.indexes),
-        checks=moved(table.checks),
-        foreign_keys=moved(table.foreign_keys),
+
+def prepared(table: Table) -> Table:
+    """The table as it is when only the step is left that shows the change."""
+    while not is_prepared(table):
+        step = advance(table)
+        assert isinstance(step, Table)
+        table = replace(step, draining=table.draining, state=table.state)
+    return table
+
+
+def without_strays(descriptor: AnyDescriptor, find: Callable[[int], AnyDescriptor | None]) -> AnyDescriptor:
+    """The descriptor without the marks of foreign keys that are not there, or no longer."""
+    if not isinstance(descriptor, Table):
+        return descriptor
+    kept = tuple(each for each in descriptor.inbound if _is_there(each, find(each.table)))
+    return replace(descriptor, inbound=kept)
+
+
+def _is_there(inbound: Inbound, referring: AnyDescriptor | None) -> bool:
+    return isinstance(referring, Table) and any(
+        key.id == inbound.constraint for key in referring.foreign_keys
     )
-
-
-def last_step(declared: AnyDescriptor) -> AnyDescriptor:
-    """What a transaction publishes whose children have brought its additions to write_only."""
-    if not isinstance(declared, Table):
-        return declared
-    stage = advance(written(declared)) if has_additions(declared) else declared
-    return first_stage(replace(stage, draining=declared.draining, state=declared.state))
 
 
 def can_fail(descriptor: AnyDescriptor) -> bool:
@@ -145,6 +157,6 @@ def can_fail(descriptor: AnyDescriptor) -> bool:
     return isinstance(descriptor, Table) and has_additions(descriptor)
 
 
-def is_addition_only(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool:
+def can_be_undone(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool:
     """Whether a change shows nothing before its last step: a job can take it back whole."""
-    return stored is not None and with_additions(stored, declared) == declared
+    return stored is not None and with_preparations(stored, declared) == declared

@@ -11,14 +11,14 @@ children of the transaction that declared the change.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tenure.catalog.descriptors import AnyDescriptor, Table
-from tenure.catalog.elements import advance, has_additions, is_finished, reverse
+from tenure.catalog.descriptors import AnyDescriptor, Table, is_dropped
+from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.publisher import Publisher
-from tenure.schema_change.stages import Work, is_written, with_job, work_before
+from tenure.schema_change.stages import Work, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
@@ -74,9 +74,9 @@ class Walk:
             self.work(pending)
             self._publish(pending, advance)
 
-    def until_written(self) -> None:
-        """Takes additions to where every writer keeps them up to date, and fills and proves them."""
-        while pending := self._pending(_is_not_written):
+    def until_prepared(self) -> None:
+        """Goes as far as readers notice nothing: additions are kept up by all, filled and proved."""
+        while pending := self._pending(_is_unprepared):
             self._publish(pending, advance)
         self.work(self.descriptors())
 
@@ -85,6 +85,20 @@ class Walk:
         pending = self._pending(lambda descriptor: reverse(descriptor) != descriptor)
         if pending:
             self._publish(pending, reverse)
+
+    def forget_references(self) -> None:
+        """Takes from tables what foreign keys have left there that did not come to be."""
+        pending = self.with_strays()
+        if pending:
+            self._publish(pending, self._without_strays)
+
+    def with_strays(self) -> list[AnyDescriptor]:
+        """The tables that bear marks of foreign keys that are not there."""
+        return self._pending(lambda descriptor: self._without_strays(descriptor) != descriptor)
+
+    def _without_strays(self, descriptor: AnyDescriptor) -> AnyDescriptor:
+        snapshot = self._store.snapshot()
+        return without_strays(descriptor, lambda id: self._catalog.get(snapshot, id))
 
     def work(self, descriptors: Sequence[AnyDescriptor]) -> None:
         """Does what is due before the next step, once nobody uses an older version."""
@@ -118,7 +132,8 @@ class Walk:
         self._transact(publish)
 
     def _settle(self, descriptors: Sequence[AnyDescriptor]) -> dict[int, int]:
-        ids = self._publisher.affected(descriptors)
+        # All of the change, not only what steps now: a foreign key relies on its target's writers too.
+        ids = {*self._publisher.affected(descriptors), *self._ids}
         return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
 
     def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
@@ -130,5 +145,5 @@ class Walk:
         return [descriptor for descriptor in found if descriptor is not None]
 
 
-def _is_not_written(descriptor: AnyDescriptor) -> bool:
-    return isinstance(descriptor, Table) and has_additions(descriptor) and not is_written(descriptor)
+def _is_unprepared(descriptor: AnyDescriptor) -> bool:
+    return isinstance(descriptor, Table) and not is_dropped(descriptor) and not is_prepared(descriptor)

@@ -10,18 +10,20 @@ Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it ca
 and `table.validate`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from tenure.base.errors import CorruptData
 from tenure.catalog.descriptors import EnumType, Table
+from tenure.catalog.elements import is_adding
 from tenure.catalog.stored import Catalog
 from tenure.expr.compiled import Context
 from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Kind, Work
+from tenure.schema_change.stages import Kind, Work, prepared
 from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.table.foreign_keys import ForeignKeys
 from tenure.table.read import at
 from tenure.table.rows import Layout, Layouts
 from tenure.table.validate import Offence, validate_check, validate_foreign_key, validate_unique
@@ -75,16 +77,21 @@ class Worker:
                 self._prove(work, layout, source, context)
                 return Batch(0, None)
 
-    def complete(self, txn: Transaction, table: Table, indexes: Sequence[int]) -> None:
+    def complete(self, txn: Transaction, declared: Table) -> None:
         """Brings new elements up to date with the rows that a transaction has written itself.
 
-        Its children filled them from committed rows only.
+        It wrote them before it declared the elements, or without knowing them; its children filled
+        them from committed rows only.
         """
-        layout = self._layout(txn, table)
-        writer = Writer(layout, self._tables(txn), self._context())
+        layout, tables, context = self._layout(txn, prepared(declared)), self._tables(txn), self._context()
+        owed = ForeignKeys(tables, lambda other, keys: Writer(other, tables, context, foreign_keys=keys))
+        writer = Writer(layout, tables, context, foreign_keys=owed)
+        indexes = [index.id for index in declared.indexes if is_adding(index)]
         committed = txn.child(committed_only=True)
         for key in txn.written(layout.keyspace.head_span(layout.primary.head)):
-            writer.complete(txn, indexes, at(committed, layout, key), at(txn, layout, key))
+            old, new = at(committed, layout, key), at(txn, layout, key)
+            writer.complete(txn, indexes, old, new)
+            owed.written(layout, old, new)
         committed.rollback()
         writer.finish(txn)
 

@@ -10,6 +10,11 @@ conflicts with writers of the same rows and is then run again by `transact`.
 A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
 caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
 
+`source` is a snapshot at B. A transaction that changes the schema and has rows of its own gives
+itself instead, and a `transact` that runs in it: then its own rows are completed.
+
+A new primary index is filled before those that point into it.
+
 Invariant (backfill-whole): after the last batch the element is as if it had always been there,
 whatever was written meanwhile and however often batches were stopped and repeated.
 
@@ -47,7 +52,7 @@ class Batch(NamedTuple):
 
 def backfill_index(
     transact: Transact,
-    snapshot: Source,
+    source: Source,
     layout: Layout,
     index: int,
     context: Context,
@@ -57,7 +62,7 @@ def backfill_index(
 ) -> Batch:
     """Adds the entries of the next rows. Raises UniqueViolation if two rows are equal."""
     keyed = layout.indexes[index]
-    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
 
 
@@ -68,6 +73,7 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
         entry = None if row is None else layout.entry(index, row, context)
         if row is None or entry is None:
             continue
+        _check_primary(txn, layout, index, row)
         check_length(index, entry)
         if index.is_primary and index.has_null(row.values):
             raise _null(layout, index, row)
@@ -81,9 +87,21 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
     return added
 
 
+def _check_primary(txn: Transaction, layout: Layout, index: Keyed, row: Row) -> None:
+    """Entries into a primary index that is new tell rows apart only if it does: it is filled first."""
+    primary = layout.indexes[index.primary]
+    if index.is_primary or primary.is_public:
+        return
+    key = primary.head + primary.suffix(row.values)
+    stored = txn.get(key)
+    assert stored is not None, f'index "{primary.name}" is filled before "{index.name}"'
+    if layout.row(primary, key, stored).key != row.key:
+        raise duplicated(layout, primary, row)
+
+
 def backfill_column(
     transact: Transact,
-    snapshot: Source,
+    source: Source,
     layout: Layout,
     column: int,
     tables: Tables,
@@ -101,7 +119,7 @@ def backfill_column(
         writer.finish(txn)
         return filled
 
-    keys, following = _next_keys(snapshot, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     return Batch(transact(fill) if keys else 0, following)
 
 
@@ -148,10 +166,8 @@ def _null(layout: Layout, index: Keyed, row: Row) -> NotNullViolation:
     )
 
 
-def _next_keys(
-    snapshot: Source, span: Span, resume: bytes, rows_max: int
-) -> tuple[list[bytes], bytes | None]:
-    keys = [key for key, _ in snapshot.scan(_rest(span, resume), limit=rows_max)]
+def _next_keys(source: Source, span: Span, resume: bytes, rows_max: int) -> tuple[list[bytes], bytes | None]:
+    keys = [key for key, _ in source.scan(_rest(span, resume), limit=rows_max)]
     return keys, keys[-1] + b"\0" if len(keys) == rows_max else None
 
 

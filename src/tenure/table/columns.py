@@ -9,9 +9,6 @@ Walk: `table.rows` compiles them once per table version; `table.write` evaluates
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-import msgspec
-
-from tenure.base.errors import CorruptData
 from tenure.catalog.descriptors import Check, Column, ElementState, Expression, Goal, Table
 from tenure.expr.compiled import Evaluate, compile
 from tenure.expr.datatype import Datum, Type
@@ -19,6 +16,7 @@ from tenure.expr.expressions import decode
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup, type_of
 from tenure.kv.encoding import Descending, KeyValue
+from tenure.table.packing import pack, unpack
 
 Values: TypeAlias = Mapping[int, Datum]
 """By column id."""
@@ -27,9 +25,6 @@ Compile: TypeAlias = Callable[[Expression], Evaluate]
 
 TEXT_LENGTH_MAX = 64
 """How much of a value an error shows, as in PostgreSQL."""
-
-pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder().decode
 
 
 class Kept:
@@ -100,13 +95,6 @@ def types_of(table: Table, enums: EnumLookup | None) -> dict[int, Type]:
 
 def compiler(types: Mapping[int, Type], enums: EnumLookup | None) -> Compile:
     return lambda expression: compile(decode(expression.tree), types, enums)
-
-
-def unpack(packed: bytes) -> object:
-    try:
-        return _unpack(packed)
-    except msgspec.MsgspecError as error:
-        raise CorruptData(f"a row's value cannot be read: {error}") from error
 
 
 def filled_with(type: Type, value: Datum) -> bytes:

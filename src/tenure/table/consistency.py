@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from tenure.catalog.descriptors import ElementState
 from tenure.expr.function import Context
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.packing import pack
 from tenure.table.read import Source, rows
 from tenure.table.rows import Entry, Keyed, Layout, Row, fits
 
@@ -86,5 +87,9 @@ def _is_same(layout: Layout, index: Keyed, stored: bytes, entry: Entry, row: Row
     if not index.is_primary:
         return stored == entry.value
     other = layout.row(index, entry.key, stored)
-    written = [id for id, kept in layout.columns.items() if kept.is_written]
-    return all(other.values[id] == row.values[id] for id in written) and other.key == row.key
+    return other.key == row.key and _packed(layout, other) == _packed(layout, row)
+
+
+def _packed(layout: Layout, row: Row) -> bytes:
+    """As bytes, because NaN is not equal to itself."""
+    return pack([kept.type.pack(row.values[id]) for id, kept in layout.columns.items() if kept.is_written])

@@ -28,8 +28,6 @@ turn rows into entries (`Layout.entry`) and back (`Layout.row`).
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.catalog.descriptors import ElementState, EnumType, ForeignKey, Index, Table
 from tenure.expr.datatype import Datum
@@ -38,8 +36,9 @@ from tenure.expr.types import EnumLookup
 from tenure.kv.encoding import decode, encode, prefix_end
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import Compile, CompiledCheck, Kept, Values, compiler, pack, types_of
+from tenure.table.columns import Compile, CompiledCheck, Kept, Values, compiler, types_of
 from tenure.table.errors import IndexRowTooLong
+from tenure.table.packing import pack, unpack_columns
 
 FORMAT = b"\x01"
 """The first byte of every value here."""
@@ -48,7 +47,6 @@ LAYOUTS_MAX = 10_000
 """Table versions kept compiled; beyond, all are forgotten. A node rarely serves that many."""
 
 _NONE_ABSENT: frozenset[int] = frozenset()
-_unpack_row = msgspec.msgpack.Decoder(dict[int, Any]).decode
 
 
 class Row(NamedTuple):
@@ -239,10 +237,7 @@ def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
 
 def _body(value: bytes) -> dict[int, Any]:
     _check_format(value)
-    try:
-        return _unpack_row(memoryview(value)[len(FORMAT) :])
-    except msgspec.MsgspecError as error:
-        raise CorruptData(f"a row cannot be read: {error}") from error
+    return unpack_columns(memoryview(value)[len(FORMAT) :])
 
 
 def _check_format(value: bytes) -> None:

@@ -15,7 +15,8 @@
 Two versions of a table are in use at a time. While an index is not public, a key of a unique one
 may belong to another row that is equal to this one: so an entry is only removed after a look at
 whose it is. An entry that is not there is removed as well: the tombstone lies over what a
-backfill as of an earlier time brings. An update that changes nothing of an entry leaves it alone.
+backfill as of an earlier time brings. An update that changes nothing of an entry leaves it alone,
+unless the row gets another primary key: a backfill would look for it under the former one.
 
 Invariant (write-states): after every commit of two writers on adjacent versions, each index that
 is relied upon has exactly the entries of the rows, and each other one a part of them.
@@ -206,7 +207,9 @@ class Writer:
             return Step(None, None)
         before = None if old is None else self.layout.entry(index, old, self._context)
         after = None if new is None else self.layout.entry(index, new, self._context)
-        if before == after:
+        if before == after and (
+            index.is_public or (old is not None and new is not None and old.key == new.key)
+        ):
             return Step(None, None)
         if not index.is_written:
             after = None
@@ -219,10 +222,26 @@ class Writer:
     def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
         if not fits(entry):
             return False
-        if index.is_public or not index.collides(row.values):
+        if index.is_public:
             return True
-        stored = txn.get(entry.key)
-        return stored is None or self.layout.is_of(index, stored, entry, row)
+        if index.collides(row.values):
+            stored = txn.get(entry.key)
+            if stored is not None and not self.layout.is_of(index, stored, entry, row):
+                return False
+        return not self._is_shared(txn, index, row, entry)
+
+    def _is_shared(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
+        """Whether another row, equal in a primary key that is not proved yet, has the same entry."""
+        primary = self.layout.indexes[index.primary]
+        if index.is_primary or primary.is_public:
+            return False
+        key = primary.head + primary.suffix(row.values)
+        stored = txn.get(key)
+        if stored is None:
+            return False
+        holder = self.layout.row(primary, key, stored)
+        its_own = self.layout.entry(index, holder, self._context)
+        return holder.key != row.key and its_own is not None and its_own.key == entry.key
 
     def _check_addable(
         self, txn: Transaction, index: Keyed, old: Row | None, before: Entry | None, new: Row, after: Entry

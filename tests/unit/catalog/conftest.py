@@ -4,8 +4,28 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, LeaseNode
+from tests.contract.lease_nodes import EXPIRING, MIXED, LeaseNode
 from tests.unit.kv.breaking import BreakingEngine
+from tests.unit.schema_change.clusters import Cluster, SchemaNode
+from tests.unit.schema_change.stepping import SteppedEnv
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    env = SteppedEnv()
+    engine = SqliteEngine(MEMORY, env)
+    yield Cluster(engine, env)
+    engine.close()
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> SchemaNode:
+    return cluster.add()
+
+
+@pytest.fixture
+def other(cluster: Cluster, node: SchemaNode) -> SchemaNode:
+    return cluster.add()
 
 
 @pytest.fixture
@@ -33,12 +53,3 @@ def old(engine: BreakingEngine, env: ManualEnv) -> LeaseNode:
 def new(old: LeaseNode, engine: BreakingEngine, env: ManualEnv) -> LeaseNode:
     """A newer node in the same cluster."""
     return LeaseNode(engine, env, MIXED)
-
-
-@pytest.fixture
-def node(engine: BreakingEngine, env: ManualEnv) -> LeaseNode:
-    """A node of a finalized cluster, with the table."""
-    node = LeaseNode(engine, env, SCHEMA)
-    node.create()
-    node.leases.renew()
-    return node

@@ -6,11 +6,12 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import SessionLost
+from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster import deaths
 from tenure.cluster.sessions import SessionId
-from tenure.kv.keys import SESSIONS
+from tenure.kv.keys import EXPIRATIONS, SESSIONS
 from tenure.kv.thresholds import publish_threshold
-from tenure.storage.engine import Group, Outcome
+from tenure.storage.engine import Found, Group, Guard, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire, make_session
 from tests.unit.kv.breaking import BreakingEngine, Deliver
@@ -189,6 +190,42 @@ def test_a_wait_ends_early_when_the_session_is_released() -> None:
     env.alarms = [(7.0, lambda: release(member, session))]
     assert member.deaths.await_death(session)
     assert env.monotonic() < 10
+
+
+def test_a_wait_that_fell_behind_the_threshold_starts_over() -> None:
+    env = AlarmEnv()
+    member = Member(SqliteEngine(MEMORY, env), env)
+    session, keyspace = make_session(member), member.store.keyspace
+
+    def collect() -> None:
+        release(member, make_session(member))
+        at = member.store.snapshot().at
+        member.transact(lambda txn: publish_threshold(txn, keyspace, keyspace.head(SESSIONS), at))
+
+    env.alarms = [(7.0, collect), (14.0, collect)]
+    assert member.deaths.await_death(session)
+    assert env.alarms == []
+    assert member.found(session) is None
+    assert env.monotonic() == pytest.approx(TTL_SECONDS, abs=2 * deaths.PAUSE_SECONDS)
+
+
+def test_asking_while_history_is_collected_gets_an_answer(
+    member: Member, engine: BreakingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, keyspace, read = make_session(member), member.store.keyspace, engine.get
+
+    def collect_first(key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+        if key.startswith(keyspace.head(EXPIRATIONS)):
+            monkeypatch.setattr(engine, "get", read)
+            release(member, make_session(member))
+            member.transact(
+                lambda txn: publish_threshold(txn, keyspace, keyspace.head(EXPIRATIONS), txn.read_at)
+            )
+        return read(key, guard, at)
+
+    monkeypatch.setattr(engine, "get", collect_first)
+    assert member.deaths.expiry(session) == add_seconds(session.epoch_at, TTL_SECONDS)
+    assert engine.get == read
 
 
 # ── deleting ───────────────────────────────────────────────────────────────────────────────────

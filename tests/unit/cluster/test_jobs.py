@@ -6,7 +6,15 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.cluster.job_states import TERMINAL, IllegalStep, State
-from tenure.cluster.jobs import ERRORS_MAX, Control, Fence, Job, UnknownJob
+from tenure.cluster.jobs import (
+    ERROR_CHARS_MAX,
+    ERRORS_MAX,
+    PAST_ERROR_CHARS_MAX,
+    Control,
+    Fence,
+    Job,
+    UnknownJob,
+)
 from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED
 from tenure.kv.transaction import Transaction
 from tests.unit.cluster.members import Member
@@ -184,6 +192,15 @@ def test_a_failure_is_kept_with_those_before_it_up_to_a_bound(member: Member) ->
     assert control.error == "error 14"
     assert control.errors == tuple(f"error {number}" for number in range(5, 15))
     assert (control.state, control.attempts, control.retry_at) == (State.PENDING, 15, 7)
+
+
+def test_an_endless_error_is_cut(member: Member) -> None:
+    job = member.create_job()
+    fence = member.claim(job)
+    member.transact(lambda txn: member.jobs.retry(txn, fence, error="x" * 1_000_000, retry_at=7))
+    control = member.control(job)
+    assert control.error == "x" * (ERROR_CHARS_MAX - 1) + "…"
+    assert control.errors == ("x" * (PAST_ERROR_CHARS_MAX - 1) + "…",)
 
 
 def test_a_job_that_reverts_remembers_whether_it_was_canceled(member: Member) -> None:

@@ -5,11 +5,12 @@ import logging
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import OutcomeUnknown, SessionLost, Unavailable
+from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, Unavailable
 from tenure.base.loops import Loop
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster.liveness import JITTER, RETRY_SECONDS, Session
+from tenure.kv.commits import SETTLE_SECONDS_MAX
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing
@@ -110,20 +111,104 @@ def test_a_heartbeat_that_was_cut_off_but_landed_counts(
     assert session.expires_at == member.expires_at(session.id)
 
 
-def test_a_store_that_is_away_ends_neither_the_session_nor_the_loop(
+def test_a_store_that_is_away_for_less_than_a_ttl_ends_neither_the_session_nor_the_loop(
     member: Member, env: ManualEnv, engine: BreakingEngine
 ) -> None:
     session = member.start()
     loop = loop_of(member, env)
     engine.on_commit = away
-    for _ in range(20):
-        env.advance(loop.run_once())
+    while env.monotonic() < TTL_SECONDS * 0.9:
+        env.advance(min(1.0, loop.run_once()))
     assert loop.failure is None
     assert member.liveness.session() is session
     assert member.lost == []
     engine.on_commit = None
     loop.run_once()
     assert session.expires_at == member.expires_at(session.id) > add_seconds(session.id.epoch_at, TTL_SECONDS)
+
+
+def test_a_session_that_expires_while_the_store_is_away_is_given_up(
+    member: Member, env: ManualEnv, engine: BreakingEngine
+) -> None:
+    """Others may have taken over what it claimed; the node, which cannot ask, must not go on."""
+    session = member.start()
+    loop = loop_of(member, env)
+    engine.on_commit = away
+    while env.monotonic() <= TTL_SECONDS + 1:
+        assert not session.done.is_set()
+        env.advance(min(1.0, loop.run_once()))
+    loop.run_once()
+    assert session.done.is_set()
+    assert member.lost == [session]
+    engine.on_commit = None
+    loop.run_once()
+    assert member.liveness.session().id != session.id
+    assert member.liveness.session().expires_at == member.expires_at(member.liveness.session().id)
+
+
+def test_a_heartbeat_without_an_answer_is_given_up_at_its_deadline(
+    member: Member, env: ManualEnv, engine: BreakingEngine
+) -> None:
+    session = member.start()
+    env.advance(5)
+    engine.on_commit = cut_after_landing
+    engine.settle_errors += [Unavailable("the store is away")] * 1_000
+    with pytest.raises(OutcomeUnknown):
+        member.liveness.step()
+    assert env.monotonic() == pytest.approx(5 + TTL_SECONDS, abs=SETTLE_SECONDS_MAX)
+    assert session.done.is_set()
+    assert member.lost == [session]
+
+
+@pytest.mark.invariant("I13")
+def test_the_heartbeat_after_one_without_an_answer_counts_and_keeps_it_from_landing(
+    member: Member, env: ManualEnv, engine: BreakingEngine
+) -> None:
+    member.settings = member.settings.with_value(LIVENESS_TTL, 100.0)
+    session = member.start()
+    member.settings = member.settings.with_value(LIVENESS_TTL, TTL_SECONDS)
+    engine.on_commit = cut_before_landing
+    engine.settle_errors += [Unavailable("the store is away")] * 1_000
+    before_at = session.expires_at
+    with pytest.raises(OutcomeUnknown):
+        member.liveness.step()  # its deadline has passed, the session has not expired
+    late = engine.groups[-1]
+    assert (session.expires_at, session.done.is_set()) == (before_at, False)
+    engine.on_commit = None
+    env.advance(TTL_SECONDS)
+    member.liveness.step()
+    assert session.expires_at == member.expires_at(session.id) > before_at
+    with pytest.raises(RetryError):
+        engine.engine.commit(late)
+
+
+def test_lanes_of_a_session_that_may_have_come_to_be_are_closed_before_the_next(
+    member: Member, engine: BreakingEngine
+) -> None:
+    engine.on_commit = cut_before_landing
+    engine.settle_errors.append(OutcomeUnknown("nobody can tell"))
+    with pytest.raises(OutcomeUnknown):
+        member.liveness.step()
+    engine.on_commit = None
+    late, former = engine.groups[-1], member.store.lanes()
+    session = member.start()
+    with pytest.raises(SessionLost):
+        engine.engine.commit(late)
+    assert {*member.store.lanes()}.isdisjoint(former)
+    assert [each.id for each in member.sessions.list(member.store.snapshot())] == [session.id]
+
+
+def test_a_session_that_could_not_be_made_is_made_with_the_same_lanes(
+    member: Member, engine: BreakingEngine
+) -> None:
+    lanes = member.store.lanes()
+    engine.on_commit = away
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            member.liveness.step()
+    engine.on_commit = None
+    member.start()
+    assert member.store.lanes() == lanes
 
 
 def test_a_heartbeat_that_was_refused_is_sent_again_soon(

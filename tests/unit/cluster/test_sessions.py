@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError, SessionLost, TooEarly
 from tenure.base.timestamp import MAX_AT, add_seconds
-from tenure.cluster.sessions import SessionId, parse_session_id
+from tenure.cluster.sessions import INSTANCES_SEARCHED, SessionId, parse_session_id
 from tenure.kv.encoding import At, encode
 from tenure.kv.keys import EXPIRATIONS, FREEZES, INSTANCES, SESSIONS
+from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire, make_session
+from tests.unit.kv.breaking import BreakingEngine
 
 
 def extend(member: Member, session: SessionId, *, ttl_seconds: float = TTL_SECONDS) -> int:
@@ -82,6 +84,29 @@ def test_until_its_first_heartbeat_it_expires_one_ttl_after_its_epoch(member: Me
     assert member.expires_at(session) == add_seconds(session.epoch_at, TTL_SECONDS)
 
 
+def test_an_instance_has_all_that_is_shown_of_it(member: Member) -> None:
+    txn = member.store.begin()
+    instance = member.sessions.create(
+        txn, ttl_seconds=1.0, lanes=(), address="host:26257", started_at=7, version=2
+    )
+    session = SessionId(instance, txn.commit())
+    (shown,) = member.sessions.instances.scan(member.store.snapshot())
+    assert (shown.id, shown.address, shown.started_at, shown.version) == (instance, "host:26257", 7, 2)
+    assert SessionId(shown.id, shown.epoch_at) == session
+    assert not shown.draining
+
+
+def test_an_instance_goes_with_its_session_and_with_no_other(member: Member, env: ManualEnv) -> None:
+    dead, present = make_session(member, ttl_seconds=1), make_session(member)
+    env.advance(2)
+    delete_expired(member, dead)
+    assert [each.id for each in member.sessions.instances.scan(member.store.snapshot())] == [present.instance]
+    successor = make_session(member)
+    assert successor.instance == dead.instance
+    member.transact(lambda txn: member.sessions.release(txn, dead))
+    assert rows(member, INSTANCES) == 2
+
+
 def test_a_fresh_instance_id_is_the_smallest_without_a_session(member: Member) -> None:
     first, second, third = (make_session(member) for _ in range(3))
     assert [each.instance for each in (first, second, third)] == [1, 2, 3]
@@ -94,15 +119,50 @@ def test_a_wanted_instance_id_is_given_if_it_is_free(member: Member) -> None:
     assert make_session(member, wanted=7).instance == 1
 
 
-def test_two_creators_at_once_do_not_get_one_instance_id(member: Member) -> None:
+@pytest.mark.parametrize("wanted", [None, 1, 3, INSTANCES_SEARCHED + 9])
+@pytest.mark.parametrize(
+    "present", [0, 2, INSTANCES_SEARCHED - 1, INSTANCES_SEARCHED, INSTANCES_SEARCHED + 5]
+)
+def test_two_creators_at_once_do_not_get_one_instance_id(
+    member: Member, present: int, wanted: int | None
+) -> None:
+    for _ in range(present):
+        make_session(member)
     txns = [member.store.begin(), member.store.begin()]
-    for txn in txns:
-        instance = member.sessions.create(txn, ttl_seconds=1.0, lanes=(), address="", started_at=0, version=1)
-        assert instance == 1
+    drawn = {
+        member.sessions.create(
+            txn, ttl_seconds=1.0, lanes=(), address="", started_at=0, version=1, wanted=wanted
+        )
+        for txn in txns
+    }
+    assert len(drawn) == 1
     txns[0].commit()
     with pytest.raises(RetryError):
         txns[1].commit()
-    assert len(list(member.sessions.list(member.store.snapshot()))) == 1
+    assert len(list(member.sessions.list(member.store.snapshot()))) == present + 1
+
+
+@given(st.sets(st.integers(1, INSTANCES_SEARCHED + 8)))
+def test_an_instance_id_that_is_drawn_is_free(taken: set[int]) -> None:
+    env = ManualEnv()
+    member = Member(SqliteEngine(MEMORY, env), env)
+    for number in sorted(taken):
+        make_session(member, wanted=number)
+    drawn = member.sessions.free_instance(member.store.begin())
+    assert drawn not in taken
+    if len(taken) < INSTANCES_SEARCHED:
+        assert drawn == min(set(range(1, len(taken) + 2)) - taken)
+
+
+def test_drawing_an_instance_id_costs_the_same_with_few_and_with_many(
+    member: Member, engine: BreakingEngine
+) -> None:
+    for _ in range(200):
+        make_session(member)
+    engine.scans.clear()
+    assert make_session(member).instance == 201
+    assert len(engine.scans) == 2
+    assert sum(scan.limit or 1_000_000 for scan in engine.scans) <= INSTANCES_SEARCHED + 1
 
 
 @pytest.mark.invariant("I14")
@@ -143,8 +203,14 @@ def test_the_expiration_does_not_fall_when_the_ttl_is_lowered(member: Member, en
 
 
 @pytest.mark.invariant("I20")
-def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(member: Member, env: ManualEnv) -> None:
+@pytest.mark.parametrize("beats", [0, 1, 2])
+def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(
+    member: Member, env: ManualEnv, beats: int
+) -> None:
     session = make_session(member)
+    for _ in range(beats):
+        env.advance(1)
+        extend(member, session)
     expire(env)
     heartbeat = member.store.begin()
     member.sessions.extend(heartbeat, session, ttl_seconds=TTL_SECONDS)
@@ -155,8 +221,14 @@ def test_a_heartbeat_in_flight_does_not_revive_a_deleted_session(member: Member,
 
 
 @pytest.mark.invariant("I20")
-def test_a_heartbeat_after_the_deletion_finds_the_session_lost(member: Member, env: ManualEnv) -> None:
+@pytest.mark.parametrize("beats", [0, 1, 2])
+def test_a_heartbeat_after_the_deletion_finds_the_session_lost(
+    member: Member, env: ManualEnv, beats: int
+) -> None:
     session = make_session(member)
+    for _ in range(beats):
+        env.advance(1)
+        extend(member, session)
     expire(env)
     delete_expired(member, session)
     with pytest.raises(SessionLost):

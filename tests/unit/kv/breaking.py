@@ -18,12 +18,14 @@ class BreakingEngine:
         self.groups: list[Group] = []
         self.settled: list[int] = []
         self.pushed: list[Timestamp] = []
+        self.gets: list[bytes] = []
         self.scans: list[Scan] = []
         self.on_commit: Callable[[Group, Deliver], list[Outcome]] | None = None
         self.settle_errors: list[Exception] = []
         self.loses_signals = False
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+        self.gets.append(key)
         return self.engine.get(key, guard, at)
 
     def scan(self, query: Scan) -> Found:

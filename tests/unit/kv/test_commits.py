@@ -7,7 +7,8 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import Disconnected, DiskFull, OutcomeUnknown, RetryError, SessionLost, Unavailable
-from tenure.kv.commits import GROUP_MAX
+from tenure.base.timestamp import add_seconds
+from tenure.kv.commits import GROUP_MAX, SETTLE_SECONDS_MAX
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
@@ -273,3 +274,30 @@ def test_groups_are_numbered_upward_whatever_becomes_of_them(store: Store, engin
     engine.on_commit = None
     write(store, a=b"3")
     assert [group.seq for group in engine.groups] == [1, 2, 3]
+
+
+def test_on_the_ordinary_lane_an_outcome_is_waited_for_past_the_deadline(
+    store: Store, engine: BreakingEngine, env: ManualEnv
+) -> None:
+    """A pin or claim ends only when the outcome is known."""
+    engine.on_commit = cut_after_landing
+    engine.settle_errors += [Unavailable("the store is away")] * 100
+    txn = store.begin()
+    txn.put(row("a"), b"1")
+    txn.deadline_at = add_seconds(store.clock.now(), 1.0)
+    txn.commit()
+    assert store.begin().get(row("a")) == b"1"
+    assert engine.settle_errors == []
+
+
+def test_on_the_urgent_lane_an_outcome_is_waited_for_until_the_deadline(
+    store: Store, engine: BreakingEngine, env: ManualEnv
+) -> None:
+    engine.on_commit = cut_after_landing
+    engine.settle_errors += [Unavailable("the store is away")] * 100
+    txn = store.begin(urgent=True)
+    txn.put(row("a"), b"1")
+    txn.deadline_at = add_seconds(store.clock.now(), 1.0)
+    with pytest.raises(OutcomeUnknown):
+        txn.commit()
+    assert 1.0 <= env.monotonic() < 1.0 + SETTLE_SECONDS_MAX

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import CorruptData, NewerFormat
-from tenure.base.timestamp import add_seconds
-from tenure.kv.records import Record, Records
+from tenure.base.timestamp import MAX_AT, add_seconds
+from tenure.kv.records import Record, Records, replace
 from tenure.kv.store import Store
 from tests.unit.kv.rows import KEYS
 
@@ -112,9 +112,12 @@ def test_the_place_of_a_stamped_key_follows_the_columns_before_it(store: Store, 
     assert LEASES.get(store.begin(), node, at) == Lease(node, at)
 
 
-def test_two_stamps_in_one_record_would_be_a_bug(store: Store) -> None:
-    with pytest.raises(AssertionError):
-        LEASES.put(store.begin(), Lease(1, 0, 2**63 - 1), stamp="taken_at")
+@pytest.mark.parametrize("lease", [Lease(1, 0, MAX_AT), Lease(MAX_AT, 0), Lease(MAX_AT, 0, MAX_AT)])
+def test_a_record_may_hold_the_bytes_that_stand_in_for_its_stamp(store: Store, lease: Lease) -> None:
+    txn = store.begin()
+    LEASES.put(txn, lease, stamp="taken_at")
+    at = txn.commit()
+    assert list(LEASES.scan(store.snapshot())) == [replace(lease, taken_at=at)]
 
 
 class LeaseThree(Record, frozen=True):

@@ -261,3 +261,33 @@ def test_the_marks_of_any_of_several_spans_count(store: Store) -> None:
 def test_another_tenants_span_cannot_be_watched(store: Store) -> None:
     with pytest.raises(AssertionError):
         store.watch([TABLE._replace(lo=b"\0\0\0\2")], since_at=0)
+
+
+# ── gaps ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_gap_lies_between_two_looks_however_short_the_timeout(store: Store, env: ManualEnv) -> None:
+    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+    for number in range(4):
+        write(store, a=b"%d" % number)
+        assert [each.value for each in now(watch).revisions] == [b"%d" % number]
+    assert env.monotonic() == pytest.approx(0.3)
+    watch.close()
+
+
+def test_a_gap_that_has_passed_is_not_waited_for(store: Store, env: ManualEnv) -> None:
+    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+    now(watch)
+    env.advance(5.0)
+    now(watch)
+    assert env.monotonic() == 5.0
+    watch.close()
+
+
+def test_a_watch_that_is_woken_again_and_again_does_not_spin(store: Store, env: ManualEnv) -> None:
+    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+    for _ in range(11):
+        watch.wake()
+        watch.next(timeout=60.0)
+    assert env.monotonic() == pytest.approx(1.0)
+    watch.close()

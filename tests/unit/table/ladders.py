@@ -4,12 +4,14 @@ Each ladder goes all the way: an element is added, stays, and goes again. `fille
 that are complete from that stage on although they are not public yet, or no longer.
 """
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import Check, Column, ElementState, Goal, Index, Table, replace
 from tenure.expr.types import type_of
-from tenure.kv.store import Store
-from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.kv.snapshot import Snapshot
+from tenure.table.backfill import Batch, Transact, backfill_column, backfill_index, remove_index
 from tenure.table.columns import filled_with
 from tenure.table.rows import Layout, Layouts
 from tests.unit.table.tables import DELETE_ONLY, INT, PUBLIC, WRITE_ONLY, A, B, column, index, table
@@ -54,7 +56,9 @@ def index_life(added: Index) -> list[Stage]:
 def _index_stage(version: Table, state: ElementState, goal: Goal, *ids: int) -> Stage:
     if state is DELETE_ONLY:
         return Stage(version, indexes_to_remove=ids if goal is Goal.ABSENT else ())
-    return Stage(version, indexes_to_fill=ids if goal is Goal.PUBLIC and state is WRITE_ONLY else (), filled=ids)
+    return Stage(
+        version, indexes_to_fill=ids if goal is Goal.PUBLIC and state is WRITE_ONLY else (), filled=ids
+    )
 
 
 def column_life(added: Column, *, is_filled: bool = False) -> list[Stage]:
@@ -114,7 +118,10 @@ def key_life() -> list[Stage]:
         fill = (3, 4) if state is WRITE_ONLY else ()
         stages.append(Stage(replace(plain, indexes=(*plain.indexes, *coming)), (), fill, (), fill))
     for state in (WRITE_ONLY, DELETE_ONLY):
-        going = (replace(first, state=state, goal=Goal.ABSENT), replace(second, state=state, goal=Goal.ABSENT))
+        going = (
+            replace(first, state=state, goal=Goal.ABSENT),
+            replace(second, state=state, goal=Goal.ABSENT),
+        )
         gone = (1, 2) if state is DELETE_ONLY else ()
         version = replace(plain, primary=3, indexes=(*going, third, fourth))
         stages.append(Stage(version, indexes_to_remove=gone, filled=() if gone else (1, 2)))
@@ -147,40 +154,22 @@ LADDERS = {
 }
 
 
-def fill(store: Store, layouts: Layouts, stage: Stage, batches: "list[Batch] | None" = None) -> None:
-    """Does what the stage needs before the next version may come, in batches of one row."""
-    for step in steps(store, layouts, stage):
-        (batches if batches is not None else []).append(step)
-
-
-def steps(store: Store, layouts: Layouts, stage: Stage):  # type: ignore[no-untyped-def]
+def steps(transact: Transact, snapshot: Snapshot, layouts: Layouts, stage: Stage) -> Iterator[Batch]:
+    """Does what the stage needs before the next version may come, a batch of one row at a time."""
     layout = layouts.of(stage.table)
-    snapshot = store.snapshot()
     for id in stage.columns_to_fill:
-        yield from _batches(
-            lambda resume, id=id: backfill_column(
-                store.transact, snapshot, layout, id, _no_others, CONTEXT, resume=resume, rows_max=1
-            )
-        )
-    snapshot = store.snapshot()
+        run = partial(backfill_column, transact, snapshot, layout, id, _no_others, CONTEXT)
+        yield from _batches(run)
     for id in stage.indexes_to_fill:
-        yield from _batches(
-            lambda resume, id=id: backfill_index(
-                store.transact, snapshot, layout, id, CONTEXT, resume=resume, rows_max=1
-            )
-        )
+        yield from _batches(partial(backfill_index, transact, snapshot, layout, id, CONTEXT))
     for id in stage.indexes_to_remove:
-        yield from _batches(
-            lambda resume, id=id: remove_index(
-                store.transact, store.keyspace, stage.table.id, id, resume=resume, rows_max=1
-            )
-        )
+        yield from _batches(partial(remove_index, transact, layout.keyspace, stage.table.id, id))
 
 
-def _batches(run):  # type: ignore[no-untyped-def]
-    resume = b""
+def _batches(run: Callable[..., Batch]) -> Iterator[Batch]:
+    resume: bytes | None = b""
     while resume is not None:
-        batch = run(resume)
+        batch = run(resume=resume, rows_max=1)
         yield batch
         resume = batch.resume
 

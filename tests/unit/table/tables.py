@@ -1,7 +1,7 @@
 """Tables for tests, in few words, and a bench to write and check them on."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.descriptors import (
@@ -37,8 +37,8 @@ ID, A, B = 1, 2, 3
 """The columns of most tables here: id is the primary key, a and b are whole numbers."""
 
 
-def column(id: int, name: str, type: TypeRef = INT, **more: object) -> Column:
-    return Column(id, name, type, **more)  # type: ignore[arg-type]
+def column(id: int, name: str, type: TypeRef = INT, **more: Any) -> Column:
+    return Column(id, name, type, **more)
 
 
 def index(
@@ -49,10 +49,10 @@ def index(
     state: ElementState = PUBLIC,
     primary: int = 1,
     descending: Sequence[int] = (),
-    **more: object,
+    **more: Any,
 ) -> Index:
     parts = tuple(KeyPart(each, each in descending) for each in columns)
-    return Index(id, name, parts, unique, state, primary=primary, **more)  # type: ignore[arg-type]
+    return Index(id, name, parts, unique, state, primary=primary, **more)
 
 
 def table(

@@ -1,5 +1,7 @@
 """What a writer does for each element in each state."""
 
+from typing import Any
+
 import pytest
 
 from tenure.catalog.descriptors import Check, EnumMember, Goal, Table, TypeRef, replace
@@ -232,9 +234,30 @@ def test_an_update_of_other_columns_does_not_meet_a_duplicate_that_was_there_bef
     bench.show(table(replace(UNIQUE_A, state=WRITE_ONLY), version=2))
     bench.update(1, {B: 7})
     bench.update(2, {B: 7})
+    bench.insert(3, 5, 0)
     with pytest.raises(UniqueViolation):
-        bench.insert(3, 5, 0)
         bench.insert(4, 5, 0)
+
+
+def test_a_row_that_moves_takes_no_key_from_another_that_is_equal_to_it(store: Store) -> None:
+    bench = Bench(store, table())
+    bench.insert(1, 5, 6)
+    bench.show(table(replace(UNIQUE_A, state=WRITE_ONLY), version=2))
+    bench.insert(3, 5, 6)
+    with pytest.raises(UniqueViolation, match='"t_a_key"'):
+        bench.update(1, {ID: 4})
+
+
+def test_rows_that_are_equal_in_a_new_primary_key_take_no_entries_from_each_other(store: Store) -> None:
+    bench = Bench(store, table())
+    bench.insert(1, 5, 6)
+    for state in (WRITE_ONLY, PUBLIC):
+        new_key = index(2, "t_pkey_new", A, unique=True, primary=2, state=state)
+        bench.show(table(new_key, index(3, "t_b_new", B, primary=2, state=state), version=2))
+        if state is WRITE_ONLY:
+            bench.insert(3, 5, 6)
+            bench.delete(1)
+    assert bench.wrong() == []
 
 
 def test_a_removed_entry_leaves_a_tombstone_even_where_there_was_none(store: Store) -> None:
@@ -315,8 +338,11 @@ def test_upsert_inserts_or_changes_the_row_in_the_way(store: Store) -> None:
     def add(there: Row, proposed: Row) -> Values:
         return {B: there.values[B] + proposed.values[B]}
 
-    for id, a, b in [(1, 5, 1), (2, 5, 10), (1, 7, 100)]:
-        bench.statement(writer, lambda txn, v={ID: id, A: a, B: b}: writer.upsert(txn, v, add))
+    def upsert_all(txn: Transaction) -> None:
+        for id, a, b in [(1, 5, 1), (2, 5, 10), (1, 7, 100)]:
+            writer.upsert(txn, {ID: id, A: a, B: b}, add)
+
+    bench.statement(writer, upsert_all)
     assert bench.rows() == [(1, 5, 111)]
 
 
@@ -336,7 +362,7 @@ def test_upsert_looks_only_at_its_arbiters_and_may_leave_the_row(store: Store) -
         )
 
 
-def _with_c(**more: object) -> Table:
+def _with_c(**more: Any) -> Table:
     return table(columns=(*table().columns, column(C, "c", **more)))
 
 

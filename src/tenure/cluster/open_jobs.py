@@ -1,0 +1,100 @@
+"""The open jobs in a runner's memory, so kept that a step costs what changed and not what is open.
+
+    all open ──┬── nothing for this process: another kind, paused          by id alone
+               ├── to be tried again at a time                             in a heap, until then
+               └── the rest, by holder ──┬── nobody    free to claim, the oldest first
+                                         └── a session, an instance        asked once for all its jobs
+
+A holder is who the record names; whether he is alive is not known here.
+
+Walk: `cluster.runner` notes what its watch says, and takes from here what it may adopt.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from itertools import chain, islice
+from typing import NamedTuple
+
+from tenure.base.timestamp import Timestamp
+from tenure.cluster.job_records import NOBODY, Control
+from tenure.cluster.job_states import CLAIMABLE
+from tenure.cluster.sessions import SessionId
+
+
+class Holder(NamedTuple):
+    claim: SessionId
+    lease: int
+
+
+FREE = Holder(NOBODY, NOBODY.instance)
+
+
+class OpenJobs:
+    def __init__(self, kinds: Container[str], controls: Iterable[Control] = ()) -> None:
+        self._kinds = kinds
+        self._controls: dict[int, Control] = {}
+        self._by_holder: dict[Holder, dict[int, Control]] = {}
+        self._later: list[tuple[Timestamp, int]] = []
+        for control in controls:
+            self.note(control.id, control)
+
+    def note(self, id: int, control: Control | None) -> None:
+        """Takes in what a job's control record says now; None if the job is over."""
+        former = self._controls.pop(id, None)
+        if former is not None:
+            self._take_out(former)
+        if control is None:
+            return
+        self._controls[id] = control
+        if control.retry_at and self._is_wanted(control):
+            heappush(self._later, (control.retry_at, id))
+        else:
+            self._put_in(control)
+
+    def take_due(self, now_at: Timestamp) -> None:
+        """Puts the jobs whose time has come with those of their holder."""
+        while self._later and self._later[0][0] <= now_at:
+            retry_at, id = heappop(self._later)
+            control = self._controls.get(id)
+            if control is not None and control.retry_at == retry_at:  # else it was noted again since
+                self._put_in(control)
+
+    def next_retry_at(self) -> Timestamp | None:
+        """When to look again; perhaps too early, never too late."""
+        return self._later[0][0] if self._later else None
+
+    def get(self, id: int) -> Control | None:
+        return self._controls.get(id)
+
+    def free(self, *, first: int = 0, window: int) -> Iterator[Control]:
+        """Jobs that nobody holds: so many of the oldest, beginning anywhere among them."""
+        controls = list(islice(self.of(FREE).values(), window))
+        return chain(islice(controls, first, None), islice(controls, first))
+
+    def count_free(self) -> int:
+        return len(self.of(FREE))
+
+    def of(self, holder: Holder) -> Mapping[int, Control]:
+        return self._by_holder.get(holder, {})
+
+    def holders(self) -> list[Holder]:
+        """Whoever holds jobs that this process could run."""
+        return [holder for holder in self._by_holder if holder != FREE]
+
+    def _is_wanted(self, control: Control) -> bool:
+        return control.kind in self._kinds and control.state in CLAIMABLE
+
+    def _put_in(self, control: Control) -> None:
+        if self._is_wanted(control):
+            self._by_holder.setdefault(_holder(control), {})[control.id] = control
+
+    def _take_out(self, control: Control) -> None:
+        holder = _holder(control)
+        jobs = self._by_holder.get(holder, {})
+        jobs.pop(control.id, None)
+        if not jobs:
+            self._by_holder.pop(holder, None)
+
+
+def _holder(control: Control) -> Holder:
+    return Holder(control.claim, control.lease_instance)

@@ -1,0 +1,92 @@
+"""One run of a job, as its function sees it, and what a kind of job is.
+
+Walk: `cluster.runner` makes a `Run` for each claim and hands it to the kind's function.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from tenure.cluster.jobs import Fence, Job, Jobs, Progress
+from tenure.kv.store import Store
+from tenure.kv.transaction import Known, Transaction
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """Raised inside a run that was told to stop."""
+
+
+class Kind(NamedTuple):
+    """What a kind of job does, and what a process needs to have for it."""
+
+    run: Callable[["Run"], None]
+    revert: Callable[["Run"], None] = lambda run: None
+    needs: frozenset[str] = frozenset()
+
+
+class Run:
+    """One run of a job, as its function sees it: restartable from `progress` at any point."""
+
+    def __init__(
+        self,
+        store: Store,
+        jobs: Jobs,
+        job: Job,
+        progress: Progress,
+        fence: Fence,
+        *,
+        known: Known | None = None,
+    ) -> None:
+        self.known = known
+        """What the commit of its claim knew, for the first step it takes."""
+        self._store = store
+        self._jobs = jobs
+        self._stop = store.env.event()
+        self.fence = fence
+        self.job = job
+        self.progress = progress
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Runs a transaction that commits only while this run may write."""
+
+        def fenced(txn: Transaction) -> T:
+            self._jobs.fenced(txn, self.fence)
+            return work(txn)
+
+        self.check()
+        return self._store.transact(fenced)
+
+    def checkpoint(
+        self,
+        *,
+        fraction: float,
+        status: str = "",
+        data: bytes = b"",
+        also: Callable[[Transaction], object] = lambda txn: None,
+    ) -> None:
+        """Saves progress, and what `also` writes, in one fenced transaction: both or neither."""
+        progress = Progress(self.job.id, fraction, status, data)
+
+        def save(txn: Transaction) -> None:
+            self._jobs.checkpoint(txn, self.fence, progress)
+            also(txn)
+
+        self.check()
+        self._store.transact(save)
+        self.progress = progress
+
+    def check(self) -> None:
+        """Raises Stopped if the run was told to stop: for long stretches without a transaction."""
+        if self._stop.is_set():
+            raise Stopped
+
+    def sleep(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Stopped
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()

@@ -1,0 +1,187 @@
+"""Functions of arrays, for any type of element.
+
+Elements are equal as their type says; containment never finds NULL, array_position and
+array_remove do.
+
+Walk: `expr.functions` lists these.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import ArraySizesDiffer, NotSupported
+from tenure.expr.function import Function, Volatility, function
+
+
+def functions() -> Iterator[Function]:
+    yield function("cardinality", "anyarray -> int4", lambda array: sum(1 for _ in flatten(array)))
+    yield function("array_ndims", "anyarray -> int4", lambda array: len(dimensions(array)) or None)
+    for name in ("array_length", "array_upper"):
+        yield function(name, "anyarray, int4 -> int4", _length)
+    yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: _length(array, at) and 1)
+    yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
+    for arguments, run in (
+        (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
+        (("anycompatible", "anycompatiblearray"), lambda each, array: _prepend(each, array)),
+        (("anycompatiblearray", "anycompatiblearray"), lambda a, b: _join(a, b)),
+    ):
+        yield Function("||", arguments, "anycompatiblearray", run, is_strict=False)
+    yield Function(
+        "array_append",
+        ("anycompatiblearray", "anycompatible"),
+        "anycompatiblearray",
+        _append,
+        is_strict=False,
+    )
+    yield Function(
+        "array_prepend",
+        ("anycompatible", "anycompatiblearray"),
+        "anycompatiblearray",
+        _prepend,
+        is_strict=False,
+    )
+    yield Function(
+        "array_cat",
+        ("anycompatiblearray", "anycompatiblearray"),
+        "anycompatiblearray",
+        _join,
+        is_strict=False,
+    )
+    pair = ("anyarray", "anyarray")
+    yield Function("@>", pair, "bool", _contains, wants_types=True)
+    yield Function("<@", pair, "bool", lambda a, b: _swapped(_contains(b, a)), wants_types=True)
+    yield Function("&&", pair, "bool", _overlaps, wants_types=True)
+    search = ("anycompatiblearray", "anycompatible")
+    yield Function("array_position", search, "int4", _position, is_strict=False, wants_types=True)
+    yield Function("array_remove", search, "anycompatiblearray", _remove, is_strict=False, wants_types=True)
+    yield Function(
+        "array_to_string", ("anyarray", "text"), "text", _to_string, Volatility.STABLE, wants_types=True
+    )
+    yield Function("string_to_array", ("text", "text"), "text[]", _split, is_strict=False)
+
+
+def _length(array: Datum, dimension: int) -> int | None:
+    sides = dimensions(array)
+    return sides[dimension - 1] if 1 <= dimension <= len(sides) else None
+
+
+def _subscript(array: Datum, at: int) -> Datum:
+    """NULL outside the array, and of an array of more dimensions."""
+    value = array[at - 1] if 1 <= at <= len(array) else None
+    return None if isinstance(value, tuple) else value
+
+
+def _append(array: Datum, each: Datum) -> Datum:
+    _refuse_dimensions(array)
+    return (*(array or ()), each)
+
+
+def _prepend(each: Datum, array: Datum) -> Datum:
+    _refuse_dimensions(array)
+    return (each, *(array or ()))
+
+
+class _NotOneDimension(ArraySizesDiffer):
+    sqlstate = "22000"
+
+
+def _refuse_dimensions(array: Datum) -> None:
+    if array and len(dimensions(array)) > 1:
+        raise _NotOneDimension("argument must be empty or one-dimensional array")
+
+
+def _join(a: Datum, b: Datum) -> Datum:
+    """Of arrays of n and n + 1 dimensions, the first becomes one more of the second's members."""
+    if a is None or b is None:
+        return b if a is None else a
+    if not a or not b:
+        return a or b
+    deep_a, deep_b = len(dimensions(a)), len(dimensions(b))
+    if abs(deep_a - deep_b) > 1:
+        raise ArraySizesDiffer("cannot concatenate incompatible arrays")
+    joined = a + b if deep_a == deep_b else (a, *b) if deep_a < deep_b else (*a, b)
+    try:
+        check_shape(joined)
+    except ArraySizesDiffer:
+        raise ArraySizesDiffer("cannot concatenate incompatible arrays") from None
+    return joined
+
+
+def _members(kind: Type) -> Callable[[Datum], set[Any]]:
+    assert isinstance(kind, ArrayOf)
+    of = kind.element.comparable
+    return lambda array: {of(each) for each in flatten(array) if each is not None}
+
+
+def _contains(left: Type, right: Type) -> Callable[[Datum, Datum], bool]:
+    members_left, members_right = _members(left), _members(right)
+
+    def contains(a: Datum, b: Datum) -> bool:
+        return None not in tuple(flatten(b)) and members_right(b) <= members_left(a)
+
+    return contains
+
+
+def _swapped(run: Callable[[Datum, Datum], bool]) -> Callable[[Datum, Datum], bool]:
+    return lambda a, b: run(b, a)
+
+
+def _overlaps(left: Type, right: Type) -> Callable[[Datum, Datum], bool]:
+    members_left, members_right = _members(left), _members(right)
+    return lambda a, b: not members_left(a).isdisjoint(members_right(b))
+
+
+def _sameness(kind: Type) -> Callable[[Datum, Datum], bool]:
+    assert isinstance(kind, ArrayOf)
+    of = kind.element.comparable
+
+    def is_same(a: Datum, b: Datum) -> bool:
+        if a is None or b is None:
+            return a is b
+        return bool(of(a) == of(b))
+
+    return is_same
+
+
+def _position(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], int | None]:
+    is_same = _sameness(array_type)
+
+    def position(array: Datum, sought: Datum) -> int | None:
+        if array is None:
+            return None
+        if len(dimensions(array)) > 1:
+            raise NotSupported("searching for elements in multidimensional arrays is not supported")
+        return next((at for at, each in enumerate(array, 1) if is_same(each, sought)), None)
+
+    return position
+
+
+def _remove(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], Datum]:
+    is_same = _sameness(array_type)
+
+    def remove(array: Datum, sought: Datum) -> Datum:
+        if array is None:
+            return None
+        if len(dimensions(array)) > 1:
+            raise NotSupported("removing elements from multidimensional arrays is not supported")
+        return tuple(each for each in array if not is_same(each, sought))
+
+    return remove
+
+
+def _to_string(array_type: Type, separator_type: Type) -> Callable[[Datum, str], str]:
+    assert isinstance(array_type, ArrayOf)
+    text = array_type.element.render
+    return lambda array, between: between.join([text(each) for each in flatten(array) if each is not None])
+
+
+def _split(text: str | None, separator: str | None) -> Datum:
+    if text is None:
+        return None
+    if not text:
+        return ()
+    if separator is None:
+        return tuple(text)
+    return tuple(text.split(separator)) if separator else (text,)

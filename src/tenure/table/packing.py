@@ -1,0 +1,29 @@
+"""Packed values as bytes and back: the only file of this layer that knows MessagePack.
+
+Walk: `table.columns` and `table.rows` pack what types have made packable.
+"""
+
+from typing import Any
+
+import msgspec
+
+from tenure.base.errors import CorruptData
+
+pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+_unpack_columns = msgspec.msgpack.Decoder(dict[int, Any]).decode
+
+
+def unpack(packed: bytes) -> Any:
+    try:
+        return _unpack(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a packed value cannot be read: {error}") from error
+
+
+def unpack_columns(packed: bytes | memoryview) -> dict[int, Any]:
+    """Packed values by column id."""
+    try:
+        return _unpack_columns(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a row cannot be read: {error}") from error

@@ -1,0 +1,242 @@
+"""Wrong versions of upgrades, settings, retention and tenants, each as somebody might have written it.
+
+Walk: `mutants.MUTANTS` has `ALL` beside the others; a swap replaces the function of the same place.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.base.errors import RetryError, TooEarly
+from tenure.base.settings import LIVENESS_TTL, VERSION
+from tenure.base.timestamp import Timestamp, add_seconds
+from tenure.cluster import old_way
+from tenure.cluster import settings as settings_module
+from tenure.cluster.claims import MixedClaims, OldClaims
+from tenure.cluster.job_records import Control
+from tenure.cluster.jobs import Jobs
+from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.old_way import OldHeartbeats
+from tenure.cluster.sessions import Instance, SessionId, Sessions
+from tenure.cluster.settings import ClusterSettings, Stored
+from tenure.cluster.versions import Versions
+from tenure.kv.keys import Keyspace, Span
+from tenure.kv.records import replace
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tests.simulation.job_knobs import JobKnobs
+from tests.simulation.job_mistakes import ANY_HOLDER, changing_settings, often
+from tests.simulation.knobs import Knobs
+
+_init_sessions = Sessions.__init__
+_claim = Jobs.claim
+
+# ── upgrades ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def free_by_session(self: MixedClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+    """Nodes of version 1, it is thought, have died out."""
+    return self._new.is_free(txn, control, holder)
+
+
+def taken_by_session(self: MixedClaims, control: Control, holder: SessionId) -> Control:
+    return self._new.taken(control, holder)
+
+
+def free_of_the_living(self: OldClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+    return True
+
+
+def claim_keeps_run_of_others(self: Jobs, txn: Transaction, id: int, session: SessionId) -> Any:
+    """A run number, it is thought, is for runs of one node; a claim of a lease needs none."""
+    control = self._control.get(txn, id)
+    fence = _claim(self, txn, id, session)
+    if fence is None or control is None or not isinstance(self.claims(), OldClaims) or not control.run:
+        return fence
+    claimed = self._control.get(txn, id)
+    assert claimed is not None
+    self._control.put(txn, replace(claimed, run=control.run))
+    return fence._replace(run=control.run)
+
+
+def beat_by_session_alone(self: Liveness, session: Session) -> float:
+    ttl_seconds = self._settings()[LIVENESS_TTL]
+    txn = self._store.begin(urgent=True)
+    try:
+        self._sessions.extend(txn, session.id, ttl_seconds=ttl_seconds)
+        commit_at = txn.commit()
+    except (TooEarly, RetryError):
+        return 0.05
+    finally:
+        txn.rollback()
+    session.acknowledged(add_seconds(commit_at, ttl_seconds))
+    return self._pause()
+
+
+def finalize_at_once(self: Versions, txn: Transaction, version: int) -> None:
+    self._settings.put(txn, Stored(VERSION.name, VERSION.render(version)))
+
+
+def finalize_by_a_look(self: Versions, txn: Transaction, version: int) -> None:
+    """Counts the sessions: whoever is alive, it is thought, has one."""
+    if all(present.id.epoch_at for present in self._sessions.list(txn)):
+        self._settings.put(txn, Stored(VERSION.name, VERSION.render(version)))
+
+
+def join_always(self: Versions, txn: Transaction, program: int) -> None:
+    if self.cluster(txn) is None:
+        self._settings.put(txn, Stored(VERSION.name, VERSION.render(program)))
+
+
+def forget_by_a_look(store: Store, sessions: Sessions, heartbeats: OldHeartbeats, instance: Instance) -> None:
+    """The heartbeat was seen to have run out: it is not looked at again."""
+    txn = store.begin()
+    try:
+        sessions.instances.delete(txn, instance.id)
+        heartbeats.stop(txn, instance.id)
+        txn.commit()
+    except (TooEarly, RetryError):
+        pass
+    finally:
+        txn.rollback()
+
+
+# ── settings ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def follow_nothing(self: ClusterSettings) -> float:
+    assert self._watch is not None
+    self._watch.next(settings_module.FOLLOW_SECONDS, changes_only=True)
+    return 0.0
+
+
+def over_what_was(self: ClusterSettings) -> None:
+    """Lays what is stored over what it had: a setting that was reset stays as it was."""
+    snapshot = self._store.snapshot()
+    if self._watch is not None:
+        self._watch.close()
+    self._watch = self._store.watch([self._records.span()], since_at=snapshot.at)
+    self._current = settings_module._over(self._current, self._records.scan(snapshot))
+
+
+# ── retention ────────────────────────────────────────────────────────────────────────────────────
+
+
+def forget_by_age(
+    self: Jobs, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
+) -> int | None:
+    """Goes by the time of creation, open or not."""
+    span = Span(self._jobs.key(after) + b"\0", self._jobs.span().hi)
+    looked = [self._jobs.decode(value) for _, value in txn.scan(span, limit=limit)]
+    for job in looked:
+        if job.created_at < before_at:
+            for records in (self._jobs, self._control, self._ended, self._progress):
+                records.delete(txn, job.id)
+    return looked[-1].id if len(looked) == limit else None
+
+
+def _forget_ended(since: str, records: Iterable[str]) -> Any:
+    def forget(
+        self: Jobs, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
+    ) -> int | None:
+        span = Span(self._ended.key(after) + b"\0", self._ended.span().hi)
+        looked = [self._ended.decode(value) for _, value in txn.scan(span, limit=limit)]
+        for control in looked:
+            if getattr(control, since) < before_at:
+                for name in records:
+                    getattr(self, name).delete(txn, control.id)
+        return looked[-1].id if len(looked) == limit else None
+
+    return forget
+
+
+def forget_first_batch(
+    self: Jobs, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
+) -> int | None:
+    """Looks at the oldest alone: once those are young, nothing is ever forgotten again."""
+    for control in list(self._ended.scan(txn))[:1]:
+        if control.finished_at < before_at:
+            for records in (self._jobs, self._ended, self._progress):
+                records.delete(txn, control.id)
+    return None
+
+
+# ── tenants ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def sessions_of_all(self: Sessions, keyspace: Keyspace) -> None:
+    """A node is a node, whoever it works for."""
+    _init_sessions(self, Keyspace(1))
+
+
+def owns_all(self: Keyspace, key: object) -> bool:
+    return True
+
+
+# ── what makes them likely ───────────────────────────────────────────────────────────────────────
+
+
+def upgrading(knobs: Knobs) -> None:
+    assert isinstance(knobs, JobKnobs)
+    knobs.upgrades = True
+    often(knobs)
+
+
+def forgetting(knobs: Knobs) -> None:
+    assert isinstance(knobs, JobKnobs)
+    knobs.retention_seconds = 4.0
+
+
+def sharing(knobs: Knobs) -> None:
+    assert isinstance(knobs, JobKnobs)
+    knobs.tenants = 2
+
+
+_RECORDS = ("_jobs", "_ended", "_progress")
+
+ALL: tuple[tuple[Any, ...], ...] = (
+    (
+        "mixed claim ignores the old lease",
+        ((MixedClaims, "is_free", free_by_session), *ANY_HOLDER),
+        "jobs",
+        upgrading,
+    ),
+    ("mixed claim writes no lease", ((MixedClaims, "taken", taken_by_session),), "jobs", upgrading),
+    (
+        "lease taken from the living",
+        ((OldClaims, "lease_is_free", free_of_the_living), *ANY_HOLDER),
+        "jobs",
+        upgrading,
+    ),
+    ("old claim keeps the run number", ((Jobs, "claim", claim_keeps_run_of_others),), "jobs", upgrading),
+    ("no heartbeat of the older way", ((Liveness, "_beat", beat_by_session_alone),), "jobs", upgrading),
+    ("finalized beside older nodes", ((Versions, "finalize", finalize_at_once),), "jobs", upgrading),
+    ("finalized by counting sessions", ((Versions, "finalize", finalize_by_a_look),), "jobs", upgrading),
+    ("older node joins a newer cluster", ((Versions, "join", join_always),), "jobs", upgrading),
+    ("older instance removed by a look", ((old_way, "_forget", forget_by_a_look),), "jobs", upgrading),
+    ("settings never read again", ((ClusterSettings, "follow", follow_nothing),), "jobs", changing_settings),
+    ("reset setting stays", ((ClusterSettings, "load", over_what_was),), "jobs", changing_settings),
+    ("retention forgets open jobs", ((Jobs, "forget_ended", forget_by_age),), "jobs", forgetting),
+    (
+        "retention counts from the start",
+        ((Jobs, "forget_ended", _forget_ended("started_at", _RECORDS)),),
+        "jobs",
+        forgetting,
+    ),
+    (
+        "retention leaves progress behind",
+        ((Jobs, "forget_ended", _forget_ended("finished_at", _RECORDS[:2])),),
+        "jobs",
+        forgetting,
+    ),
+    ("retention stops at the first batch", ((Jobs, "forget_ended", forget_first_batch),), "jobs", forgetting),
+    (
+        "sessions shared by tenants",
+        (
+            (Sessions, "__init__", sessions_of_all),
+            (Keyspace, "owns", owns_all),
+            (Keyspace, "owns_span", owns_all),
+        ),
+        "jobs",
+        sharing,
+    ),
+)
