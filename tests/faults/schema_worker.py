@@ -146,7 +146,8 @@ class SchemaWorker:
             use = self._node.leases.bind(self._node.store.begin())
             try:
                 table = _table(use)
-                assert table is not None, "the table is gone"
+                if table is None:
+                    raise RetryError("the table is not there yet")
                 use.draft.declare(declare(table), made_from=table.version)
                 self._node.changer.commit(use)
                 return
