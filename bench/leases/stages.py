@@ -80,7 +80,9 @@ def _publish(node: Node, members: Sequence[Node], id: int) -> float:
 
 
 def _version(node: Node, id: int) -> int:
-    found = node.leases.newest.descriptor(id)
+    use = node.leases.bind(node.store.begin())
+    found = use.descriptor(id)
+    use.close()
     assert found is not None
     return found.version
 

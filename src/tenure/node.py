@@ -20,7 +20,7 @@ from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter, TenureError
+from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     DEFINITIONS,
@@ -29,11 +29,18 @@ from tenure.base.settings import (
     VERSION,
     Settings,
 )
+from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.descriptor_leases import DescriptorLeases
+from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
+from tenure.catalog.mixed_leases import Finalized, MixedLeases
+from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
@@ -162,26 +169,56 @@ class Node:
         if self._version != OLDEST:
             self.deaths.reap()
             reap_old(self.store, self._sessions, self._heartbeats)
+            for table in self._lease_tables():
+                table.sweep()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace
         self.catalog = Catalog(keyspace)
         self.store.transact(lambda txn: bootstrap(txn, keyspace, self.catalog))
-        rows, waits = LeaseRows(keyspace, self._sessions), WaitRecords(keyspace)
         session, settings = self.liveness.session, self.settings.current
-        self.leases = Leases(self.store, self.catalog, rows, session, settings)
+        waits = WaitRecords(keyspace)
+        self.leases, self._lease_tables = self._lease_scheme()
         undo.callback(self.leases.close)
         undo.callback(_close, "leases", self.leases.release)
         self.lease_waits = LeaseWaits(
-            self.store, self.leases, rows, waits, self._sessions, self.deaths, session, settings
+            self.store, self.leases, self._lease_tables, waits, self._sessions, self.deaths, session, settings
         )
         self.holders = Holders(self.store, self.leases, waits, self.deaths, settings)
         undo.callback(self.holders.close)
-        self.publisher = Publisher(self.store, self.catalog, rows, self.lease_waits)
+        self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
         self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
+
+    def _lease_scheme(self) -> tuple[LeaseScheme, Callable[[], Sequence[LeaseTable]]]:
+        """How this node leases, and whose rows it waits for."""
+        store, catalog, keyspace = self.store, self.catalog, self.store.keyspace
+        session, settings = self.liveness.session, self.settings.current
+        old_rows = OldLeaseRows(keyspace, catalog)
+        check = self._check_old_instance if self._version == OLDEST else self._check_not_finalized
+        expiring = DescriptorLeases(
+            store, catalog, old_rows, lambda: session().id.instance, settings, check=check
+        )
+        by_version = ExpiringLeaseTable(store, old_rows, expiring.owner)
+        if self._version == OLDEST:
+            return ExpiringLeases(store, catalog, expiring, session, settings), lambda: (by_version,)
+        rows = LeaseRows(keyspace, self._sessions)
+        leases = Leases(store, catalog, rows, session, settings)
+        mixed = MixedLeases(store, catalog, leases, expiring, by_version, self._is_finalized)
+        by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
+        return mixed, lambda: (by_session,) if mixed.is_over else (by_session, by_version)
+
+    def _check_not_finalized(self, txn: Transaction) -> None:
+        if (self._versions.cluster(txn) or OLDEST) >= PROGRAM:
+            raise Finalized("the cluster is finalized: expiring leases are of the past")
+
+    def _check_old_instance(self, txn: Transaction) -> None:
+        """A node of version 1 that was thought dead may not come back after finalizing."""
+        instance = self._sessions.instances.get(txn, self.liveness.session().id.instance)
+        if instance is None or instance.epoch_at != ZERO_AT:
+            raise SessionLost("this node's instance id is gone; it is getting a new one")
 
     def context(self) -> Context:
         """What expressions may know besides the row."""
@@ -237,11 +274,11 @@ class Node:
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
         self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        self.leases.renew()
+        self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:
-            self.leases.renew()
-            leases = self._loop("leases", self.leases.step, interrupt=self.leases.wake)
             holders = self._loop("holders", self.holders.step, interrupt=self.holders.wake)
-            self._run_loops(undo, [leases, holders])
+            self._run_loops(undo, [holders])
         # Drained in reverse: others are told, nothing more is adopted, the runs end.
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])

@@ -32,10 +32,10 @@ def jobs_upgrade(run: Run) -> Result:
         fleet.await_ready()
         for number, name in enumerate(NODES):
             time.sleep(run.seconds / len(NODES))
-            result.require(not _finalize(fleet, versions), "finalized while version 1 was there")
-            _replace(fleet, name, is_drained=number % 2 == 0)
+            result.require(not finalize(fleet, versions), "finalized while version 1 was there")
+            replace_node(fleet, name, *LOAD, is_drained=number % 2 == 0)
             fleet.require_effects(result, (name,), f"after {name} was upgraded")
-        finalized = wait_for(lambda: _finalize(fleet, versions), FINALIZE_SECONDS_MAX)
+        finalized = wait_for(lambda: finalize(fleet, versions), FINALIZE_SECONDS_MAX)
         result.require(finalized, "no older node is left, and still it cannot be finalized")
         fleet.require_effects(result, NODES, "after the upgrade was finalized")
         fleet.settle(result)
@@ -43,17 +43,18 @@ def jobs_upgrade(run: Run) -> Result:
     return result
 
 
-def _replace(fleet: JobFleet, name: str, *, is_drained: bool) -> None:
+def replace_node(fleet: JobFleet, name: str, *load: str, is_drained: bool) -> None:
+    """Ends a node of version 1, and starts one of version 2 in its place."""
     if is_drained:
         fleet.signal(name, signal.SIGTERM)
         assert wait_for(lambda: not fleet.is_running(name), 30), f"{name} does not drain"
     else:
         fleet.kill(name)
-    fleet.start_node(name, *LOAD)
+    fleet.start_node(name, *load)
     fleet.await_ready()
 
 
-def _finalize(fleet: JobFleet, versions: Versions) -> bool:
+def finalize(fleet: JobFleet, versions: Versions) -> bool:
     try:
         fleet.store.transact(lambda txn: versions.finalize(txn, 2))
     except (OlderInstances, RetryError):

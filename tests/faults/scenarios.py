@@ -18,6 +18,7 @@ from tests.faults import (
     job_stops,
     job_upgrade,
     many_nodes,
+    schema_upgrade,
 )
 from tests.faults.harness import Result, Run
 
@@ -50,6 +51,7 @@ SCENARIOS = (
     Scenario("jobs_store_restart", job_kills.jobs_store_restart),
     Scenario("jobs_control", job_kills.jobs_control),
     Scenario("jobs_upgrade", job_upgrade.jobs_upgrade),
+    Scenario("schema_upgrade", schema_upgrade.schema_upgrade),
     Scenario("dead_sessions", dead_sessions.dead_sessions, seconds_max=10.0),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

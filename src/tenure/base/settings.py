@@ -351,6 +351,16 @@ LEASE_POLL_INTERVAL = Setting(
     description="How long a node waits at most before it looks for schema changes without being told.",
 )
 
+LEASE_DURATION = Setting(
+    name="lease.duration",
+    kind=DURATION,
+    default=300.0,
+    # A transaction that uses an older version may run as long; a schema change waits for it as long.
+    lower=0.5,
+    upper=86_400.0,
+    description="How long an expiring lease on one descriptor lasts; only nodes of version 1 rely on them.",
+)
+
 LEASE_HOLDER_GRACE = Setting(
     name="lease.holder_grace",
     kind=DURATION,
@@ -382,5 +392,6 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     JOBS_ADOPT_INTERVAL,
     JOBS_RETENTION,
     LEASE_POLL_INTERVAL,
+    LEASE_DURATION,
     LEASE_HOLDER_GRACE,
 )

@@ -4,7 +4,7 @@ A schema change that has to wait for a transaction says so in a wait record. Onc
 than `lease.holder_grace`, the node that runs the transaction ends it: its next statement or its
 commit fails with 40001. A transaction that nobody waits for is left alone, however old it is.
 
-Walk: `node.py` runs `step` in a loop; it calls `Leases.end`.
+Walk: `node.py` runs `step` in a loop; it calls `LeaseScheme.end`.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
-from tenure.catalog.leases import Leases
+from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import Wait, WaitRecords
 from tenure.cluster.deaths import Deaths
@@ -27,7 +27,7 @@ class Holders:
     def __init__(
         self,
         store: Store,
-        leases: Leases,
+        leases: LeaseScheme,
         waits: WaitRecords,
         deaths: Deaths,
         settings: Callable[[], Settings],

@@ -1,17 +1,18 @@
 """Waiting until a descriptor is leased in one version only.
 
     version v was written at M(v); version v+1 may be written when no lease row with L < M(v)
-    covers the descriptor
+    covers the descriptor, and no expiring lease one of its versions below v
 
 Such rows are narrowed or deleted, and never appear: so they are read fresh, outside anybody's
 `read_at`, and once they are gone they stay gone. This node's own rows count as narrowed as soon as
-nothing here pins the descriptor under them. A row whose session is dead is deleted by whoever
-waits, who also deletes the session once it has expired: a wait hangs on nobody's good will.
+nothing here pins the descriptor under them. A row whose holder is dead is deleted by whoever
+waits, who also deletes a session once it has expired: a wait hangs on nobody's good will.
 
 A wait that takes longer than a moment is recorded, so that others can see whom it waits for, can
 end their own transactions that hold it up, and can find cycles. A node that does not end its
 transaction is cut off: its session is frozen and dies within one ttl. Nobody ever deletes the lease
-of a live session.
+of a live session. A node without a session in the store has no record of its waits either: what it
+waits for, an expiring lease on an older version, ends by itself.
 
 Invariant (I12): a next version is written only when no older lease covers the descriptor.
 Invariant (I9): of a cycle of waiting transactions the youngest gives way.
@@ -27,23 +28,22 @@ from typing import NamedTuple
 
 from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError, UserError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
-from tenure.base.timestamp import Timestamp, seconds_between
-from tenure.catalog.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.leases import Leases
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.catalog.blockers import AGAIN_SECONDS, Blocker, LeaseTable
+from tenure.catalog.lease_rows import LeaseRow
+from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import Awaited, Hold, Wait, WaitRecords, must_give_way
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.liveness import Session
 from tenure.cluster.sessions import Sessions
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 MOMENT_SECONDS = 0.2
 """A wait this short is nobody's business: most end when the other nodes have renewed their leases."""
-
-AGAIN_SECONDS = 0.02
-"""Between two looks at what this node itself has to do first."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,8 +69,8 @@ class LeaseWaits:
     def __init__(
         self,
         store: Store,
-        leases: Leases,
-        rows: LeaseRows,
+        leases: LeaseScheme,
+        tables: Callable[[], Sequence[LeaseTable]],
         waits: WaitRecords,
         sessions: Sessions,
         deaths: Deaths,
@@ -79,7 +79,8 @@ class LeaseWaits:
     ) -> None:
         self._store = store
         self._leases = leases
-        self._rows = rows
+        self._tables = tables
+        """Those whose rows this node respects."""
         self._waits = waits
         self._sessions = sessions
         self._deaths = deaths
@@ -89,16 +90,16 @@ class LeaseWaits:
         self._left: list[Wait] = []
         """Waits that are over, whose records could not be deleted yet."""
 
-    def blockers(self, awaited: Sequence[Awaited]) -> list[LeaseRow]:
-        """The rows of all nodes that cover what is awaited under an older lease, read fresh."""
+    def blockers(self, awaited: Sequence[Awaited]) -> list[Blocker]:
+        """The rows of all nodes that cover what is awaited as it was before, read fresh."""
         if not awaited:
             return []
-        latest_at = max(each.before_at for each in awaited)
-        return [
-            row
-            for row in self._rows.before(self._store.snapshot(), latest_at)
-            if any(row.lease_at < each.before_at and row.covers(each.descriptor) for each in awaited)
-        ]
+        snapshot = self._store.snapshot()
+        return [blocker for table in self._tables() for blocker in table.blockers(snapshot, awaited)]
+
+    def is_alone(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
+        """Whether no other node's lease covers any of these, as of the source."""
+        return not any(table.is_used_by_others(source, ids) for table in self._tables())
 
     def await_gone(self, awaited: Sequence[Awaited], waiter: Waiter, *, timeout: float | None = None) -> None:
         """Returns when no older lease covers any of these; LockTimeout after `timeout`."""
@@ -114,39 +115,30 @@ class LeaseWaits:
 
     def _look(self, awaited: Sequence[Awaited]) -> float | None:
         """Clears out of the way what can be; None if nothing is left, else when to look again."""
-        own = self._session().id
         pauses: list[float] = []
-        for row in self.blockers(awaited):
-            pause = self._await_own(row, awaited) if row.session == own else self._await_other(row)
+        for blocker in self.blockers(awaited):
+            pause = self._await_own(blocker) if blocker.is_own else blocker.clear()
             if pause is not None:
                 pauses.append(pause)
         return min(pauses, default=None)
 
-    def _await_own(self, row: LeaseRow, awaited: Sequence[Awaited]) -> float | None:
-        covered = [each for each in awaited if row.lease_at < each.before_at and row.covers(each.descriptor)]
-        if self._leases.newest_at() < max(each.before_at for each in covered):
+    def _await_own(self, blocker: Blocker) -> float | None:
+        if self._leases.newest_at() < max(each.before_at for each in blocker.covered):
             self._leases.renew()
-        is_past = all(self._leases.is_past(each.descriptor, each.before_at) for each in covered)
-        return None if is_past else AGAIN_SECONDS
-
-    def _await_other(self, row: LeaseRow) -> float | None:
-        expires_at = self._deaths.expiry(row.session)
-        if expires_at is not None:
-            seconds = seconds_between(self._store.clock.now(), expires_at)
-            if seconds > 0:
-                return seconds
-            if not self._deaths.bury(row.session):
-                return AGAIN_SECONDS
-        try:
-            self._store.transact(lambda txn: self._rows.delete_abandoned(txn, row))
-        except RetryError:
+        if all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered):
+            return None
+        if blocker.session is not None:
             return AGAIN_SECONDS
-        return None
+        # One that expires by itself stands for nothing after that, one's own neither.
+        pause = blocker.clear()
+        return None if pause is None else min(pause, AGAIN_SECONDS)
 
     # ── what a longer wait does ────────────────────────────────────────────────────────────────
 
-    def record(self, awaited: Sequence[Awaited], waiter: Waiter) -> Wait:
+    def record(self, awaited: Sequence[Awaited], waiter: Waiter) -> Wait | None:
         session, use = self._session().id, waiter.use
+        if session.epoch_at == ZERO_AT:
+            return None
         holds = [] if use is None else [Hold(id, pin.lease.at) for id, pin in sorted(use.pins.items())]
         now_at = self._store.clock.now()
         wait = Wait(*session, next(self._numbers), waiter.started_at, now_at, tuple(awaited), tuple(holds))
@@ -187,13 +179,13 @@ class LeaseWaits:
 
     def cut_off(self, awaited: Sequence[Awaited], reason: str) -> None:
         """Freezes the sessions of nodes that have not ended what holds this wait up."""
-        own = self._session().id
-        for session in sorted({row.session for row in self.blockers(awaited)} - {own}):
+        blockers = [blocker for blocker in self.blockers(awaited) if not blocker.is_own]
+        for session in sorted({blocker.session for blocker in blockers if blocker.session is not None}):
             _log.warning("session %s is cut off: %s", session, reason)
             self._store.transact(lambda txn, it=session: self._sessions.freeze(txn, it, reason))  # type: ignore[misc]
 
     def watch(self) -> Watch:
-        spans = [self._rows.span(), self._waits.span(), self._sessions.span()]
+        spans = [*(table.span() for table in self._tables()), self._waits.span(), self._sessions.span()]
         return self._store.watch(spans, since_at=self._store.snapshot().at)
 
     def pace(self) -> "_Pace":
@@ -225,6 +217,7 @@ class _Waiting:
         self._timeout = timeout
         self._began = waits.monotonic()
         self._wait: Wait | None = None
+        self._is_noticed = False
         self._is_cut_off = False
         self._watch = waits.watch()
 
@@ -238,15 +231,16 @@ class _Waiting:
 
     def _check_timeout(self, waited: float) -> None:
         if self._timeout is not None and waited >= self._timeout:
-            rows = self._waits.blockers(self._awaited)
+            blockers = self._waits.blockers(self._awaited)
             raise LockTimeout(
-                f"still in use after {waited:.1f} s by {describe(rows)}",
+                f"still in use after {waited:.1f} s by {describe(blockers)}",
                 hint="SHOW BLOCKERS names the transactions; end them, or wait longer.",
             )
 
     def _notice(self, waited: float) -> None:
-        if self._wait is None and waited >= MOMENT_SECONDS:
+        if not self._is_noticed and waited >= MOMENT_SECONDS:
             self._wait = self._waits.record(self._awaited, self._waiter)
+            self._is_noticed = True
         if self._wait is not None:
             self._waits.check_cycle(self._wait)
         if not self._is_cut_off and waited >= self._waits.pace().cut_off_seconds:
@@ -257,7 +251,7 @@ class _Waiting:
         """Until the next thing this wait has to do by itself."""
         poll_seconds, cut_off_seconds = self._waits.pace()
         due = [poll_seconds]
-        if self._wait is None:
+        if not self._is_noticed:
             due.append(MOMENT_SECONDS - waited)
         if not self._is_cut_off:
             due.append(cut_off_seconds - waited)
@@ -278,11 +272,14 @@ class _Waiting:
             self._waits.forget(self._wait)
 
 
-def describe(rows: Sequence[LeaseRow]) -> str:
+def describe(blockers: Sequence[Blocker]) -> str:
     """Names who holds a wait up."""
+    rows = [blocker.row for blocker in blockers]
     named = [
         f"instance {row.instance}, transaction {holder.transaction}: {holder.statement or 'idle'}"
         for row in rows
+        if isinstance(row, LeaseRow)
         for holder in row.holders
     ]
-    return "; ".join(named) or ", ".join(f"instance {row.instance}" for row in rows)
+    instances = sorted({row.instance for row in rows})
+    return "; ".join(named) or ", ".join(f"instance {instance}" for instance in instances)

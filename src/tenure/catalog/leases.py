@@ -24,37 +24,26 @@ Walk: `node.py` runs `step` in a loop; SQL calls `bind`; the schema changer `hol
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import AbstractContextManager, contextmanager
 
-from tenure.base.env import Event
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, UserError
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.cache import Cache, Version
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
+from tenure.catalog.held import HELD_SECONDS, Held
 from tenure.catalog.lease_rows import Holder, LeaseRows
 from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Lease, Pin, Use, UseState
+from tenure.catalog.uses import Lease, Pin, Scheme, Use, UseState
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
-HELD_SECONDS = 1.0
-"""How long a use waits for a publisher of its own node before it looks again whether it may go on."""
-
 HOLDERS_MAX = 20
 """How many holders a narrowed row names."""
 
 _log = logging.getLogger(__name__)
-
-
-class _Doubt(NamedTuple):
-    """Descriptors of which it is not known whether a publisher here has given them a new version."""
-
-    ids: list[int]
-    event: Event
 
 
 class Leases:
@@ -81,12 +70,7 @@ class Leases:
         self._newest: Lease | None = None
         self._closed: list[Lease] = []
         self._uses: dict[Use, None] = {}
-        self._held: dict[int, Event] = {}
-        """Descriptors that a publisher of this node has closed, with what says that it is done."""
-        self._freed = store.env.event()
-        """Set whenever a held descriptor is no longer pinned."""
-        self._doubts: list[_Doubt] = []
-        """Holds of publishers that do not know what came of their commit."""
+        self._held = Held(store.env, self._lock, self.is_pinned, in_doubt=self._doubted)
         self._has_strays = False
         """Whether rows of ours may be there that no lease here stands for."""
         self._seen_at = ZERO_AT
@@ -96,14 +80,17 @@ class Leases:
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
-    def bind(self, txn: Transaction, *, statement: str = "") -> Use:
-        """Binds a transaction to the newest lease; its `read_at` is taken after that."""
+    def bind(self, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None) -> Use:
+        """Binds a transaction to the newest lease; its `read_at` is taken after that.
+
+        `scheme` answers what the use asks, where this is but a part of it.
+        """
         with self._lock:
             lease = self._newest
             if lease is None or lease.session.done.is_set():
                 raise RetryError("this node has no schema lease just now; it is getting a new one")
             self._numbers += 1
-            use = Use(self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
+            use = Use(scheme or self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
             self._uses[use] = None
         use.statement = statement
         try:
@@ -117,7 +104,7 @@ class Leases:
         while True:
             with self._lock:
                 use.check()
-                held = self._held.get(id)
+                held = self._held.of(id)
                 if held is None:
                     return self._pin(use, id)
             held.wait(HELD_SECONDS)
@@ -135,7 +122,7 @@ class Leases:
 
     def _lease_for(self, use: Use, id: int) -> Lease:
         """Where a first use of a descriptor is pinned: a closed lease takes no new pins."""
-        lease, newest = use.lease, self._newest
+        lease, newest = bound(use), self._newest
         if lease.session.done.is_set():
             raise RetryError("this node's session was lost, and its schema lease with it")
         if not lease.is_closed:
@@ -147,13 +134,13 @@ class Leases:
         return newest
 
     def id_at(self, use: Use, place: Place) -> int | None:
-        return use.lease.version.id_at(place)
+        return bound(use).version.id_at(place)
 
     def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
-        return use.lease.version.schema_entry(database, name)
+        return bound(use).version.schema_entry(database, name)
 
     def frontier_at(self, use: Use) -> Timestamp:
-        return use.lease.frontier_at
+        return bound(use).frontier_at
 
     def start_commit(self, use: Use) -> None:
         with self._lock:
@@ -185,18 +172,17 @@ class Leases:
             if not pin.uses:
                 del pin.lease.pins[id]
                 is_awaited = is_awaited or pin.lease.is_closed
-                if id in self._held:
-                    self._freed.set()
+                self._held.freed(id)
         return is_awaited
 
     # ── renewing ───────────────────────────────────────────────────────────────────────────────
 
-    def step(self) -> float:
+    def step(self, *, seconds_max: float = float("inf")) -> float:
         """Waits for a change of the catalog and takes it in; bounded by the slow poll."""
         if self._is_behind():
             self.renew()
         assert self._newest is not None
-        if self._has_changed(self._settings()[LEASE_POLL_INTERVAL]):
+        if self._has_changed(min(self._settings()[LEASE_POLL_INTERVAL], seconds_max)):
             self.renew()
         self.narrow()
         return 0.0
@@ -205,7 +191,7 @@ class Leases:
         """Whether a renewal is due already: an earlier one may have failed for want of a store."""
         newest = self._newest
         is_lost = newest is None or newest.session.done.is_set() or self._seen_at > newest.at
-        return is_lost or bool(self._doubts)
+        return is_lost or bool(self._held.doubts())
 
     def _has_changed(self, seconds: float) -> bool:
         assert self._newest is not None
@@ -223,8 +209,7 @@ class Leases:
     def renew(self) -> None:
         """Acquires a lease on the catalog as it is now; reads no descriptor to do so."""
         session = self._session()
-        with self._lock:
-            doubts = list(self._doubts)  # what they are about is older than the lease that follows
+        doubts = self._held.doubts()  # what they are about is older than the lease that follows
         txn = self._store.begin()
         try:
             self._rows.write(txn, session.id)
@@ -238,8 +223,7 @@ class Leases:
         finally:
             txn.rollback()
         self.install(lease_at, session)
-        for doubt in doubts:
-            self._end_doubt(doubt)
+        self._held.end(doubts)
 
     def install(self, lease_at: Timestamp, session: Session) -> None:
         """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
@@ -334,71 +318,18 @@ class Leases:
 
     # ── publishing ─────────────────────────────────────────────────────────────────────────────
 
-    @contextmanager
-    def hold(self, ids: Iterable[int], *, timeout: float) -> Iterator[bool]:
+    def hold(self, ids: Iterable[int], *, timeout: float) -> AbstractContextManager[bool]:
         """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most.
 
         If so, this node's own rows count as narrowed by them until the hold ends. A publisher that
         ends in anything but a plain refusal may have committed: its hold lasts until this node has
         a lease that is newer than whatever came of it.
         """
-        wanted = sorted(set(ids))
-        deadline = self._store.env.monotonic() + timeout
-        event = self._store.env.event()
-        while not self._take_hold(wanted, event):
-            if self._store.env.monotonic() >= deadline:
-                yield False
-                return
-            self._await_release(wanted, deadline)
-        try:
-            yield self._await_unpinned(wanted, deadline)
-        except (RetryError, UserError):
-            self._release_hold(wanted, event)
-            raise
-        except BaseException:
-            with self._lock:
-                self._doubts.append(_Doubt(wanted, event))
-                self._has_strays = True
-            self.wake()
-            raise
-        self._release_hold(wanted, event)
+        return self._held.hold(ids, timeout=timeout)
 
-    def _release_hold(self, ids: list[int], event: Event) -> None:
-        with self._lock:
-            for id in ids:
-                del self._held[id]
-        event.set()
-
-    def _end_doubt(self, doubt: "_Doubt") -> None:
-        with self._lock:
-            is_open = doubt in self._doubts
-            if is_open:
-                self._doubts.remove(doubt)
-        if is_open:
-            self._release_hold(doubt.ids, doubt.event)
-
-    def _take_hold(self, ids: list[int], event: Event) -> bool:
-        with self._lock:
-            if any(id in self._held for id in ids):
-                return False
-            self._held.update(dict.fromkeys(ids, event))
-            return True
-
-    def _await_release(self, ids: list[int], deadline: float) -> None:
-        with self._lock:
-            held = next((self._held[id] for id in ids if id in self._held), None)
-        if held is not None:
-            held.wait(max(0.0, deadline - self._store.env.monotonic()))
-
-    def _await_unpinned(self, ids: list[int], deadline: float) -> bool:
-        while True:
-            self._freed.clear()  # before looking, so that what is given up after the look is not missed
-            if not self.is_pinned(ids):
-                return True
-            left = deadline - self._store.env.monotonic()
-            if left <= 0:
-                return False
-            self._freed.wait(left)
+    def _doubted(self) -> None:
+        self._has_strays = True
+        self.wake()
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -461,7 +392,7 @@ class Leases:
     def lost(self, session: Session) -> None:
         """The session is gone: what was done under its leases ends."""
         for use in self.uses():
-            if use.lease.session is session:
+            if bound(use).session is session:
                 self.end(use, "this node's session was lost")
         self.wake()
 
@@ -482,6 +413,12 @@ class Leases:
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()
+
+
+def bound(use: Use) -> Lease:
+    """The lease that a use of this scheme is bound to."""
+    assert use.lease is not None, "bound by another scheme"
+    return use.lease
 
 
 def _holders(lease: Lease) -> tuple[Holder, ...]:

@@ -19,7 +19,7 @@ or `close`.
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from tenure.base.errors import DeadlinePassed, RetryError
 from tenure.base.timestamp import Timestamp, to_text
@@ -58,12 +58,15 @@ class Scheme(Protocol):
     def finish(self, use: "Use") -> None: ...
 
 
-class Pin:
-    """All uses of one descriptor under one lease."""
+L = TypeVar("L")
+
+
+class Pin(Generic[L]):
+    """All uses of one descriptor under one lease; the lease's `at` says how old what it stands for is."""
 
     __slots__ = ("lease", "uses")
 
-    def __init__(self, lease: "Lease") -> None:
+    def __init__(self, lease: L) -> None:
         self.lease = lease
         self.uses: dict[Use, None] = {}
 
@@ -77,7 +80,7 @@ class Lease:
         self.session = session
         self.is_closed = False
         """To new pins: a newer lease is there."""
-        self.pins: dict[int, Pin] = {}
+        self.pins: dict[int, Pin[Lease]] = {}
         self.written: frozenset[int] | None = None
         """What its row covers, as last acknowledged; None is everything."""
 
@@ -103,11 +106,12 @@ class Use:
     )
 
     def __init__(
-        self, scheme: Scheme, lease: "Lease", txn: Transaction, *, number: int, started_at: Timestamp
+        self, scheme: Scheme, lease: Lease | None, txn: Transaction, *, number: int, started_at: Timestamp
     ) -> None:
         self._scheme = scheme
         self._found: dict[int, AnyDescriptor] = {}
         self.lease = lease
+        """What it is bound to, where one lease stands for the whole catalog."""
         self.txn = txn
         self.number = number
         self.started_at = started_at
@@ -116,7 +120,7 @@ class Use:
         self.state = UseState.OPEN
         self.ended = ""
         """Why it must not go on, if it must not."""
-        self.pins: dict[int, Pin] = {}
+        self.pins: dict[int, Pin[Any]] = {}
         self.draft = Draft()
 
     # ── looking up ─────────────────────────────────────────────────────────────────────────────
@@ -168,8 +172,8 @@ class Use:
 
     def commit(self) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
-        self._scheme.start_commit(self)
         try:
+            self._scheme.start_commit(self)
             self.check_frontier()
             frontier_at = self._scheme.frontier_at(self)
             deadline_at = self.txn.deadline_at

@@ -31,6 +31,8 @@ class Awaited(Record, frozen=True):
 
     descriptor: int
     before_at: Timestamp
+    version: int = 0
+    """Nor may an expiring lease cover a version below this one."""
 
 
 class Wait(Record, frozen=True):

@@ -10,8 +10,9 @@ on such an instance cannot join. Both read and write the same records in their t
 there is no moment in between.
 
     version   since it, nodes ...
-    1         hold jobs by instance id, which lives by heartbeats of its own (`cluster.old_way`)
-    2         hold jobs by node sessions
+    1         hold jobs by instance id, which lives by heartbeats of its own (`cluster.old_way`), and
+              lease descriptors one by one, for some minutes (`catalog.expiring_leases`)
+    2         hold jobs by node sessions, and lease the whole catalog under one (`catalog.leases`)
 
 Invariant (version-join): no instance that is older than the cluster's version joins, and the
 version is not raised past an instance that is there.

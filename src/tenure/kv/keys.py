@@ -23,7 +23,7 @@
     14          names                                   database, schema, name
     15          databases' maps of their schemas        database, name
     16          schema leases                           lease timestamp, instance, epoch
-    17          leases by descriptor, of version 1      descriptor, version, instance
+    17          leases by descriptor, of version 1      descriptor, version, instance, start
     18          waits for leases                        instance, epoch, number
     19          the next descriptor id                  nothing
     20          the protections' meta record            nothing

@@ -24,7 +24,7 @@ from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.leases import Leases
+from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import Awaited
@@ -79,7 +79,7 @@ class SchemaChanger:
         self,
         store: Store,
         catalog: Catalog,
-        leases: Leases,
+        leases: LeaseScheme,
         publisher: Publisher,
         worker: Worker,
         jobs: Jobs,
@@ -152,16 +152,15 @@ class SchemaChanger:
 
     def _alone(self, use: Use, declared: Sequence[AnyDescriptor], ids: Sequence[int]) -> Timestamp | None:
         """All stages in one commit, if no other node's lease and no transaction here is in the way."""
-        own = self._session().id
         with self._leases.hold(ids, timeout=HOLD_SECONDS) as is_free:
-            if not (is_free and self._publisher.is_alone(self._store.snapshot(), ids, own)):
+            if not (is_free and self._publisher.is_alone(self._store.snapshot(), ids)):
                 return None
             if not all(self._is_small(each) for each in declared if isinstance(each, Table)):
                 return None
             final = [_made_from(use, finished(each)) for each in declared]
             with self._leases.still():
                 use.refresh()
-                settled = self._publisher.alone(use.txn, ids, own)
+                settled = self._publisher.alone(use.txn, ids)
                 for descriptor in declared:
                     self._complete(use, descriptor)
                 self._complete_new(use, declared)

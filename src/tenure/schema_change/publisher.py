@@ -26,12 +26,10 @@ from tenure.catalog.descriptors import (
     place_of,
 )
 from tenure.catalog.drafts import Draft
-from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.names import map_entries, move_names
 from tenure.catalog.stored import Catalog
 from tenure.catalog.wait_records import Awaited
-from tenure.cluster.sessions import SessionId
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -41,10 +39,9 @@ Settled = Mapping[int, Timestamp]
 
 
 class Publisher:
-    def __init__(self, store: Store, catalog: Catalog, rows: LeaseRows, waits: LeaseWaits) -> None:
+    def __init__(self, store: Store, catalog: Catalog, waits: LeaseWaits) -> None:
         self._store = store
         self._catalog = catalog
-        self._rows = rows
         self._waits = waits
 
     def affected(self, descriptors: Iterable[AnyDescriptor]) -> list[int]:
@@ -61,29 +58,27 @@ class Publisher:
 
     def settle(self, ids: Iterable[int], waiter: Waiter, *, timeout: float | None = None) -> Settled:
         """Waits until each of these is leased in one version only."""
-        snapshot = self._store.snapshot()
-        settled = self._modified(snapshot, ids)
-        awaited = [Awaited(id, modified_at) for id, modified_at in settled.items()]
+        stored = self._stored(self._store.snapshot(), ids)
+        awaited = [Awaited(each.id, each.modified_at, each.version) for each in stored]
         self._waits.await_gone(awaited, waiter, timeout=timeout)
-        return settled
+        return _settled(stored)
 
     def await_gone(self, awaited: Sequence[Awaited], waiter: Waiter) -> None:
         self._waits.await_gone(awaited, waiter)
 
-    def _modified(self, source: Transaction | Snapshot, ids: Iterable[int]) -> dict[int, Timestamp]:
-        stored = {id: self._catalog.get(source, id) for id in sorted(ids)}
-        return {id: each.modified_at for id, each in stored.items() if each is not None}
+    def _stored(self, source: Transaction | Snapshot, ids: Iterable[int]) -> list[AnyDescriptor]:
+        found = (self._catalog.get(source, id) for id in sorted(ids))
+        return [descriptor for descriptor in found if descriptor is not None]
 
-    def is_alone(self, source: Transaction | Snapshot, ids: Sequence[int], own: SessionId) -> bool:
+    def is_alone(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
         """Whether no other node's lease covers any of these, as of the source."""
-        others = (row for row in self._rows.list(source) if row.session != own)
-        return not any(row.covers(id) for row in others for id in ids)
+        return self._waits.is_alone(source, ids)
 
-    def alone(self, txn: Transaction, ids: Sequence[int], own: SessionId) -> Settled:
+    def alone(self, txn: Transaction, ids: Sequence[int]) -> Settled:
         """The same in the publishing transaction, which then commits only if it is still so."""
-        if not self.is_alone(txn, ids, own):
+        if not self.is_alone(txn, ids):
             raise RetryError("another node has begun to use what this transaction changes")
-        return self._modified(txn, ids)
+        return _settled(self._stored(txn, ids))
 
     def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
         """Writes the next versions; each descriptor's `version` says which one it was made from."""
@@ -159,3 +154,7 @@ def _parent_id(descriptor: AnyDescriptor) -> int:
             return descriptor.database
         case _:
             return descriptor.schema
+
+
+def _settled(descriptors: Sequence[AnyDescriptor]) -> Settled:
+    return {descriptor.id: descriptor.modified_at for descriptor in descriptors}

@@ -9,6 +9,7 @@ from tenure.base.errors import DeadlinePassed, Disconnected, OutcomeUnknown, Ret
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.lease_rows import LeaseRow
+from tenure.catalog.leases import bound
 from tenure.catalog.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -38,7 +39,7 @@ def bump(node: SchemaNode, id: int) -> None:
 
 def test_a_transaction_binds_before_it_takes_its_read_time(node: SchemaNode) -> None:
     use = node.bind()
-    assert use.lease.at <= use.txn.read_at
+    assert bound(use).at <= use.txn.read_at
     use.close()
 
 
@@ -101,16 +102,16 @@ def test_a_commit_at_or_beyond_the_frontier_is_refused(cluster: Cluster, node: S
 def test_the_frontier_moves_with_acknowledged_heartbeats_only(cluster: Cluster, node: SchemaNode) -> None:
     with cluster.env.still():
         use = node.bind()
-        before = use.lease.frontier_at
+        before = bound(use).frontier_at
         cluster.env.advance(5)
         node.wire.on_commit = _cut
         node.wire.settle_errors = [OutcomeUnknown("nobody can tell")]
         with pytest.raises(OutcomeUnknown):
             node.liveness.step()
-        assert use.lease.frontier_at == before
+        assert bound(use).frontier_at == before
         node.wire.on_commit = None
         node.liveness.step()
-        assert use.lease.frontier_at > before
+        assert bound(use).frontier_at > before
         use.close()
 
 

@@ -8,6 +8,7 @@ from tenure.base.env import Env
 from tenure.base.errors import RetryError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.blockers import SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.holders import Holders
@@ -117,10 +118,11 @@ class SchemaNode(Member):
         self.rows, self.waits = LeaseRows(keyspace, self.sessions), WaitRecords(keyspace)
         session = self.liveness.session
         self.leases = Leases(self.store, self.catalog, self.rows, session, lambda: self.settings)
+        table = SchemaLeaseTable(self.store, self.rows, self.deaths, lambda: session().id)
         self.lease_waits = LeaseWaits(
             self.store,
             self.leases,
-            self.rows,
+            lambda: (table,),
             self.waits,
             self.sessions,
             self.deaths,
@@ -128,7 +130,7 @@ class SchemaNode(Member):
             lambda: self.settings,
         )
         self.holders = Holders(self.store, self.leases, self.waits, self.deaths, lambda: self.settings)
-        self.publisher = Publisher(self.store, self.catalog, self.rows, self.lease_waits)
+        self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
         self.worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self.changer = SchemaChanger(

@@ -1,0 +1,42 @@
+"""Which of the transactions that wait for each other gives way."""
+
+from itertools import permutations
+
+import pytest
+
+from tenure.catalog.wait_records import Awaited, Hold, Wait, must_give_way
+
+OLD_AT, NEW_AT = 10, 20
+"""A lease from before a change that is waited out, and the change."""
+
+
+def wait(age: int, *, waits_for: int, holds: int | None = None, lease_at: int = OLD_AT) -> Wait:
+    """A wait of a transaction that began at `age`, on a node of its own."""
+    held = () if holds is None else (Hold(holds, lease_at),)
+    return Wait(age, 1, 1, age, age, (Awaited(waits_for, NEW_AT),), held)
+
+
+@pytest.mark.invariant("I9")
+def test_of_two_that_wait_for_each_other_the_younger_gives_way() -> None:
+    older, younger = wait(1, waits_for=200, holds=201), wait(2, waits_for=201, holds=200)
+    assert must_give_way(younger, [older, younger])
+    assert not must_give_way(older, [older, younger])
+
+
+@pytest.mark.invariant("I9")
+def test_exactly_one_of_a_longer_cycle_gives_way_however_it_is_listed() -> None:
+    cycle = [
+        wait(age, waits_for=200 + following, holds=200 + age) for age, following in ((1, 2), (2, 3), (3, 1))
+    ]
+    for listed in permutations(cycle):
+        assert [each.started_at for each in listed if must_give_way(each, listed)] == [3]
+
+
+def test_a_chain_without_a_cycle_is_left_alone() -> None:
+    waits = [wait(1, waits_for=200), wait(2, waits_for=201, holds=200)]
+    assert not any(must_give_way(each, waits) for each in waits)
+
+
+def test_a_pin_under_a_lease_that_knows_the_change_holds_nobody_up() -> None:
+    waits = [wait(1, waits_for=200, holds=201, lease_at=NEW_AT), wait(2, waits_for=201, holds=200)]
+    assert not any(must_give_way(each, waits) for each in waits)
