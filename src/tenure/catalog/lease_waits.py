@@ -125,13 +125,16 @@ class LeaseWaits:
     def _await_own(self, blocker: Blocker) -> float | None:
         if self._leases.newest_at() < max(each.before_at for each in blocker.covered):
             self._leases.renew()
-        if all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered):
+        if self._is_past(blocker):
             return None
         if blocker.session is not None:
             return AGAIN_SECONDS
         # One that expires by itself stands for nothing after that, one's own neither.
         pause = blocker.clear()
         return None if pause is None else min(pause, AGAIN_SECONDS)
+
+    def _is_past(self, blocker: Blocker) -> bool:
+        return all(self._leases.is_past(each.descriptor, each.before_at) for each in blocker.covered)
 
     # ── what a longer wait does ────────────────────────────────────────────────────────────────
 
@@ -178,8 +181,10 @@ class LeaseWaits:
         return self._deaths.is_dead(wait.session)
 
     def cut_off(self, awaited: Sequence[Awaited], reason: str) -> None:
-        """Freezes the sessions of nodes that have not ended what holds this wait up."""
-        blockers = [blocker for blocker in self.blockers(awaited) if not blocker.is_own]
+        """Freezes the sessions of nodes that have not ended what holds this wait up; one's own too."""
+        blockers = [
+            blocker for blocker in self.blockers(awaited) if not (blocker.is_own and self._is_past(blocker))
+        ]
         for session in sorted({blocker.session for blocker in blockers if blocker.session is not None}):
             _log.warning("session %s is cut off: %s", session, reason)
             self._store.transact(lambda txn, it=session: self._sessions.freeze(txn, it, reason))  # type: ignore[misc]

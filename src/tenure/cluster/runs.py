@@ -66,15 +66,20 @@ class Run:
         also: Callable[[Transaction], object] = lambda txn: None,
     ) -> None:
         """Saves progress, and what `also` writes, in one fenced transaction: both or neither."""
-        progress = Progress(self.job.id, fraction, status, data)
 
-        def save(txn: Transaction) -> None:
-            self._jobs.checkpoint(txn, self.fence, progress)
+        def save(txn: Transaction) -> Progress:
+            progress = self.save(txn, fraction=fraction, status=status, data=data)
             also(txn)
+            return progress
 
         self.check()
-        self._store.transact(save)
-        self.progress = progress
+        self.progress = self._store.transact(save)
+
+    def save(self, txn: Transaction, *, fraction: float, status: str = "", data: bytes = b"") -> Progress:
+        """Saves progress with whatever else a transaction does, if the run may still write."""
+        progress = Progress(self.job.id, fraction, status, data)
+        self._jobs.checkpoint(txn, self.fence, progress)
+        return progress
 
     def check(self) -> None:
         """Raises Stopped if the run was told to stop: for long stretches without a transaction."""

@@ -37,7 +37,7 @@ from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
-from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.job import KIND, Payload, is_taken_back
 from tenure.schema_change.publisher import Publisher, Settled, check_made_from
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -265,7 +265,9 @@ class SchemaChanger:
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
         control = self._await_end(id)
-        if control is not None:
+        progress = self._jobs.progress(self._store.snapshot(), id)
+        is_too_late = control is not None and control.state is JobState.REVERT_FAILED
+        if control is not None and not (is_too_late and not is_taken_back(progress.data)):
             _check_succeeded(control)
         self._catch_up(declared)
 

@@ -2,7 +2,8 @@
 
     run       walks from wherever the descriptors are; a change made inside a transaction that never
               committed is only ever walked back
-    revert    turns what was being added round, and walks that to its end
+    revert    turns what was being added round, and walks that to its end; a change that everybody
+              can see already goes on to its end instead, and the job says so
 
 Whatever fails in between says so in the job's error, and the table is as it was.
 
@@ -17,6 +18,7 @@ from tenure.catalog.elements import is_shown
 from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
+from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Work
 from tenure.schema_change.walk import Walk
 
@@ -33,10 +35,23 @@ class Saved(Record, frozen=True):
     """Where each piece of work goes on; None of one that is done."""
 
     starts: tuple[tuple[str, bytes | None], ...]
+    is_turned: bool = False
+    """Whether the change is being taken back."""
+
+
+def is_taken_back(data: bytes) -> bool:
+    """Whether a job's progress says that its change was taken back; otherwise it is public."""
+    return bool(data) and unpack(data, Saved).is_turned
 
 
 class NotCommitted(UserError):
     sqlstate = "40000"
+
+
+class TooLate(UserError):
+    """Somebody wanted to cancel a change that everybody could see already."""
+
+    sqlstate = "55000"
 
 
 MakeWalk = Callable[..., Walk]
@@ -63,9 +78,11 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
 
     def revert(run: Run) -> None:
         walk = walk_of(run)
-        walk.turn_round()
+        is_turned = walk.turn_round() or is_taken_back(run.progress.data) or bool(walk.with_strays())
         walk.to_the_end()
         walk.forget_references()
+        if not is_turned:
+            raise TooLate("the change was public before it could be taken back; it is complete")
 
     return Kind(run, revert)
 
@@ -82,20 +99,27 @@ class RunProgress:
     def __init__(self, run: Run) -> None:
         self._run = run
         data = run.progress.data
-        saved = unpack(data, Saved).starts if data else ()
-        self._starts: dict[str, bytes | None] = dict(saved)
+        saved = unpack(data, Saved) if data else Saved(())
+        self._starts = dict(saved.starts)
+        self._is_turned = saved.is_turned
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")
 
     def save(self, work: Work, following: bytes | None) -> None:
         self._starts[_name(work)] = following
-        done = sum(start is None for start in self._starts.values())
-        self._run.checkpoint(
-            fraction=done / (len(self._starts) + 1),
-            status=f"{work.kind.value} {work.element}",
-            data=pack(Saved(tuple(self._starts.items()))),
-        )
+        status = f"{work.kind.value} {work.element}"
+        self._run.checkpoint(fraction=self._fraction(), status=status, data=self._data())
+
+    def turned(self, txn: Transaction) -> None:
+        self._is_turned = True
+        self._run.save(txn, fraction=self._fraction(), status="taking back", data=self._data())
+
+    def _fraction(self) -> float:
+        return sum(start is None for start in self._starts.values()) / (len(self._starts) + 1)
+
+    def _data(self) -> bytes:
+        return pack(Saved(tuple(self._starts.items()), self._is_turned))
 
 
 def _name(work: Work) -> str:

@@ -31,6 +31,10 @@ class Progress(Protocol):
 
     def save(self, work: Work, following: bytes | None) -> None: ...
 
+    def turned(self, txn: Transaction) -> None:
+        """Notes, with the very transaction that does it, that the change is being taken back."""
+        ...
+
 
 class Untracked:
     """For work that is not taken up again: it starts at the beginning."""
@@ -39,6 +43,9 @@ class Untracked:
         return b""
 
     def save(self, work: Work, following: bytes | None) -> None:
+        return None
+
+    def turned(self, txn: Transaction) -> None:
         return None
 
 
@@ -80,11 +87,12 @@ class Walk:
             self._publish(pending, advance)
         self.work(self.descriptors())
 
-    def turn_round(self) -> None:
-        """Publishes the way back, where there is one; what it leads to is walked like any change."""
+    def turn_round(self) -> bool:
+        """Publishes the way back, to be walked like any change; False if there is none, or none is left."""
         pending = self._pending(lambda descriptor: reverse(descriptor) != descriptor)
         if pending:
-            self._publish(pending, reverse)
+            self._publish(pending, reverse, also=self._progress.turned)
+        return bool(pending)
 
     def forget_references(self) -> None:
         """Takes from tables what foreign keys have left there that did not come to be."""
@@ -121,13 +129,18 @@ class Walk:
             self._progress.save(work, following)
 
     def _publish(
-        self, pending: Sequence[AnyDescriptor], step: Callable[[AnyDescriptor], AnyDescriptor]
+        self,
+        pending: Sequence[AnyDescriptor],
+        step: Callable[[AnyDescriptor], AnyDescriptor],
+        *,
+        also: Callable[[Transaction], None] = lambda txn: None,
     ) -> None:
         descriptors = [with_job(step(descriptor), self._job) for descriptor in pending]
         settled = self._settle(descriptors)
 
         def publish(txn: Transaction) -> None:
             self._publisher.publish(txn, descriptors, settled)
+            also(txn)
 
         self._transact(publish)
 

@@ -68,21 +68,12 @@ def test_settling_waits_for_leases_on_the_version_before(
 @pytest.mark.invariant("I12")
 def test_a_node_that_comes_meanwhile_makes_one_not_alone(cluster: Cluster, node: SchemaNode) -> None:
     id = created(node)
-    own = node.liveness.session().id
     txn = node.store.begin()
-    settled = node.publisher.alone(txn, [id], own)
+    settled = node.publisher.alone(txn, [id])
     cluster.add()
     node.publisher.publish(txn, [node.table(id)], settled)
     with pytest.raises(RetryError):
         txn.commit()
-
-
-def test_the_rows_of_an_earlier_session_of_ones_own_are_those_of_another(node: SchemaNode) -> None:
-    id = created(node)
-    own = node.liveness.session().id
-    later = own._replace(epoch_at=own.epoch_at + 1)
-    assert node.publisher.is_alone(node.store.snapshot(), [id], own)
-    assert not node.publisher.is_alone(node.store.snapshot(), [id], later)
 
 
 @pytest.mark.invariant("I38")
