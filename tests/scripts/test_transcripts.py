@@ -62,12 +62,12 @@ def test_what_happens_is_what_is_written(
     engine: Engine = request.getfixturevalue(engine_name)
     played = play(case, engine, nodes=nodes, tenant=next(_tenants))
     if os.environ.get("UPDATE") and (engine_name, nodes) == ("sqlite_memory", 1):
-        _rewrite(case, played)
+        rewrite(case, played)
     else:
         assert played == list(case.lines)
 
 
-def _rewrite(case: Case, played: list[str]) -> None:
+def rewrite(case: Case, played: list[str]) -> None:
     lines = case.path.read_text(encoding="utf-8").splitlines()
     lines[case.first : case.first + len(played)] = played
     case.path.write_text("\n".join(lines) + "\n", encoding="utf-8")

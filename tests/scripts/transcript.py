@@ -55,15 +55,16 @@ def read_cases(path: Path) -> Iterator[Case]:
 def play(case: Case, engine: Engine, *, nodes: int, tenant: int) -> list[str]:
     """Runs a case; returns its lines with what came of each command."""
     player = _Player(engine, nodes=nodes, tenant=tenant)
-    return [_played(player, line) for line in case.lines]
+    return [played(player.run, line) for line in case.lines]
 
 
-def _played(player: "_Player", line: str) -> str:
+def played(run: Callable[[str, str], str], line: str) -> str:
+    """Runs one line; returns it with what came of it."""
     if not line or line.startswith("#"):
         return line
     match = _LINE.fullmatch(line)
     assert match is not None, f"not a line of a transcript: {line}"
-    result = player.run(match["who"], match["command"])
+    result = run(match["who"], match["command"])
     return f"{match['who']}: {match['command']}" + (f" -> {result}" if result else "")
 
 

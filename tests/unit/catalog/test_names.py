@@ -5,6 +5,7 @@ import pytest
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, State, replace
 from tenure.catalog.names import NameDraining, NameTaken, map_entries, move_names, places
+from tenure.catalog.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     create,
@@ -129,7 +130,6 @@ def test_a_table_dropped_and_made_again_gets_no_writes_of_the_old_one(cluster: C
     new = created(node, "t")
     with pytest.raises(RetryError):
         last.insert(late, old, 1, 1, 1)
-        late.commit()
     late.close()
     last.put_rows(new, (1, 1, 1))
     assert new != old
@@ -197,7 +197,7 @@ def test_a_schema_and_all_that_is_in_it_go_together(node: SchemaNode, other: Sch
     schema = node.run(lambda use: create_schema(node, use, "s"))
     table = created(node, "t", schema=schema)
 
-    def cascade(use) -> None:  # type: ignore[no-untyped-def]
+    def cascade(use: Use) -> None:
         drop(use, table)
         drop(use, schema)
 

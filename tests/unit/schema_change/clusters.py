@@ -234,7 +234,7 @@ class SchemaNode(Member):
     def insert(self, use: Use, id: int, *values: object) -> None:
         with self.writer(use, id) as writer:
             named = dict(zip(writer.layout.public, values, strict=False))
-            writer.insert(use.txn, named)  # type: ignore[arg-type]
+            writer.insert(use.txn, named)
 
     def put_rows(self, id: int, *listed: tuple[object, ...]) -> None:
         def insert(use: Use) -> None:

@@ -24,6 +24,8 @@ from tenure.catalog.descriptors import (
     replace,
 )
 from tenure.catalog.uses import Use
+from tenure.expr.types import type_of
+from tenure.table.columns import filled_with
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.table.trees import above, constant
 
@@ -114,7 +116,7 @@ def add_column(use: Use, id: int, name: str = "c", *, default: int | None = None
         INT,
         ElementState.DELETE_ONLY,
         default=None if default is None else constant(default),
-        filled=None if default is None else _packed(default),
+        filled=None if default is None else filled_with(type_of(INT), default),
     )
     declare(use, replace(table, columns=(*table.columns, made), next_column=made.id + 1))
     return made.id
@@ -162,10 +164,13 @@ def drop(use: Use, id: int) -> None:
     use.draft.drop(former)
 
 
-def _packed(value: int) -> bytes:
-    from tenure.kv.records import pack
-
-    return pack(value)
+def index_of(table: Table, column: int) -> int:
+    """The public index that begins with a column."""
+    return next(
+        each.id
+        for each in table.indexes
+        if each.parts[0].column == column and each.state is ElementState.PUBLIC
+    )
 
 
 def inconsistent_names(node: SchemaNode) -> list[str]:
