@@ -15,6 +15,7 @@ from tenure.catalog.descriptors import (
     Check,
     Column,
     ElementState,
+    EnumType,
     ForeignKey,
     Goal,
     Inbound,
@@ -103,6 +104,8 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
     That is what is being added, and which constraints are going. Names, other drops and everything
     that shows at once stay as they are until then.
     """
+    if isinstance(stored, EnumType) and isinstance(declared, EnumType):
+        return replace(stored, members=declared.members)
     if not (isinstance(stored, Table) and isinstance(declared, Table)):
         return stored
     return replace(

@@ -27,7 +27,7 @@ from tenure.catalog.descriptors import (
 )
 from tenure.catalog.drafts import Draft
 from tenure.catalog.elements import advance, first_stage, is_finished, is_prepared, is_shown, shown
-from tenure.catalog.seen import held_back
+from tenure.schema_change.stages import with_preparations
 
 INT, TEXT = TypeRef("int4"), TypeRef("text")
 ROW_ID = Expression(b"rowid", "unique_rowid()")
@@ -86,16 +86,23 @@ def declared(table: Table, *changes: Change) -> Table:
 
 def stages(before: Table, target: Table) -> Iterator[Table]:
     """The versions that are published for a declared change, one after another."""
-    table = first_stage(held_back(target, before=before))
+    table: AnyDescriptor = with_preparations(before, target)
+    assert isinstance(table, Table)
+    if not is_shown(table):
+        table = first_stage(table)
+        assert isinstance(table, Table)
+        while not is_prepared(table):
+            yield table
+            table = advance(table)
+            assert isinstance(table, Table)
+        yield table
+    table = shown(target)
     while True:
         assert isinstance(table, Table)
         yield table
-        if not is_shown(table):
-            table = shown(target) if is_prepared(table) else advance(table)
-        elif not is_finished(table):
-            table = advance(table)
-        else:
+        if is_finished(table):
             return
+        table = advance(table)
 
 
 class Shelf:

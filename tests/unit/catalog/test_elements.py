@@ -59,8 +59,9 @@ from tenure.catalog.elements import (
     shown,
 )
 from tenure.catalog.parts import find_column, staying
-from tenure.catalog.seen import held_back, own_copy
+from tenure.catalog.seen import own_copy
 from tenure.catalog.validation import problems
+from tenure.schema_change.stages import with_preparations
 from tests.unit.catalog.tables import INT, ROW_ID, TEXT, column, declared, index, reading, stages, users
 
 DELETE_ONLY, WRITE_ONLY, PUBLIC = ElementState
@@ -230,7 +231,7 @@ def test_a_change_that_is_not_shown_goes_back_without_a_trace(tables: tuple[Tabl
 @given(changed_tables())
 def test_counters_only_grow(tables: tuple[Table, Table]) -> None:
     before, target = tables
-    for table in (*stages(before, target), finished(reverse(held_back(target, before=before)))):
+    for table in (*stages(before, target), finished(reverse(with_preparations(before, target)))):
         assert isinstance(table, Table)
         assert table.next_column >= before.next_column
         assert table.next_index >= before.next_index

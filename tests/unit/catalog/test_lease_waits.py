@@ -37,7 +37,7 @@ def wait(node: SchemaNode, *ids: int, timeout: float | None = None) -> None:
 
 
 def blocker_ids(node: SchemaNode, id: int) -> set[int]:
-    return {row.instance for row in node.lease_waits.blockers(awaited(node, id))}
+    return {blocker.row.instance for blocker in node.lease_waits.blockers(awaited(node, id))}
 
 
 # ── living nodes ───────────────────────────────────────────────────────────────────────────────
@@ -340,6 +340,7 @@ def test_the_records_of_the_dead_make_no_circle(node: SchemaNode) -> None:
     mine = node.lease_waits.record([Awaited(1, 10)], Waiter(node.store.clock.now()))
     dead = Wait(99, 1, 1, 1, 1, (Awaited(2, 10),), (Hold(1, 5),))
     node.transact(lambda txn: node.waits.put(txn, dead))
+    assert mine is not None
     node.lease_waits.check_cycle(mine)
     assert not node.deaths.is_alive(SessionId(99, 1))
     node.step_holders()
