@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
-from tenure.base.errors import DeadlinePassed, RetryError
+from tenure.base.errors import DeadlinePassed, RetryError, SessionLost
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.cache import Version
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
@@ -179,6 +179,9 @@ class Use:
             deadline_at = self.txn.deadline_at
             self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
             return self.txn.commit()
+        except SessionLost as error:
+            # Nothing of it landed: whoever deleted the session closed its way to the store first.
+            raise RetryError("this node's session was lost, and its schema lease with it") from error
         finally:
             self.close()
 

@@ -19,7 +19,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError
+from tenure.base.errors import (
+    BaseMoved,
+    OutcomeUnknown,
+    RetryError,
+    SessionLost,
+    SnapshotTooOld,
+    StoreError,
+    TenureError,
+)
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
@@ -264,7 +272,12 @@ class SchemaChanger:
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
-        control = self._await_end(id)
+        try:
+            control = self._await_end(id)
+        except (StoreError, SessionLost) as error:
+            raise OutcomeUnknown(
+                f"the change goes on as job {id}, but what came of it could not be seen: {error}"
+            ) from error
         progress = self._jobs.progress(self._store.snapshot(), id)
         is_too_late = control is not None and control.state is JobState.REVERT_FAILED
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):

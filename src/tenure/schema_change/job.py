@@ -89,7 +89,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
 
 def _is_open(walk: Walk) -> bool:
     """Whether the last step is missing: it leaves nothing half added, nor a mark of what is not there."""
-    is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in walk.descriptors())
+    is_unseen = any(isinstance(each, Table) and not is_shown(each) for each in walk.own())
     return is_unseen or bool(walk.with_strays())
 
 

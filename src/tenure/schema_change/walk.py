@@ -85,7 +85,7 @@ class Walk:
         """Goes as far as readers notice nothing: additions are kept up by all, filled and proved."""
         while pending := self._pending(_is_unprepared):
             self._publish(pending, advance)
-        self.work(self.descriptors())
+        self.work(self.own())
 
     def turn_round(self) -> bool:
         """Publishes the way back, to be walked like any change; False if there is none, or none is left."""
@@ -102,7 +102,7 @@ class Walk:
 
     def with_strays(self) -> list[AnyDescriptor]:
         """The tables that bear marks of foreign keys that are not there."""
-        return self._pending(lambda descriptor: self._without_strays(descriptor) != descriptor)
+        return [each for each in self.descriptors() if self._without_strays(each) != each]
 
     def _without_strays(self, descriptor: AnyDescriptor) -> AnyDescriptor:
         snapshot = self._store.snapshot()
@@ -150,7 +150,12 @@ class Walk:
         return dict(self._publisher.settle(ids, self._waiter, timeout=self._timeout))
 
     def _pending(self, is_pending: Callable[[AnyDescriptor], bool]) -> list[AnyDescriptor]:
-        return [descriptor for descriptor in self.descriptors() if is_pending(descriptor)]
+        """Those of its own descriptors that this holds of."""
+        return [descriptor for descriptor in self.own() if is_pending(descriptor)]
+
+    def own(self) -> list[AnyDescriptor]:
+        """The descriptors that bear this change: of tables and types, only where its job is named."""
+        return [each for each in self.descriptors() if getattr(each, "job", self._job) == self._job]
 
     def descriptors(self) -> list[AnyDescriptor]:
         snapshot = self._store.snapshot()
