@@ -182,7 +182,7 @@ class _Player:
 
 def _described(table: Table) -> str:
     on_their_way = [f"{each.name}={each.state.value}" for each in elements(table) if is_adding(each)]
-    there = [each.name for each in (*visible(table.indexes), *visible(table.columns))]
+    there = [each.name for each in visible(table.indexes)] + [each.name for each in visible(table.columns)]
     known = [f"{name}=public" for name in there if name in ADDED]
     return " ".join([f"v{table.version}", *on_their_way, *known])
 

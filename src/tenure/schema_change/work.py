@@ -13,7 +13,7 @@ and `table.validate`.
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
-from tenure.base.errors import CorruptData
+from tenure.base.errors import CorruptData, UserError
 from tenure.catalog.descriptors import EnumType, Table
 from tenure.catalog.elements import is_adding
 from tenure.catalog.stored import Catalog
@@ -22,6 +22,7 @@ from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Kind, Work, arriving_again, as_it_will_be, work_before
+from tenure.storage.engine import head_of
 from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
 from tenure.table.foreign_keys import ForeignKeys
 from tenure.table.read import at
@@ -38,6 +39,10 @@ class Transact(Protocol):
     """Runs a function in a transaction and commits it, again on conflict."""
 
     def __call__(self, run: Callable[[Transaction], T]) -> T: ...
+
+
+class Rewritten(UserError):
+    sqlstate = "0A000"
 
 
 class Worker:
@@ -104,13 +109,28 @@ class Worker:
 
         Which of them were there before which element is not known: so all are looked at.
         """
-        rows = self._layout(txn, declared).primary.head
-        if not txn.written(self._keyspace.head_span(rows)):
+        layout = self._layout(txn, declared)
+        self._check_not_rewritten(txn, layout)
+        if not txn.written(layout.keyspace.head_span(layout.primary.head)):
             return
         arriving = arriving_again(declared)
         for work in work_before(arriving):
             for _ in self.do(work, arriving, txn, lambda run: run(txn)):
                 pass
+
+    def _check_not_rewritten(self, txn: Transaction, layout: Layout) -> None:
+        """Another type or primary key of a table that has rows already would lose them."""
+        table = layout.table
+        heads = {index.head for index in layout.indexes.values()}
+        for key in txn.written(self._keyspace.table_span(table.id)):
+            row = at(txn, layout, key) if head_of(key) == layout.primary.head else None
+            is_lost = head_of(key) not in heads and txn.get(key) is not None
+            # Of a column that took over from another, the value is still the other's.
+            if is_lost or (row is not None and row.unknown and row.absent):
+                raise Rewritten(
+                    f'"{table.name}" cannot be rewritten in the transaction that has made and filled it',
+                    hint="Change the type or the primary key before the first row, or after COMMIT.",
+                )
 
     def _prove(self, work: Work, layout: Layout, source: Source, context: Context) -> None:
         offence = self._offence(work, layout, source, context)

@@ -36,10 +36,6 @@ def wait(node: SchemaNode, *ids: int, timeout: float | None = None) -> None:
     node.lease_waits.await_gone(awaited(node, *ids), Waiter(ZERO_AT), timeout=timeout)
 
 
-def blocker_ids(node: SchemaNode, id: int) -> set[int]:
-    return {blocker.row.instance for blocker in node.lease_waits.blockers(awaited(node, id))}
-
-
 # ── living nodes ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -338,9 +334,9 @@ def test_of_two_transactions_on_two_nodes_that_wait_for_each_other_the_youngest_
 def test_the_records_of_the_dead_make_no_circle(node: SchemaNode) -> None:
     """They are left alone until somebody finds their session gone."""
     mine = node.lease_waits.record([Awaited(1, 10)], Waiter(node.store.clock.now()))
+    assert mine is not None
     dead = Wait(99, 1, 1, 1, 1, (Awaited(2, 10),), (Hold(1, 5),))
     node.transact(lambda txn: node.waits.put(txn, dead))
-    assert mine is not None
     node.lease_waits.check_cycle(mine)
     assert not node.deaths.is_alive(SessionId(99, 1))
     node.step_holders()

@@ -7,8 +7,11 @@ from tenure.catalog.changes import (
     AddCheck,
     AddForeignKey,
     AddIndex,
+    AlterPrimaryKey,
+    AlterType,
     DropConstraint,
     Part,
+    SetNotNull,
     ValidateConstraint,
     alter,
 )
@@ -19,6 +22,7 @@ from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     ID,
+    INT,
     A,
     add_check,
     add_column,
@@ -31,7 +35,7 @@ from tests.unit.schema_change.declared import (
     place,
     rename,
 )
-from tests.unit.table.trees import above
+from tests.unit.table.trees import above, column_value
 
 PUBLIC = ElementState.PUBLIC
 
@@ -149,6 +153,34 @@ def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: 
         return id
 
     assert_whole(node, node.run(good))
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize(
+    "change",
+    [AlterType("a", INT, computed=column_value(A)), AlterPrimaryKey("t_key", (Part("b"),))],
+    ids=["type", "primary key"],
+)
+def test_a_new_table_with_rows_is_not_rewritten_by_the_transaction_that_made_it(
+    cluster: Cluster, nodes: int, change: TableChange
+) -> None:
+    """It would be finished at once, and the rows would be lost."""
+    node, *_ = [cluster.add() for _ in range(nodes)]
+
+    def work(use: Use, *, with_rows: bool) -> int:
+        id = create(node, use)
+        if with_rows:
+            node.insert(use, id, 1, 10, 100)
+        alter(use.draft, use, id, SetNotNull("b"))
+        alter(use.draft, use, id, change)
+        return id
+
+    with pytest.raises(TenureError) as caught:
+        node.run(lambda use: work(use, with_rows=True))
+    assert caught.value.sqlstate == "0A000"
+    id = node.run(lambda use: work(use, with_rows=False))
+    node.put_rows(id, (1, 10, 100))
+    assert_whole(node, id)
 
 
 def test_the_same_with_another_node_there(node: SchemaNode, other: SchemaNode) -> None:
