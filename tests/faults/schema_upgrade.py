@@ -6,7 +6,7 @@ follow one another one by one, no acknowledged change is lost, every index has w
 no expiring lease is left.
 
 Walk: `__main__` and `test_schema_smoke` call `schema_upgrade` with a `Run`; the nodes are
-`schema_worker`s.
+`schema_upgrade_worker`s.
 """
 
 import time
@@ -23,7 +23,7 @@ from tenure.table.rows import Layouts
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_fleet import HEARTBEAT_SECONDS, TTL_SECONDS, JobFleet
 from tests.faults.job_upgrade import FINALIZE_SECONDS_MAX, OLD, finalize, replace_node
-from tests.faults.schema_worker import TABLE
+from tests.faults.schema_upgrade_worker import TABLE
 from tests.unit.table.tables import table
 from tests.unit.table.trees import CONTEXT
 
@@ -43,7 +43,7 @@ class SchemaFleet(JobFleet):
     def start_node(self, name: str, *more: str) -> None:
         times = ("--ttl", str(TTL_SECONDS), "--heartbeat", str(HEARTBEAT_SECONDS))
         lasts = ("--duration", str(DURATION_SECONDS))
-        self._launch("tests.faults.schema_worker", name, "", (*times, *lasts, *more))
+        self._launch("tests.faults.schema_upgrade_worker", name, "", (*times, *lasts, *more))
 
     def create_table(self) -> None:
         made = replace(table(id=TABLE), next_column=9, next_index=9)

@@ -1,6 +1,6 @@
 """One node under test: a real `Node` that writes rows of one table and changes its indexes meanwhile.
 
-    python -m tests.faults.schema_worker --store sqlite:PATH --log DIRECTORY --name p0.1 --seed 7 ...
+    python -m tests.faults.schema_upgrade_worker --store sqlite:PATH --log DIRECTORY --name p0.1 --seed 7 ...
 
 Logged: start; used (a commit of rows, with the version of the table that it used and its timestamp),
 created and dropped (a change of indexes that was acknowledged), dropping (before one), trouble.
