@@ -52,7 +52,7 @@ class JobFleet(Fleet):
         self._heartbeat_seconds = heartbeat
         self.halts: list[Halt] = []
         self.history = JobHistory()
-        super().__init__(_place(run, name), run.seed)
+        super().__init__(own_place(run, f"jobs_{name}"), run.seed)
 
     def _set_up(self) -> None:
         self.store = Store(open_engine(self.place.address, SystemEnv()), SystemEnv())
@@ -68,7 +68,7 @@ class JobFleet(Fleet):
         except TenureError:
             pass  # the store may be away, and is not needed any more
         self.store.engine.close()
-        _remove(self.place)
+        remove(self.place)
 
     # ── processes ──────────────────────────────────────────────────────────────────────────────
 
@@ -80,17 +80,17 @@ class JobFleet(Fleet):
         return f"{name}.{self._incarnations[name]}"
 
     def kill_node(self, name: str) -> None:
-        self.halts.append(Halt(self.process(name), _wall_micros()))
+        self.halts.append(Halt(self.process(name), wall_micros(), monotonic_ns=time.monotonic_ns()))
         self.kill(name)
 
     def halt_node(self, name: str, *, factor: float) -> None:
         """Stops a node for so many ttls, and wakes it."""
-        micros = _wall_micros()
+        micros, monotonic_ns = wall_micros(), time.monotonic_ns()
         self.signal(name, signal.SIGSTOP)
         time.sleep(factor * self.ttl_seconds)
-        woken_micros = _wall_micros()
+        woken_micros = wall_micros()
         self.signal(name, signal.SIGCONT)
-        self.halts.append(Halt(self.process(name), micros, factor, woken_micros))
+        self.halts.append(Halt(self.process(name), micros, factor, woken_micros, monotonic_ns))
 
     def require_effects(self, result: Result, names: tuple[str, ...], when: str) -> None:
         """Each of these processes must have effects again without being restarted."""
@@ -171,21 +171,22 @@ def distribution(seconds: list[float]) -> str:
     return "/".join(f"{each:.2f}" for each in shown) + f" of {len(seconds)}"
 
 
-def _wall_micros() -> int:
+def wall_micros() -> int:
     return time.time_ns() // 1000
 
 
-def _place(run: Run, name: str) -> Place:
-    place = run.place(f"jobs_{name}")
+def own_place(run: Run, name: str) -> Place:
+    """A place for nodes: on PostgreSQL a database of its own, which `remove` takes away."""
+    place = run.place(name)
     if place.server is None:
         return place
-    database = f"jobs_{name}_{random.SystemRandom().randrange(1 << 32):08x}"
+    database = f"{name}_{random.SystemRandom().randrange(1 << 32):08x}"
     with psycopg.connect(place.server.dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
     return replace(place, address=f"postgresql://postgres@127.0.0.1:{place.server.port}/{database}")
 
 
-def _remove(place: Place) -> None:
+def remove(place: Place) -> None:
     """Takes the database away, so that repeated runs do not fill the disk."""
     if place.server is None:
         return

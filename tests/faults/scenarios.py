@@ -18,6 +18,7 @@ from tests.faults import (
     job_stops,
     job_upgrade,
     many_nodes,
+    schema_kills,
 )
 from tests.faults.harness import Result, Run
 
@@ -51,5 +52,7 @@ SCENARIOS = (
     Scenario("jobs_control", job_kills.jobs_control),
     Scenario("jobs_upgrade", job_upgrade.jobs_upgrade),
     Scenario("dead_sessions", dead_sessions.dead_sessions, seconds_max=10.0),
+    Scenario("schema_kill", schema_kills.schema_kill),
+    Scenario("schema_store_restart", schema_kills.schema_store_restart, ("postgres",)),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )
