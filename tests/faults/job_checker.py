@@ -243,8 +243,6 @@ class Halt(NamedTuple):
     factor: float = 0.0
     """Of the ttl, if it was stopped and woken again."""
     woken_micros: int = 0
-    monotonic_ns: int = 0
-    """The same moment on the clock of the logs."""
 
     @property
     def at(self) -> Timestamp:

@@ -80,17 +80,17 @@ class JobFleet(Fleet):
         return f"{name}.{self._incarnations[name]}"
 
     def kill_node(self, name: str) -> None:
-        self.halts.append(Halt(self.process(name), wall_micros(), monotonic_ns=time.monotonic_ns()))
+        self.halts.append(Halt(self.process(name), _wall_micros()))
         self.kill(name)
 
     def halt_node(self, name: str, *, factor: float) -> None:
         """Stops a node for so many ttls, and wakes it."""
-        micros, monotonic_ns = wall_micros(), time.monotonic_ns()
+        micros = _wall_micros()
         self.signal(name, signal.SIGSTOP)
         time.sleep(factor * self.ttl_seconds)
-        woken_micros = wall_micros()
+        woken_micros = _wall_micros()
         self.signal(name, signal.SIGCONT)
-        self.halts.append(Halt(self.process(name), micros, factor, woken_micros, monotonic_ns))
+        self.halts.append(Halt(self.process(name), micros, factor, woken_micros))
 
     def require_effects(self, result: Result, names: tuple[str, ...], when: str) -> None:
         """Each of these processes must have effects again without being restarted."""
@@ -171,7 +171,7 @@ def distribution(seconds: list[float]) -> str:
     return "/".join(f"{each:.2f}" for each in shown) + f" of {len(seconds)}"
 
 
-def wall_micros() -> int:
+def _wall_micros() -> int:
     return time.time_ns() // 1000
 
 

@@ -9,6 +9,7 @@ Walk: the scenarios (`schema_kills`, `schema_stops`, `long_transactions`, `lost_
 this; this uses `schema_worker` (as processes), `schema_history` and `schema_checker`.
 """
 
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -16,6 +17,7 @@ from uuid import uuid4
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
+from tenure.base.timestamp import micros_of
 from tenure.catalog.descriptors import (
     DEFAULT_DATABASE,
     AnyDescriptor,
@@ -36,7 +38,7 @@ from tests.faults.checker import Verdict
 from tests.faults.harness import Result, Run, integrity, wait_for
 from tests.faults.job_checker import Halt
 from tests.faults.job_fleet import NODES, JobFleet, distribution
-from tests.faults.log import Log
+from tests.faults.log import Event, Log
 from tests.faults.schema_checker import Op, check, ops_of
 from tests.faults.schema_history import SchemaHistory, read_history
 from tests.faults.schema_work import ChangeWork, create_tables
@@ -138,7 +140,7 @@ class SchemaFleet(JobFleet):
 
     def _unanswered(self) -> Iterator[Op]:
         """Transactions of running processes that have not been answered yet."""
-        running = {self.process(name) for name in NODES if name in self._processes and self.is_running(name)}
+        running = {self.process(name) for name in self._processes if self.is_running(name)}
         return (op for op in ops_of(self.events()).values() if op.end is None and op.process in running)
 
     def _change_all(self, node: Node, result: Result) -> None:
@@ -169,6 +171,9 @@ class SchemaFleet(JobFleet):
             result.violations.append((self.place.directory / "errors").read_text()[-2000:])
         for name in ("rows acked", "read", "changes", "changes failed", "versions", "sessions"):
             result.counts[name] = verdict.counts[name]
+        changes = sorted(op.seconds for op in ops_of(self.events()).values() if _is_done_change(op))
+        if changes:
+            result.counts["change s"] = distribution(changes)
         for name in ("unknown", "landed after an error"):
             if verdict.counts[name]:
                 result.counts[name] = verdict.counts[name]
@@ -197,33 +202,43 @@ class SchemaFleet(JobFleet):
     def _leases(self, snapshot: Snapshot) -> Iterator[LeaseRow]:
         return LeaseRows(self.store.keyspace, self.sessions).list(snapshot)
 
-    # ── how long changes took ──────────────────────────────────────────────────────────────────
+    # ── how long changes waited ────────────────────────────────────────────────────────────────
 
-    def require_waits(self, result: Result, halts: Sequence[Halt], *, dead: str) -> None:
-        """No change waited for a dead node longer than ttl + slack, whatever else it had to do."""
+    def require_waits(self, result: Result, halts: Sequence[Halt]) -> None:
+        """No change waited for the leases of a dead node longer than ttl + slack."""
         bound = self.ttl_seconds + WAIT_SLACK_SECONDS
-        waits = sorted(self._waits(halts), key=lambda wait: wait[0])
+        waits = sorted((wait for halt in halts for wait in self._waits(halt)), key=lambda wait: wait[0])
         for seconds, op in waits:
-            why = f"{op.name} ({op.intent['change']}) went on for {seconds:.2f} s after a node was {dead}"
+            why = f"{op.name} ({op.intent['change']}) waited {seconds:.2f} s for a node that was gone"
             result.require(seconds <= bound, why)
         if waits:
             result.counts["waited s"] = distribution([seconds for seconds, _ in waits])
 
-    def _waits(self, halts: Sequence[Halt]) -> Iterator[tuple[float, Op]]:
-        """Of changes that others had under way, or began, while a dead node's session was there."""
+    def _waits(self, halt: Halt) -> Iterator[tuple[float, Op]]:
+        """How long the changes took, from the halt on, during which the node's last lease row went."""
+        mine = {each for each in self.sessions_of(halt.process) if each.epoch_at < halt.at}
+        gone_at = max(
+            (each.at for each in self.schema.leases if each.session in mine and each.row is None), default=0
+        )
+        gone_micros = micros_of(gone_at)
+        if gone_micros < halt.micros:
+            return
         for op in ops_of(self.events()).values():
-            if "change" not in op.intent or op.end is None:
+            if "change" not in op.intent or op.end is None or op.process == halt.process:
                 continue
-            began, ended = op.intent["m"], op.end["m"]
-            met = [
-                halt.monotonic_ns
-                for halt in halts
-                if halt.process != op.process
-                and halt.monotonic_ns <= ended
-                and began <= halt.monotonic_ns + self.ttl_seconds * 1e9
-            ]
-            if met:
-                yield (ended - max(began, *met)) / 1e9, op
+            began_micros, ended_micros = wall_micros_of(op.intent), wall_micros_of(op.end)
+            if began_micros < gone_micros < ended_micros:
+                yield (gone_micros - max(halt.micros, began_micros)) / 1e6, op
+
+
+def wall_micros_of(event: Event) -> int:
+    """When something was logged, on the clock of the store."""
+    since_boot_ns: int = event["m"]
+    return (since_boot_ns + time.time_ns() - time.monotonic_ns()) // 1000
+
+
+def _is_done_change(op: Op) -> bool:
+    return "change" in op.intent and op.outcome == "ack"
 
 
 def _try(work: ChangeWork, kind: str, table: int) -> bool:

@@ -20,7 +20,8 @@ def schema_kill(run: Run) -> Result:
         fleet.settle(result)
         fleet.judge(result)
         result.counts["kills"] = len(fleet.halts)
-        fleet.require_waits(result, fleet.halts, dead="killed")
+        fleet.require_waits(result, fleet.halts)
+        fleet.require_adoption(result, fleet.halts)
         result.require("waited s" in result.counts, "no change met a killed node")
     return result
 
