@@ -133,5 +133,3 @@ def _of(fleet: SchemaFleet, name: str, kind: str) -> list[Event]:
     process = fleet.process(name)
     events = next((events for each, events in fleet.events() if each == process), [])
     return [event for event in events if event["e"] == kind]
-
-

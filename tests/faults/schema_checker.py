@@ -63,7 +63,7 @@ class Op:
     @property
     def seconds(self) -> float:
         assert self.end is not None
-        return (self.end["m"] - self.intent["m"]) / 1e9
+        return float(self.end["m"] - self.intent["m"]) / 1e9
 
 
 def ops_of(logs: Logs) -> dict[str, Op]:
@@ -105,9 +105,7 @@ def check(history: SchemaHistory, logs: Logs) -> Verdict:
 # ── rows ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_rows(
-    rows: Sequence[RowRevision], ops: dict[str, Op], verdict: Verdict
-) -> dict[str, Timestamp]:
+def check_rows(rows: Sequence[RowRevision], ops: dict[str, Op], verdict: Verdict) -> dict[str, Timestamp]:
     """Returns when each transaction that has written rows was committed."""
     landed: dict[str, dict[Key, Timestamp]] = defaultdict(dict)
     deleters: dict[Key, list[Op]] = defaultdict(list)
@@ -117,13 +115,13 @@ def check_rows(
                 deleters[key].append(op)
     for row in rows:
         key = row.table, row.id
-        op = _deleter(deleters[key], row.at) if not row.tag else ops.get(row.tag.split("#")[0])
-        if op is None or op.outcome == "failed" or key not in op.writes or op.writes[key] != row.n:
-            verdict.claim("phantom", f"{row} is of {op and (op.name, op.outcome)}")
-        elif key in landed[op.name]:
-            verdict.claim("twice", f"{row} was there before, at {landed[op.name][key]}")
+        writer = ops.get(row.tag.split("#")[0]) if row.tag else _deleter(deleters[key], row.at)
+        if writer is None or writer.outcome == "failed" or writer.writes.get(key, -1) != row.n:
+            verdict.claim("phantom", f"{row} is of {writer and (writer.name, writer.outcome)}")
+        elif key in landed[writer.name]:
+            verdict.claim("twice", f"{row} was there before, at {landed[writer.name][key]}")
         else:
-            landed[op.name][key] = row.at
+            landed[writer.name][key] = row.at
     return dict(_commits(ops, landed, verdict))
 
 
@@ -250,7 +248,7 @@ def check_changes(
             if op.outcome == "ack" and is_kept and not _has(history.versions[intent["table"]][-1], op):
                 verdict.claim("change", f"what {op.name} added is gone, and nobody dropped it")
             if is_kept and op.name in unseen:
-                verdict.claim("change", f"{op.name} was acknowledged and not seen by its node's next statement")
+                verdict.claim("change", f"{op.name} was acknowledged, and its node does not see it")
         elif "drops" in intent and op.outcome == "ack":
             left = {each.name for each in _elements(history.versions[intent["table"]][-1])}
             if intent["drops"] in left:
@@ -262,9 +260,10 @@ def check_changes(
             schemas = [each for versions in history.versions.values() for each in versions]
             seen = any(isinstance(each, Schema) and each.name == intent["creates"] for each in schemas)
             _check_seen(op, seen, verdict)
-        elif "ends" in intent and op.outcome == "ack":
-            if not is_dropped(history.versions[intent["ends"]][-1]):
-                verdict.claim("change", f"{op.name} dropped schema {intent['ends']}, which is there")
+        elif (
+            op.outcome == "ack" and "ends" in intent and not is_dropped(history.versions[intent["ends"]][-1])
+        ):
+            verdict.claim("change", f"{op.name} dropped schema {intent['ends']}, which is there")
 
 
 def _check_addition(

@@ -79,7 +79,9 @@ class _Reader(Reader):
             self.schema.versions[descriptor.id].append(descriptor)
         elif table == SCHEMA_LEASES:
             row = None if value is None else self._leases.decode(value)
-            lease_at, instance, epoch_at = (each for each in decode(key[HEAD_BYTES:]) if isinstance(each, int))
+            lease_at, instance, epoch_at = (
+                each for each in decode(key[HEAD_BYTES:]) if isinstance(each, int)
+            )
             self.schema.leases.append(LeaseRevision(at, (lease_at, instance, epoch_at), row))
         elif table in self._layouts:
             self._read_row(table, revision)

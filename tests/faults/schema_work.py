@@ -29,11 +29,13 @@ from tenure.catalog.descriptors import (
     DEFAULT_SCHEMA,
     ROOT,
     AnyDescriptor,
+    ElementState,
     Expression,
     Schema,
     State,
     Table,
     TypeRef,
+    elements,
     visible,
 )
 from tenure.catalog.drops import drop_schema
@@ -164,7 +166,7 @@ class Work:
 
 
 def _is_sure(error: TenureError) -> bool:
-    """Whether a change that ends so has not happened; one whose store or session went away is told no more."""
+    """Whether a change that ends so has not happened; if its store or session went away, nobody tells."""
     return not isinstance(error, StoreError | SessionLost)
 
 
@@ -291,8 +293,8 @@ class ChangeWork(Work):
             told = KINDS[kind](self, use, table, op)
             if told is None:
                 return "nothing to do"
-            told = {"uses": [], "writes": []} | told
-            outcome = self.commit(use, op, self.node.changer.commit, change=kind, **told)
+            intent: dict[str, Any] = {"change": kind, "uses": [], "writes": []} | told
+            outcome = self.commit(use, op, self.node.changer.commit, **intent)
         if outcome == "ack" and "adds" in told:
             self._look(table, told["adds"], op)
         return outcome
@@ -301,7 +303,7 @@ class ChangeWork(Work):
         """What a statement has changed, the next one on this node sees, unless another drops it."""
         with self.use(op) as use:
             seen = self.table(use, table)
-            if name not in {each.name for each in (*visible(seen.columns), *visible(seen.indexes))}:
+            if name not in {each.name for each in elements(seen) if each.state is ElementState.PUBLIC}:
                 self.log.write("unseen", op=op, version=seen.version)
 
     # ── the kinds: each declares in the use's draft and says what the history must show ───────

@@ -63,7 +63,9 @@ class SchemaWorker:
         if self._arguments.ignore_end:
             self._node.leases.end = lambda use, reason: False  # type: ignore[method-assign]
         loops = [partial(self._repeat, SESSION_SECONDS, self._look_at_session(), always=True)]
-        loops += [partial(self._repeat, ROW_SECONDS, self._rows(n).step) for n in range(self._arguments.threads)]
+        loops += [
+            partial(self._repeat, ROW_SECONDS, self._rows(n).step) for n in range(self._arguments.threads)
+        ]
         if self._arguments.ddl_seconds:
             loops.append(partial(self._repeat, self._arguments.ddl_seconds, self._changes().step))
         if self._arguments.holds:
@@ -196,7 +198,7 @@ def main() -> None:
     parser.add_argument("--poll", type=float, required=True)
     parser.add_argument("--threads", type=int, default=0, help="that write and read rows")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds a transaction stays open, at most")
-    parser.add_argument("--ddl-seconds", type=float, default=0.0, help="changes the schema so often; 0: never")
+    parser.add_argument("--ddl-seconds", type=float, default=0.0, help="between changes; 0: makes none")
     parser.add_argument("--holds", action="store_true", help="opens a long transaction when told to")
     parser.add_argument("--ignore-end", action="store_true")
     parser.add_argument("--deaf", action="store_true")
