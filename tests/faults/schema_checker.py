@@ -53,6 +53,10 @@ class Op:
         return "" if self.end is None else self.end["e"]
 
     @property
+    def is_surely_failed(self) -> bool:
+        return self.end is not None and self.outcome == "failed" and self.end["is_sure"]
+
+    @property
     def writes(self) -> dict[Key, int | None]:
         return {(table, id): n for table, id, n in self.intent["writes"]}
 
@@ -236,7 +240,7 @@ def check_changes(
     dropped = {
         (op.intent.get("table"), op.intent["drops"])
         for op in ops.values()
-        if "drops" in op.intent and op.outcome != "failed"
+        if "drops" in op.intent and not op.is_surely_failed
     }
     for op in ops.values():
         intent = op.intent
@@ -281,7 +285,7 @@ def _check_seen(op: Op, is_seen: bool, verdict: Verdict, *, is_unique: bool = Tr
         verdict.claim("change", f"{op.name} ({op.intent['change']}) was acknowledged and never seen")
     if op.outcome == "failed" and is_seen and is_unique and op.end is not None:
         why = f"{op.end['state']} {op.end['why']}"
-        if op.end["is_sure"]:
+        if op.is_surely_failed:
             verdict.claim("change", f"{op.name} ({op.intent['change']}) failed ({why}) and was seen")
         else:
             verdict.counts["landed after an error"] += 1

@@ -226,7 +226,11 @@ class SchemaFleet(JobFleet):
             if "change" not in op.intent or op.end is None or op.process == halt.process:
                 continue
             began_micros, ended_micros = wall_micros_of(op.intent), wall_micros_of(op.end)
-            if began_micros < gone_micros < ended_micros:
+            is_stopped = any(
+                each.process == op.process and began_micros < each.woken_micros and each.micros < ended_micros
+                for each in self.halts
+            )
+            if began_micros < gone_micros < ended_micros and not is_stopped:
                 yield (gone_micros - max(halt.micros, began_micros)) / 1e6, op
 
 
