@@ -71,7 +71,7 @@ class SchemaFleet(JobFleet):
     ) -> None:
         self._times = {"ttl": ttl, "heartbeat": heartbeat, "grace": grace, "poll": poll}
         self._rng = run.rng
-        self._own_nodes = count()
+        self._own_numbers = count(1)
         self.schema = SchemaHistory()
         super().__init__(run, f"schema_{name}", ttl=ttl, heartbeat=heartbeat)
 
@@ -86,12 +86,13 @@ class SchemaFleet(JobFleet):
         """A node in this very process."""
         return Node(self.place.address, SystemEnv(), settings=settings_of(Namespace(**self._times)))
 
-    def changes_of(self, node: Node, *kinds: str) -> ChangeWork:
+    def changes_of(self, node: Node) -> ChangeWork:
         """Changes that a node in this process makes; they are logged and judged like the others'."""
-        name = f"p9.{next(self._own_nodes)}"
+        number = next(self._own_numbers)
+        name = f"p9.{number}"
         log = Log(self.logs / f"{name}.jsonl")
-        first_id = -(1 << 40)
-        return ChangeWork(node, log, name, self._rng, tables=self.tables, first_id=first_id, kinds=kinds)
+        first_id = -number << 40  # below zero: no process has such ids
+        return ChangeWork(node, log, name, self._rng, tables=self.tables, first_id=first_id)
 
     # ── processes ──────────────────────────────────────────────────────────────────────────────
 

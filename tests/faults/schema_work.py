@@ -64,28 +64,22 @@ EXTRAS_MAX = 4
 
 def create_tables(node: Node) -> list[int]:
     """The tables of a fresh store, by id."""
-
-    def create(use: Use) -> list[int]:
-        ids = []
-        for name in TABLES:
-            id = node.catalog.fresh_id(use.txn)
-            columns = [AddColumn("id", INT, is_nullable=False), AddColumn("n", INT), AddColumn("tag", TEXT)]
-            create_table(
-                use.draft,
-                use,
-                id=id,
-                schema=DEFAULT_SCHEMA,
-                name=name,
-                owner=ROOT,
-                columns=columns,
-                row_id=constant(0),
-                key=(Part("id"),),
-            )
-            ids.append(id)
-        return ids
-
+    ids = []
     use = node.leases.bind(node.store.begin())
-    ids = create(use)
+    for name in TABLES:
+        id = node.catalog.fresh_id(use.txn)
+        create_table(
+            use.draft,
+            use,
+            id=id,
+            schema=DEFAULT_SCHEMA,
+            name=name,
+            owner=ROOT,
+            columns=[AddColumn("id", INT, is_nullable=False), AddColumn("n", INT), AddColumn("tag", TEXT)],
+            row_id=constant(0),
+            key=(Part("id"),),
+        )
+        ids.append(id)
     node.changer.commit(use)
     return ids
 
@@ -277,15 +271,13 @@ class ChangeWork(Work):
         *,
         tables: Sequence[int],
         first_id: int,
-        kinds: Sequence[str] = (),
     ) -> None:
         super().__init__(node, log, name, rng)
         self._tables = tables
         self._ids = count(first_id)
-        self._kinds = kinds or tuple(KINDS)
 
     def step(self) -> None:
-        self.change(self.rng.choice(self._kinds), self.rng.choice(self._tables))
+        self.change(self.rng.choice(list(KINDS)), self.rng.choice(self._tables))
 
     def change(self, kind: str, table: int) -> str:
         op = self.next_op()
@@ -359,7 +351,7 @@ class ChangeWork(Work):
 
     def _rename(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
         """Back and forth between its letter and a name that nothing else has."""
-        letter = TABLES[self._tables.index(table)] if len(self._tables) == len(TABLES) else "t"
+        letter = TABLES[self._tables.index(table)]
         name = letter if " " in self.table(use, table).name else f"{letter} {op}"
         rename_object(use.draft, use, table, name)
         return {"table": table, "name": name}
