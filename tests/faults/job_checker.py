@@ -35,7 +35,7 @@ def check(history: JobHistory, logs: Sequence[tuple[str, list[Event]]]) -> Verdi
     verdict = Verdict()
     sessions = Presence(history)
     controls = Controls(history)
-    check_sessions(history, _stopping(logs), verdict)
+    check_sessions(history, stopping(logs), verdict)
     check_instances(sessions, verdict)
     for job, rows in controls.of.items():
         check_claims(job, rows, sessions, verdict)
@@ -97,7 +97,7 @@ def check_sessions(history: JobHistory, stopping: set[SessionId], verdict: Verdi
         _check_session(session, rows, session in drained, verdict)
 
 
-def _stopping(logs: Sequence[tuple[str, list[Event]]]) -> set[SessionId]:
+def stopping(logs: Sequence[tuple[str, list[Event]]]) -> set[SessionId]:
     """The last sessions of processes that were told to stop."""
     told = [events for _, events in logs if any(event["e"] == "stopping" for event in events)]
     return {SessionId(*[event["session"] for event in events if "session" in event][-1]) for events in told}

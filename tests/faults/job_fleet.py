@@ -52,7 +52,7 @@ class JobFleet(Fleet):
         self._heartbeat_seconds = heartbeat
         self.halts: list[Halt] = []
         self.history = JobHistory()
-        super().__init__(_place(run, name), run.seed)
+        super().__init__(own_place(run, f"jobs_{name}"), run.seed)
 
     def _set_up(self) -> None:
         self.store = Store(open_engine(self.place.address, SystemEnv()), SystemEnv())
@@ -68,7 +68,7 @@ class JobFleet(Fleet):
         except TenureError:
             pass  # the store may be away, and is not needed any more
         self.store.engine.close()
-        _remove(self.place)
+        remove(self.place)
 
     # ── processes ──────────────────────────────────────────────────────────────────────────────
 
@@ -175,17 +175,18 @@ def _wall_micros() -> int:
     return time.time_ns() // 1000
 
 
-def _place(run: Run, name: str) -> Place:
-    place = run.place(f"jobs_{name}")
+def own_place(run: Run, name: str) -> Place:
+    """A place for nodes: on PostgreSQL a database of its own, which `remove` takes away."""
+    place = run.place(name)
     if place.server is None:
         return place
-    database = f"jobs_{name}_{random.SystemRandom().randrange(1 << 32):08x}"
+    database = f"{name}_{random.SystemRandom().randrange(1 << 32):08x}"
     with psycopg.connect(place.server.dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
     return replace(place, address=f"postgresql://postgres@127.0.0.1:{place.server.port}/{database}")
 
 
-def _remove(place: Place) -> None:
+def remove(place: Place) -> None:
     """Takes the database away, so that repeated runs do not fill the disk."""
     if place.server is None:
         return

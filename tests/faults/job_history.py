@@ -140,7 +140,7 @@ def effect_value(fence: Fence, process: str) -> bytes:
 
 
 def read_history(store: Store) -> JobHistory:
-    reader = _Reader(store.keyspace)
+    reader = Reader(store.keyspace)
     for revision in revisions(store):
         reader.read(revision)
     return reader.history
@@ -154,7 +154,7 @@ def revisions(store: Store) -> Iterator[Revision]:
         since_at = interval.through_at
 
 
-class _Reader:
+class Reader:
     def __init__(self, keyspace: Keyspace) -> None:
         self.history = JobHistory()
         key = ("instance", "epoch_at")

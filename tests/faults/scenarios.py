@@ -17,7 +17,11 @@ from tests.faults import (
     job_kills,
     job_stops,
     job_upgrade,
+    long_transactions,
+    lost_notifications,
     many_nodes,
+    schema_kills,
+    schema_stops,
     schema_upgrade,
 )
 from tests.faults.harness import Result, Run
@@ -53,5 +57,10 @@ SCENARIOS = (
     Scenario("jobs_upgrade", job_upgrade.jobs_upgrade),
     Scenario("schema_upgrade", schema_upgrade.schema_upgrade),
     Scenario("dead_sessions", dead_sessions.dead_sessions, seconds_max=10.0),
+    Scenario("schema_kill", schema_kills.schema_kill),
+    Scenario("schema_stop", schema_stops.schema_stop),
+    Scenario("schema_store_restart", schema_kills.schema_store_restart, ("postgres",)),
+    Scenario("long_transaction", long_transactions.long_transaction, seconds_max=10.0),
+    Scenario("lost_notifications", lost_notifications.lost_notifications),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -1,17 +1,48 @@
-"""Schema changes on real processes, for a few seconds on each engine; `make faults` runs them longer."""
+"""Leases and schema changes on real processes, a few seconds on each engine; `make faults` runs longer."""
 
 import pytest
 
-from tests.faults import schema_upgrade
+from tests.faults import long_transactions, lost_notifications, schema_kills, schema_stops, schema_upgrade
 from tests.faults.harness import Run
 from tests.faults.smoke import both_engines, holds
 
-SECONDS = 1.5
+SECONDS = 2.0
 
 pytestmark = [
     pytest.mark.xdist_group("faults"),
     pytest.mark.timeout(180),
 ]
+
+
+@pytest.mark.invariant("I15")
+@pytest.mark.invariant("ddl-atomic")
+@both_engines
+def test_kill_9_under_changes_loses_no_row_and_leaves_nothing_half_way(run: Run) -> None:
+    holds(schema_kills.schema_kill(run))
+
+
+@pytest.mark.invariant("I10")
+@pytest.mark.invariant("I13")
+@both_engines
+def test_sigstop_for_half_1_1_and_5_ttls_lets_no_transaction_commit_past_its_lease(run: Run) -> None:
+    holds(schema_stops.schema_stop(run))
+
+
+@pytest.mark.invariant("I12")
+@pytest.mark.parametrize("engine", ["postgres"])
+def test_a_store_restarted_under_changes_loses_no_row_and_leaves_nothing_half_way(run: Run) -> None:
+    holds(schema_kills.schema_store_restart(run))
+
+
+@pytest.mark.invariant("I19")
+@both_engines
+def test_a_long_transaction_delays_only_changes_of_what_it_uses_and_not_for_ever(run: Run) -> None:
+    holds(long_transactions.long_transaction(run))
+
+
+@both_engines
+def test_a_node_that_hears_of_nothing_costs_changes_the_poll_interval(run: Run) -> None:
+    holds(lost_notifications.lost_notifications(run))
 
 
 @pytest.mark.invariant("I10")
