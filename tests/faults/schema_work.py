@@ -39,6 +39,7 @@ from tenure.catalog.descriptors import (
     visible,
 )
 from tenure.catalog.drops import drop_schema
+from tenure.catalog.leases import bound
 from tenure.catalog.object_changes import create_schema, create_table, rename_object
 from tenure.catalog.uses import Use
 from tenure.expr.build import const
@@ -146,7 +147,7 @@ class Work:
 
     def commit(self, use: Use, op: str, commit: Callable[[Use], int], **intent: Any) -> str:
         """Commits between an intent and what came of it: ack, failed or unknown."""
-        self.log.write("intent", op=op, session=use.lease.session.id, **intent)
+        self.log.write("intent", op=op, session=bound(use).session.id, **intent)
         try:
             at = commit(use)
         except OutcomeUnknown as error:

@@ -33,6 +33,7 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
+from tenure.catalog.leases import bound
 from tenure.catalog.uses import Use
 from tenure.cluster.runner import Runner
 from tenure.cluster.sessions import SessionId
@@ -162,7 +163,7 @@ class SchemaWorker:
         with work.use(op) as use:
             work.write(use, write, op)
             uses = [(write.table, work.table(use, write.table).version)]
-            self._log.write("holding", op=op, transaction=use.number, session=use.lease.session.id)
+            self._log.write("holding", op=op, transaction=use.number, session=bound(use).session.id)
             while not commit.exists() and not self._stopping.wait(SESSION_SECONDS):
                 pass
             work.commit(use, op, Use.commit, uses=uses, writes=[write])
