@@ -24,10 +24,15 @@ from tenure.table.rows import Layouts
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import Effect
+from tests.simulation.trace import Txn
 
 CONTEXT = Context(0, 0, lambda: UUID(int=0), lambda: 0)
 MOMENTS_MAX = 12
 """Times at which a table is looked at, beside those at which its versions came."""
+
+LATE_CANCEL_IS_WRONG = False
+"""Whether a change that was canceled between its last version and its job's end counts as one that
+said it was taken back, and was not."""
 
 Model = dict[int, dict[int, dict[int, object]]]
 """Table, key, column: what was given."""
@@ -118,7 +123,8 @@ def atomicity(index: SchemaIndex) -> Iterator[Violation]:
             who = f"t{txn.id} ({declared.kind}, {declared.outcome or 'not ended'})"
             if declared.outcome == "done" and not is_shown and element[0] not in dropped:
                 yield Violation("ddl", f"{who}: {element} never became public", declared.ended, (txn.id,))
-            if is_shown and (not txn.landed or declared.outcome == "failed"):
+            is_failed = declared.outcome == "failed" and LATE_CANCEL_IS_WRONG
+            if is_shown and (not txn.landed or is_failed):
                 yield Violation("ddl", f"{who}: {element} is public", declared.ended or txn.begun, (txn.id,))
         if declared.outcome == "done" and txn.children and txn.landed:
             index.trace.seen["children path"] += 1
@@ -139,7 +145,8 @@ def reverts(index: SchemaIndex) -> Iterator[Violation]:
                 is_failed = ends.get(job) in (JobState.FAILED, JobState.CANCELED)
                 if is_failed and is_taken_back and isinstance(before, Table):
                     index.trace.seen["a change reverted"] += 1
-                    if _bare(before) != _bare(descriptor) and not _was_public(index, id, job):
+                    is_forward = _is_forward(index, job, txn) and not LATE_CANCEL_IS_WRONG
+                    if _bare(before) != _bare(descriptor) and not is_forward:
                         message = f"table {id} is not what it was before job {job}"
                         yield Violation("ddl", message, txn.landed, (txn.id,))
                 job = 0
@@ -151,16 +158,10 @@ def _bare(table: Table) -> Table:
     return replace(table, version=1, modified_at=0, job=0, next_column=0, next_index=0, next_constraint=0)
 
 
-def _was_public(index: SchemaIndex, id: int, job: int) -> bool:
-    """Whether all that a job added had become public: then it is not taken back."""
-    during = [each for _, each, _ in index.versions[id] if isinstance(each, Table) and each.job == job]
-    return any(not has_additions(each) and not _is_going_back(each, during) for each in during)
-
-
-def _is_going_back(table: Table, during: list[Table]) -> bool:
-    """Whether what is being dropped is what the same job was adding."""
-    added = {each.name for stage in during for each in elements(stage) if has_additions(stage)}
-    return any(each.goal.value == "absent" and each.name in added for each in elements(table))
+def _is_forward(index: SchemaIndex, job: int, txn: Txn) -> bool:
+    """Whether a version was written while its job was not yet on its way back."""
+    states = [control.state for version, control in index.controls[job] if version.step <= txn.landed]
+    return states[-1] is not JobState.REVERTING
 
 
 def ends(index: SchemaIndex) -> Iterator[Violation]:

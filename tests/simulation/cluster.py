@@ -61,10 +61,10 @@ def run(
         cluster = _make(tape, knobs, profile)
         hub, trace = cluster.hub, cluster.trace
         cluster.start()
-        hub.run(until if until is not None else seconds - CALM_SECONDS)
+        hub.run(until if until is not None else knobs.seconds - CALM_SECONDS)
         clock_at = cluster.wire.engine.clock_at()
         if until is None:
-            hub.run(seconds)
+            hub.run(knobs.seconds)
             trace.stuck += [message for node in cluster.nodes for message in node.stuck(clock_at)]
         violations = [Violation("crash", f"{name}: {error!r}", trace.step) for name, error in hub.crashed]
         violations += cluster.judge(is_whole=until is None)

@@ -176,6 +176,8 @@ def set_not_null(client: "SchemaClient", use: Use, table: Table, declared: Decla
 
 def add_check(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
     base = _base(use, table)
+    if base is not table:
+        return False  # of a check that this very transaction has declared, nothing would be left to see
     if base.checks:
         going = tuple(replace(each, goal=Goal.ABSENT) for each in base.checks)
         _declare(use, replace(base, checks=going))

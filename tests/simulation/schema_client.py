@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tests.simulation.schema_processes import SchemaProcess
 
 ATTEMPTS = 5
+LOOKS_MAX = 4
 
 
 class SchemaClient(Client):
@@ -86,6 +87,7 @@ class SchemaClient(Client):
             if not use.draft:
                 use.commit()
                 return
+            self.record(use).bases = dict(use.draft.made_from)
             timeout = 2.0 if self.maybe(0.2) else None
             self.process.changer.commit(use, timeout=timeout)
         finally:
@@ -107,6 +109,14 @@ class SchemaClient(Client):
         return schema if isinstance(schema, Schema) and schema.name == name else None
 
     def some_table(self, use: Use) -> Table | None:
+        """A table by its name; of those that are not there, some are looked for in vain."""
+        for _ in range(LOOKS_MAX):
+            table = self._look_up(use)
+            if table is not None:
+                return table
+        return None
+
+    def _look_up(self, use: Use) -> Table | None:
         schema = self.some_schema(use)
         if schema is None:
             return None

@@ -9,7 +9,7 @@ Walk: `cluster.run` draws a `SchemaKnobs`; `schema_nodes`, `schema_client` and `
 
 from dataclasses import dataclass
 
-from tests.simulation.knobs import NEMESIS_FAULTS, Knobs, draw_into
+from tests.simulation.knobs import NEMESIS_FAULTS, READ_FAULTS, SKEWS, Knobs, draw_into
 from tests.simulation.tape import Tape
 
 SCHEMA_NEMESIS_FAULTS = (
@@ -21,6 +21,11 @@ SCHEMA_NEMESIS_FAULTS = (
     "session frozen",
     "drain",
 )
+
+TIME_PART = 0.75
+"""Of the time that runs of the other worlds take: so much more happens in a second here."""
+
+READ_FAULTS_PART = 0.25
 
 TTLS = (3.0, 2.0, 4.0)
 TTL_MAX = max(TTLS)
@@ -34,13 +39,16 @@ class SchemaKnobs(Knobs):
     adopt_seconds: float = 2.0
     lease_poll_seconds: float = 2.0
     grace_seconds: float = 1.5
-    signal_seconds: float = 0.05
+    signal_seconds: float = 0.25
     fill_rows: int = 500
     """Rows per batch of a backfill."""
     alone_rows: int = 1_000
     """Rows up to which a change may be made in one commit."""
     linger_seconds: float = 0.0
     """How long a transaction stays open that does nothing any more."""
+    checks_base: bool = True
+    """Whether the simulator refuses, in the product's place, a transaction of rows and a change whose
+    descriptors have moved on since it declared it."""
     mixes_states: bool = False
     """Whether a change may declare elements in states that are not in step."""
     is_sparse: bool = False
@@ -56,9 +64,12 @@ class SchemaKnobs(Knobs):
 
 
 def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int) -> SchemaKnobs:
-    knobs = draw_into(SchemaKnobs(seconds, nodes), tape, SCHEMA_NEMESIS_FAULTS)
+    knobs = draw_into(SchemaKnobs(TIME_PART * seconds, nodes), tape, SCHEMA_NEMESIS_FAULTS)
     knobs.nodes = tape.choose("knob.nodes", (nodes, 2, 4, nodes))
-    # A change makes dozens of calls, one after the other: slower, and none would end in a run.
+    # A change makes dozens of calls, one after the other: slower or less sure, and none would end in a run.
+    for site in READ_FAULTS:
+        knobs.rates[site] *= READ_FAULTS_PART
+    knobs.skew = tape.choose("knob.skewed", (*SKEWS[:2], *SKEWS))
     knobs.read_seconds = min(knobs.read_seconds, 0.02)
     knobs.commit_seconds = min(knobs.commit_seconds, 0.1)
     knobs.think_seconds = min(knobs.think_seconds, 0.5)
@@ -71,7 +82,7 @@ def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int) -> SchemaKnobs:
     knobs.adopt_seconds = tape.choose("knob.adopt", (2.0, 1.0, 3.0))
     knobs.lease_poll_seconds = tape.choose("knob.lease poll", (2.0, 0.5, 4.0))
     knobs.grace_seconds = tape.choose("knob.grace", (1.5, 0.5, 3.0))
-    knobs.signal_seconds = tape.choose("knob.signal", (0.05, 0.3, 1.0))
+    knobs.signal_seconds = tape.choose("knob.signal", (0.25, 0.5, 1.0))
     knobs.fill_rows = tape.choose("knob.fill", (500, 1, 3))
     knobs.alone_rows = tape.choose("knob.alone", (1_000, 1_000, 2))
     knobs.linger_seconds = tape.choose("knob.linger", (0.0, 2.0, 8.0))

@@ -10,12 +10,13 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from tenure.base.errors import TenureError, UserError
+from tenure.base.errors import RetryError, TenureError, UserError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, Settings
 from tenure.catalog.bootstrap import bootstrap
+from tenure.catalog.descriptors import AnyDescriptor
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
@@ -34,13 +35,13 @@ from tenure.node import random_uuid
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
-from tenure.schema_change.publisher import Publisher
+from tenure.schema_change.publisher import Publisher, Settled
 from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tests.simulation.catalog_predicates import differences
 from tests.simulation.schema_changes import first_tables
-from tests.simulation.schema_trace import TracingLeases
+from tests.simulation.schema_trace import SchemaTrace, TracingLeases, record_of
 from tests.simulation.tracing import TracingStore
 from tests.simulation.wire import SimEngine
 
@@ -125,6 +126,8 @@ class SchemaProcess:
                 take=lambda job: self.runner.take(job),
             ),
         )
+        if self.cluster.knobs.checks_base:
+            self.changer._in_transaction._publisher = CheckedPublisher(self.publisher, self.trace)  # type: ignore[assignment]
         kinds = {KIND: schema_change_kind(self.changer.walk)}
         self.runner = Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
         self.deaths.on_death = self.runner.wake
@@ -195,6 +198,26 @@ class SchemaProcess:
         if session is not None:
             self.trace.releases.add(session.id)
         self.liveness.release()
+
+
+class CheckedPublisher:
+    """Refuses what children publish of a draft that was made from another version: knob `checks_base`."""
+
+    def __init__(self, publisher: Publisher, trace: SchemaTrace) -> None:
+        self._publisher = publisher
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._publisher, name)
+
+    def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
+        parent = record_of(txn).parent
+        assert parent is not None
+        bases = self._trace.uses[parent.id].bases
+        if any(each.version != bases.get(each.id, each.version) for each in descriptors):
+            raise RetryError("it was changed since the transaction declared its change")
+        bases.clear()
+        self._publisher.publish(txn, descriptors, settled)
 
 
 def _close(close: Callable[[], None]) -> None:

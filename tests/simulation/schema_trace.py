@@ -74,6 +74,8 @@ class UseRecord:
     ended: int = 0
     """When its node ended it, as somebody had waited for it."""
     effects: list[Effect] = field(default_factory=list)
+    bases: dict[int, int] = field(default_factory=dict)
+    """By descriptor: the version that its draft was made from."""
     named: dict[Place, int] = field(default_factory=dict)
     """Tables that it used by name."""
 
