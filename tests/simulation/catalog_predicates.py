@@ -6,7 +6,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`; `schema_proces
 from collections.abc import Iterator
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.cache import Version
+from tenure.catalog.cache import Key, Version
 from tenure.catalog.descriptors import (
     AnyDescriptor,
     Database,
@@ -38,10 +38,10 @@ def differences(catalog: Catalog, version: Version, snapshot: Snapshot) -> Itera
         for database in (90, 100)
         for each in catalog.schema_map(snapshot, database)
     }
+    stored_names: dict[Key, object] = dict([*names.items(), *entries.items()])
     known_names = {key for key in version._cache._values if isinstance(key, tuple)}
-    for key in sorted(names.keys() | entries.keys() | known_names, key=str):
-        expected = names.get(key) if len(key) == 3 else entries.get(key)  # type: ignore[call-overload]
-        if version.find(key) != expected:
+    for key in sorted(stored_names.keys() | known_names, key=str):
+        if version.find(key) != stored_names.get(key):
             yield f"name {key} is not what is stored"
 
 
@@ -85,8 +85,8 @@ def _problems(state: _State) -> Iterator[str]:
         entries |= map_entries(descriptor)
         yield from _orphan(state, descriptor)
     if expected != state.names:
-        wrong = {place for place in expected.keys() | state.names.keys()}
-        wrong = {place for place in wrong if expected.get(place) != state.names.get(place)}
+        known = expected.keys() | state.names.keys()
+        wrong = [place for place in known if expected.get(place) != state.names.get(place)]
         yield f"names differ from descriptors: {sorted(wrong, key=str)}"
     if entries != state.entries:
         yield f"maps differ from schemas: {sorted(entries.items() ^ state.entries.items(), key=str)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, elements, replace, visible
+from tenure.catalog.descriptors import AnyDescriptor, ElementState, State, Table, elements, replace, visible
 from tenure.catalog.elements import has_additions, is_finished
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
@@ -20,7 +20,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
-from tenure.table.rows import Layouts
+from tenure.table.rows import Layout, Layouts, Row
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import Effect
@@ -85,6 +85,8 @@ def _problems(
 ) -> Iterator[str]:
     layout = layouts.of(table)
     yield from check_indexes(snapshot, layout, CONTEXT)
+    for row in read.rows(snapshot, layout):
+        yield from _broken(layout, row)
     columns = [(column.id, _given(layout.columns[column.id].filled)) for column in visible(table.columns)]
     expected = {
         key: {id: values.get(id, otherwise) for id, otherwise in columns if id != 1}
@@ -95,9 +97,19 @@ def _problems(
         for row in read.rows(snapshot, layout)
     }
     if found != expected:
-        keys = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))  # type: ignore[arg-type, type-var]
-        pairs = [(key, found.get(key), expected.get(key)) for key in keys[:2]]  # type: ignore[call-overload]
+        keys = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+        pairs = [(key, found.get(key), expected.get(key)) for key in keys[:2]]
         yield f"rows differ (key, found, expected): {pairs}"
+
+
+def _broken(layout: Layout, row: Row) -> Iterator[str]:
+    """Constraints that are relied upon, and do not hold."""
+    for kept in layout.columns.values():
+        if kept.is_public and not kept.column.is_nullable and row.values[kept.id] is None:
+            yield f'a null in column "{kept.name}"'
+    for check in layout.checks:
+        if check.check.state is ElementState.PUBLIC and check.is_broken_by(row.values, CONTEXT):
+            yield f'a row that breaks "{check.name}"'
 
 
 def _given(filled: Datum) -> Datum:
@@ -114,7 +126,9 @@ def atomicity(index: SchemaIndex) -> Iterator[Violation]:
     for id, versions in index.versions.items():
         for _, descriptor, _ in versions:
             if isinstance(descriptor, Table):
-                shown |= {(id, each.name) for each in elements(descriptor) if each in visible((each,))}
+                shown |= {
+                    (id, each.name) for each in elements(descriptor) if each.state is ElementState.PUBLIC
+                }
     dropped = {id for id, versions in index.versions.items() if versions[-1][1].state is State.DROPPED}
     for declared in index.trace.declared:
         txn = declared.use.txn

@@ -13,7 +13,7 @@ from tests.simulation.schema_trace import Handed, UseRecord
 
 
 def two_versions(index: SchemaIndex) -> Iterator[Violation]:
-    """I10: a commit uses a version only within [M(v), M(v+2)); what its own children publish is not counted."""
+    """I10: a commit uses a version only within [M(v), M(v+2)); its own children's versions do not count."""
     for record, at in index.committed_uses():
         family = {record.txn, *record.txn.descendants()}
         for handed in record.handed:
@@ -22,8 +22,10 @@ def two_versions(index: SchemaIndex) -> Iterator[Violation]:
             later = [each for each in versions if each[1].version > used.version and each[0] <= at]
             strangers = [each for each in later if each[2] not in family]
             if len(strangers) > 1 or (len(strangers) == 1 and strangers[0][1].version > used.version + 1):
-                message = f"t{record.txn.id} used {used.id} v{used.version} at {to_text(at)}, when v{later[-1][1].version} was there"
-                yield Violation("I10", message, record.txn.landed or handed.step, (record.txn.id, later[-1][2].id))
+                newest = later[-1][1].version
+                message = f"t{record.txn.id} used {used.id} v{used.version} when v{newest} was there"
+                txns = (record.txn.id, later[-1][2].id)
+                yield Violation("I10", message, record.txn.landed or handed.step, txns)
             if used.modified_at > at:
                 message = f"t{record.txn.id} used {used.id} v{used.version} before it was there"
                 yield Violation("I10", message, handed.step, (record.txn.id,))
@@ -65,7 +67,8 @@ def _judge_handed(index: SchemaIndex, record: UseRecord, handed: Handed) -> Iter
         current = index.version_at(used.id, lease_at)
         if current != used:
             what = "none" if current is None else f"v{current.version}"
-            message = f"t{txn.id} was given {used.id} v{used.version} under the lease at {to_text(lease_at)}, which has {what}"
+            lease = f"the lease at {to_text(lease_at)}"
+            message = f"t{txn.id} was given {used.id} v{used.version} under {lease}, which has {what}"
             yield Violation("I17", message, handed.step, (txn.id,))
     if txn.read_at and used.modified_at > txn.read_at:
         message = f"t{txn.id} reads at {to_text(txn.read_at)} by {used.id} v{used.version}, which is newer"
@@ -79,7 +82,9 @@ def moved(index: SchemaIndex) -> Iterator[Violation]:
         for id, lease_at in record.pinned.items():
             current = index.version_at(id, lease_at)
             if id in last and current != last[id]:
-                message = f"t{record.txn.id}'s pin of {id} v{last[id].version} went to a lease that has another"
+                message = (
+                    f"t{record.txn.id}'s pin of {id} v{last[id].version} went to a lease that has another"
+                )
                 yield Violation("I16", message, record.txn.ended, (record.txn.id,))
 
 
@@ -87,9 +92,7 @@ def two_leases(index: SchemaIndex) -> Iterator[Violation]:
     """Counts how often two versions were leased at once, and by whom."""
     for versions in index.versions.values():
         for at, descriptor, _ in versions[1:]:
-            if any(
-                row.lease_at < at and row.covers(descriptor.id) for row in index.rows_before(at + 1)
-            ):
+            if any(row.lease_at < at and row.covers(descriptor.id) for row in index.rows_before(at + 1)):
                 index.trace.seen["two versions leased at once"] += 1
     yield from ()
 

@@ -24,6 +24,7 @@ from tenure.catalog.descriptors import (
 )
 from tenure.catalog.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.stored import Catalog
+from tenure.catalog.uses import Lease
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.keys import DESCRIPTORS, EXPIRATIONS, SCHEMA_LEASES, SESSIONS, Keyspace
 from tests.simulation.schema_trace import SchemaTrace, UseRecord
@@ -108,17 +109,23 @@ class LeaseWatch:
 
     def _judge_older_leases(self, txn: Txn, former: AnyDescriptor) -> None:
         process, id = self.trace.processes[txn.id], former.id
+        what = f"descriptor {id} left version {former.version}"
         for row in self._others(process):
             if row.lease_at < former.modified_at and row.covers(id):
                 is_valid = (txn.landed_at or 0) < self.expires.get(row.session, 0)
-                message = f"descriptor {id} left version {former.version} beside an older lease of {row.session}"
+                message = f"{what} beside an older lease of {row.session}"
                 self.trace.wrong("I11" if is_valid else "I12", message, txn)
+        for lease, users in self._own_users(process, id):
+            if lease.at < former.modified_at:
+                self.trace.wrong("I12", f"{what}, pinned in an older one by its own node", txn, *users)
+
+    def _own_users(self, process: str, id: int) -> Iterator[tuple[Lease, list[Txn]]]:
+        """The leases of a process under which a descriptor is pinned, and for whom."""
         own = self.trace.leases.get(process)
         for lease in () if own is None else own.every:
             pin = lease.pins.get(id)
-            if pin is not None and lease.at < former.modified_at:
-                message = f"descriptor {id} left version {former.version}, pinned in an older one by its own node"
-                self.trace.wrong("I12", message, txn, *(own.record(use).txn for use in pin.uses))  # type: ignore[union-attr]
+            if own is not None and pin is not None:
+                yield lease, [own.record(use).txn for use in pin.uses]
 
     def _others(self, process: str) -> Iterator[LeaseRow]:
         return (row for key, row in self.rows.items() if self.owners[key] != process)
@@ -129,10 +136,7 @@ class LeaseWatch:
         for row in self._others(process):
             if row.covers(id):
                 self.trace.wrong("I12", f"{what} beside a lease of {row.session}", txn)
-        own = self.trace.leases.get(process)
-        for lease in () if own is None else own.every:
-            pin = lease.pins.get(id)
-            users = [] if pin is None or own is None else [own.record(use).txn for use in pin.uses]
+        for _, users in self._own_users(process, id):
             if any(user is not txn for user in users):
                 self.trace.wrong("I12", f"{what}, used by its own node", txn, *users)
 
@@ -201,7 +205,9 @@ class LeaseWatch:
                 continue
             row = next((each for each in self.rows.values() if _is_of(each, lease_at, record.session)), None)
             if record.session in self.present and (row is None or not row.covers(id)):
-                message = f"t{txn.id} used {id} under the lease at {to_text(lease_at)}, which does not cover it"
+                message = (
+                    f"t{txn.id} used {id} under the lease at {to_text(lease_at)}, which does not cover it"
+                )
                 self.trace.wrong("I16", message, txn)
 
 

@@ -46,6 +46,7 @@ ID, U, W = 1, 2, 3
 """The columns that every table has: its key, a value that is often not null, one that may be."""
 
 INT = type_of(TypeRef("int8"))
+TWO_CHANGES = "two changes"
 COLUMNS_MAX, INDEXES_MAX = 6, 4
 TABLES = ("a", "b", "c")
 SCHEMAS = ("public", "s", "t")
@@ -192,7 +193,7 @@ def _add_check(
     id = base.next_constraint
     name = f"k{_number(use)}_{id}"
     # Elements of one change step together: one that starts ahead of the others would arrive unproved.
-    is_ahead = client.knobs.mixes_states or use.draft.declared.get(base.id) is None
+    is_ahead = client.knobs.mixes_states or declared.kind != TWO_CHANGES
     state = ElementState.WRITE_ONLY if is_ahead else ElementState.DELETE_ONLY
     check = Check(id, name, tree, state, not_null=not_null)
     _declare(use, replace(base, checks=(*base.checks, check), next_constraint=id + 1))

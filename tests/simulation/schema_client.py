@@ -25,7 +25,17 @@ from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
 from tests.simulation import schema_changes
 from tests.simulation.hub import Hub
-from tests.simulation.schema_changes import ADDING, ID, OF_CATALOG, OF_TABLE, SCHEMAS, TABLES, U, W
+from tests.simulation.schema_changes import (
+    ADDING,
+    ID,
+    OF_CATALOG,
+    OF_TABLE,
+    SCHEMAS,
+    TABLES,
+    TWO_CHANGES,
+    U,
+    W,
+)
 from tests.simulation.schema_knobs import SchemaKnobs
 from tests.simulation.schema_trace import Declared, Effect, SchemaTrace, UseRecord
 from tests.simulation.workload import Client
@@ -336,7 +346,7 @@ def change_twice(client: SchemaClient) -> None:
                 is_any = OF_TABLE[kind](client, use, table, declared) or is_any
         return is_any
 
-    _change(client, "two changes", step)
+    _change(client, TWO_CHANGES, step)
 
 
 def change_with_rows(client: SchemaClient) -> None:
@@ -434,7 +444,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "create with rows": 1.0,
         **dict.fromkeys(OF_CATALOG, 1.0),
     },
+    "alone": {"write": 2.0, "add index": 3.0, "drop index": 2.0, "rename": 1.0, "rows and a change": 2.0},
     "rows and changes": {"write": 4.0, "linger": 1.0, "look": 1.0, "rows and a change": 5.0},
 }
 """By name, beside those of the store and of jobs."""
-

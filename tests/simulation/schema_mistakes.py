@@ -10,7 +10,15 @@ from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog import names as names_module
 from tenure.catalog.cache import Cache, Key, Value
-from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry, Table, next_version, place_of, replace
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Place,
+    SchemaEntry,
+    Table,
+    next_version,
+    place_of,
+    replace,
+)
 from tenure.catalog.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.leases import Leases
@@ -24,7 +32,7 @@ from tenure.cluster.sessions import SessionId
 from tenure.kv.records import unpack
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change import publisher
+from tenure.schema_change import job, publisher
 from tenure.schema_change.in_transaction import InTransaction
 from tenure.schema_change.job import Payload, RunProgress
 from tenure.schema_change.publisher import Publisher, Settled
@@ -36,7 +44,7 @@ from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Kn
 from tests.simulation.schema_knobs import SchemaKnobs
 
 _finish = InTransaction._finish
-_kind = schema_processes.schema_change_kind
+_kind = job.schema_change_kind
 
 # ── leases ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -314,6 +322,15 @@ def sparse(knobs: Knobs) -> None:
     knobs.commit_seconds, knobs.think_seconds = 0.1, 0.05
 
 
+def coming_and_going(knobs: Knobs) -> None:
+    """One node that takes its time over changes, and another that is there one moment and gone the next."""
+    assert isinstance(knobs, SchemaKnobs)
+    sparse(knobs)
+    knobs.nodes, knobs.clients, knobs.is_sparse = 2, 3, False
+    knobs.rates |= {"power cut": 0.0, "drain": 0.9}
+    knobs.read_seconds, knobs.commit_seconds = 0.1, 0.3
+
+
 def crowded(knobs: Knobs) -> None:
     """Few keys, small batches, slow writers: backfills and writers meet."""
     assert isinstance(knobs, SchemaKnobs)
@@ -336,7 +353,12 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "schema",
         lingering,
     ),
-    ("narrowed lease used outside its set", ((Leases, "_lease_for", pinned_where_bound),), "schema", lingering),
+    (
+        "narrowed lease used outside its set",
+        ((Leases, "_lease_for", pinned_where_bound),),
+        "schema",
+        lingering,
+    ),
     (
         "read-only work does not check F",
         ((Leases, "bind", bind_unchecked), (Use, "commit", commit_below_frontier_if_writing)),
@@ -373,8 +395,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
     (
         "alone without the section's check",
         ((Publisher, "alone", alone_by_an_earlier_look),),
-        "schema",
-        sparse,
+        "alone",
+        coming_and_going,
     ),
     ("own hold ignored", ((Leases, "pin", pin_held),), "schema", sparse),
     (

@@ -199,11 +199,11 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         for module, name, value in changed:
             setattr(module, name, value)
         for fill in fills:
-            fill.__kwdefaults__["rows_max"] = knobs.fill_rows
+            cast(dict[str, Any], fill.__kwdefaults__)["rows_max"] = knobs.fill_rows
         yield
     finally:
         logging.disable(logging.NOTSET)
         for module, name, value in former:
             setattr(module, name, value)
         for fill in fills:
-            fill.__kwdefaults__["rows_max"] = backfill.BATCH_ROWS
+            cast(dict[str, Any], fill.__kwdefaults__)["rows_max"] = backfill.BATCH_ROWS

@@ -189,6 +189,14 @@ class TracingLeases(Leases):
             self.trace.seen["holder ended" if "held up" in reason else "use of a lost session ended"] += 1
         return is_ended
 
+    def renew(self) -> None:
+        session = self._session()
+        try:
+            super().renew()
+        finally:
+            if session.done.is_set():
+                self.trace.seen["epoch bump during lease acquisition"] += 1
+
     def install(self, lease_at: Timestamp, session: Session) -> None:
         super().install(lease_at, session)
         newest = self._newest
