@@ -182,7 +182,8 @@ class LeaseWatch:
         if lease is not None and lease is own._newest and not lease.session.done.is_set():
             self.trace.wrong("I16", "the newest lease was narrowed", txn)
         for record in list(self.trace.uses.values()):
-            if record.process != process or record.txn.ended or record.ended:
+            is_over = any(0 < ended < txn.begun for ended in (record.txn.ended, record.ended))
+            if record.process != process or is_over:
                 continue
             for id, lease_at in record.pinned.items():
                 is_given = id in record.given_up or (row is not None and row.covers(id))

@@ -289,6 +289,8 @@ OF_TABLE = {
     "drop": drop,
 }
 ADDING = ("add index", "add column", "set not null", "add check")
+PLAIN_KINDS = tuple(kind for kind in OF_TABLE if kind not in ("rename", "move", "drop"))
+"""What leaves the name alone."""
 
 OF_CATALOG = {
     "create": create,

@@ -8,7 +8,7 @@ What its rows are meant to be is recorded beside each transaction; the history s
 Walk: `schema_nodes.SchemaNode` spawns these; `workload.Client` draws their operations by weight.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from tests.simulation.schema_changes import (
     ID,
     OF_CATALOG,
     OF_TABLE,
+    PLAIN_KINDS,
     SCHEMAS,
     TABLES,
     TWO_CHANGES,
@@ -141,6 +142,9 @@ class SchemaClient(Client):
             return None
         self.record(use).named[place] = id
         return table
+
+    def some_kind(self, kinds: Sequence[str]) -> str:
+        return kinds[self.pick(len(kinds))]
 
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
 
@@ -338,11 +342,10 @@ def change_twice(client: SchemaClient) -> None:
         tables = [client.some_table(use) for _ in range(2)]
         if client.maybe(0.5):
             tables[1] = tables[0]
-        kinds = [kind for kind in OF_TABLE if kind not in ("rename", "move", "drop")]
         is_any = False
         for table in tables:
             if table is not None:
-                kind = kinds[client.pick(len(kinds))]
+                kind = client.some_kind(PLAIN_KINDS)
                 is_any = OF_TABLE[kind](client, use, table, declared) or is_any
         return is_any
 
@@ -359,8 +362,8 @@ def change_with_rows(client: SchemaClient) -> None:
         when = client.pick(3)
         if when != 1:
             client.write(use, table, rows=1 + client.pick(2))
-        kinds = ADDING if client.maybe(0.8) else tuple(OF_TABLE)[:-3]
-        is_any = OF_TABLE[kinds[client.pick(len(kinds))]](client, use, table, declared)
+        kind = client.some_kind(ADDING if client.maybe(0.8) else PLAIN_KINDS)
+        is_any = OF_TABLE[kind](client, use, table, declared)
         own = use.descriptor(table.id)
         if when and isinstance(own, Table):
             client.pause()
@@ -368,6 +371,22 @@ def change_with_rows(client: SchemaClient) -> None:
         return is_any or bool(client.record(use).effects)
 
     _change(client, "rows and a change", step)
+
+
+def change_elsewhere(client: SchemaClient) -> None:
+    """Uses one table and changes another: two of these wait for each other."""
+
+    def step(use: Use, declared: Declared) -> bool:
+        used, changed = client.some_table(use), client.some_table(use)
+        if used is None or changed is None or used.id == changed.id:
+            return False
+        client.write(use, used)
+        client.hub.sleep(
+            client.knobs.linger_seconds * client.tape.draw(f"{client.name}.linger") / 4, "linger"
+        )
+        return OF_TABLE[client.some_kind(ADDING)](client, use, changed, declared)
+
+    _change(client, "rows here, a change there", step)
 
 
 def recreate(client: SchemaClient) -> None:
@@ -408,6 +427,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "create with rows": create_with_rows,
     "two changes": change_twice,
     "rows and a change": change_with_rows,
+    "change elsewhere": change_elsewhere,
     "recreate": recreate,
     "cancel": cancel,
 }
@@ -423,6 +443,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "create with rows": 0.5,
         "two changes": 0.6,
         "rows and a change": 1.0,
+        "change elsewhere": 0.5,
         "recreate": 0.3,
         "cancel": 0.4,
     },
@@ -445,6 +466,12 @@ PROFILES: dict[str, dict[str, float]] = {
         **dict.fromkeys(OF_CATALOG, 1.0),
     },
     "alone": {"write": 2.0, "add index": 3.0, "drop index": 2.0, "rename": 1.0, "rows and a change": 2.0},
-    "rows and changes": {"write": 4.0, "linger": 1.0, "look": 1.0, "rows and a change": 5.0},
+    "rows and changes": {
+        "write": 4.0,
+        "linger": 1.0,
+        "look": 1.0,
+        "rows and a change": 4.0,
+        "change elsewhere": 2.0,
+    },
 }
 """By name, beside those of the store and of jobs."""

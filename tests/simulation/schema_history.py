@@ -152,6 +152,14 @@ class SchemaIndex:
     def is_valid(self, row: Row, at: Timestamp) -> bool:
         return at < max((expires for _, expires in self.expirations.get(row.session, ())), default=0)
 
+    def present_at_the_end(self) -> set[SessionId]:
+        first = self.keyspace.head(SESSIONS)
+        return {
+            self._sessions.id_of(key)
+            for key, versions in self.trace.versions.items()
+            if head(key) == first and versions[-1].value is not None
+        }
+
     def committed_uses(self) -> Iterator[tuple[UseRecord, Timestamp]]:
         """Transactions under leases that committed, and when; what only read did so at its `read_at`."""
         for record in self.trace.uses.values():

@@ -49,6 +49,8 @@ class SchemaKnobs(Knobs):
     checks_base: bool = True
     """Whether the simulator refuses, in the product's place, a transaction of rows and a change whose
     descriptors have moved on since it declared it."""
+    keeps_to_own: bool = True
+    """Whether the simulator keeps a job, in the product's place, from walking what is another's."""
     mixes_states: bool = False
     """Whether a change may declare elements in states that are not in step."""
     is_sparse: bool = False

@@ -158,6 +158,11 @@ class SchemaCluster(Cluster):
 
         node.env.spawn("freeze", freeze)
 
+    def _cancel(self, node: Node) -> None:
+        """Not while a commit is under way: nobody can break that off, and its pins last until it is over."""
+        if not any(cast(SchemaClient, client).is_committing for client, _ in node.clients):
+            super()._cancel(node)
+
     def judge(self, *, is_whole: bool) -> list[Violation]:
         found = [*self.schema_trace.found, *super().judge(is_whole=is_whole)]
         found += schema_predicates.check(self.schema_trace, self.wire.engine, is_whole=is_whole)

@@ -5,6 +5,7 @@ Walk: `schema_nodes.SchemaCluster.judge` -> `check` -> each predicate over one `
 
 from collections.abc import Callable, Iterator
 
+from tenure.catalog.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
 from tenure.storage.sqlite import SqliteEngine
 from tests.simulation import catalog_predicates, change_predicates, lease_predicates
@@ -12,6 +13,9 @@ from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import SchemaTrace
 from tests.simulation.trace import head
+
+LEFT_WAITS_ARE_WRONG = False
+"""Whether a wait's record may not outlive it, if the store was away when it was to be removed."""
 
 PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     *lease_predicates.PREDICATES,
@@ -30,8 +34,20 @@ def check(trace: SchemaTrace, engine: SqliteEngine, *, is_whole: bool) -> list[V
     found += change_predicates.oracle(index, engine)
     if is_whole:
         found += change_predicates.ends(index)
+        found += waits(index)
     _observe(index)
     return found
+
+
+def waits(index: SchemaIndex) -> Iterator[Violation]:
+    """I9: at the end nobody waits, and nothing says that somebody does whose session is there."""
+    records, present = WaitRecords(index.keyspace)._records, index.present_at_the_end()
+    for key, versions in index.trace.versions.items():
+        last = versions[-1]
+        if head(key) == index.keyspace.head(LEASE_WAITS) and last.value is not None:
+            wait = records.decode(last.value)
+            if wait.session in present and LEFT_WAITS_ARE_WRONG:
+                yield Violation("I9", f"a wait is left: {wait.awaited}", last.step, (last.writer.id,))
 
 
 def _observe(index: SchemaIndex) -> None:

@@ -36,6 +36,7 @@ from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
 from tenure.schema_change.publisher import Publisher, Settled
+from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
@@ -128,9 +129,17 @@ class SchemaProcess:
         )
         if self.cluster.knobs.checks_base:
             self.changer._in_transaction._publisher = CheckedPublisher(self.publisher, self.trace)  # type: ignore[assignment]
-        kinds = {KIND: schema_change_kind(self.changer.walk)}
+        make_walk = self._own_walk if self.cluster.knobs.keeps_to_own else self.changer.walk
+        kinds = {KIND: schema_change_kind(make_walk)}
         self.runner = Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
         self.deaths.on_death = self.runner.wake
+
+    def _own_walk(self, ids: Sequence[int], **how: Any) -> Walk:
+        """A job's walk that leaves alone what another job changes: knob `keeps_to_own`."""
+        walk, job = self.changer.walk(ids, **how), how["job"]
+        all_of = walk.descriptors
+        walk.descriptors = lambda: [each for each in all_of() if getattr(each, "job", job) == job]  # type: ignore[method-assign]
+        return walk
 
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
