@@ -171,6 +171,7 @@ class Node:
             reap_old(self.store, self._sessions, self._heartbeats)
             for table in self._lease_tables():
                 table.sweep()
+        self.lease_waits.tidy()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace

@@ -1,4 +1,4 @@
-"""Deterministic simulation of the store, of sessions and of jobs: `python -m tests.simulation --seeds 300`.
+"""Deterministic simulation of store, sessions, jobs and schema: `python -m tests.simulation --seeds 300`.
 
     seeds ──► processes ──► a run each (every 20th twice) ──► figures, "sometimes", violations
                                         └ first failure ──► shrunk, shown, written to --out
@@ -21,14 +21,14 @@ TRANSACTIONS_MIN = 200_000
 """Random transactions that one run compares with the model, whatever the number of seeds."""
 
 TWICE_EVERY = 20
-"""Not a multiple of three, so that runs of both worlds are repeated."""
+"""Not a multiple of three, so that runs of all worlds are repeated."""
 VOID_FROM = 1_000
 """From so many seeds on, everything of the "sometimes" list must have happened."""
 
 BATCH = 25
 
 BOTH = "both"
-"""Seeds take turns: two are runs of the store, every third is one of sessions and jobs."""
+"""Seeds take turns: of three, one is a run of the store, one of schema changes, one of jobs."""
 SEQUENTIAL_MIN = 20_000
 
 
@@ -37,6 +37,7 @@ class Figures:
     seeds: int = 0
     transactions: int = 0
     cpu_seconds: float = 0.0
+    virtual_seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[int, str, str]] = field(default_factory=list)
@@ -46,6 +47,7 @@ class Figures:
         self.seeds += other.seeds
         self.transactions += other.transactions
         self.cpu_seconds += other.cpu_seconds
+        self.virtual_seconds += other.virtual_seconds
         self.faults += other.faults
         self.seen += other.seen
         self.failures += other.failures
@@ -71,7 +73,7 @@ def main() -> int:
         print(f"VOID: {figures.seeds} seeds without: {', '.join(unseen)}")
     if figures.failures:
         _shrink_first(options, figures)
-    hours = figures.seeds * options.seconds / 3600
+    hours = figures.virtual_seconds / 3600
     violations = len(figures.failures)
     print(
         f"seeds={figures.seeds} virtual_hours={hours:.2f} faults={figures.faults.total()} "
@@ -87,7 +89,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="virtual seconds per seed")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--profile", default=BOTH, help="which mix of operations; by default both worlds")
+    parser.add_argument("--profile", default=BOTH, help="which mix of operations; by default all worlds")
     parser.add_argument("--mutants", action="store_true", help="check that every known mistake is caught")
     parser.add_argument("--only", default="", help="with --mutants: those whose name contains this")
     parser.add_argument("--out", type=Path, help="where the shrunk tape of a failure goes")
@@ -105,7 +107,7 @@ def seed_range(text: str) -> range:
 def profile_of(seed: int, profile: str) -> str:
     if profile != BOTH:
         return profile
-    return "jobs" if seed % 3 == 2 else "all"
+    return ("all", "schema", "jobs")[seed % 3]
 
 
 # ── seeds ────────────────────────────────────────────────────────────────────────────────────────
@@ -132,6 +134,7 @@ def run_batch(arguments: tuple[range, float, int, str]) -> Figures:
         result = cluster.run(seed, seconds=seconds, nodes=nodes, profile=profile_of(seed, profile))
         figures.cpu_seconds += process_time() - began
         figures.seeds += 1
+        figures.virtual_seconds += result.knobs.seconds
         figures.transactions += len(result.trace.txns)
         figures.faults += result.faults
         figures.seen += result.trace.seen
@@ -176,11 +179,13 @@ def _print_counts(title: str, counts: Iterable[tuple[str, int]]) -> None:
 
 
 def _print_sometimes(figures: Figures, profile: str) -> list[str]:
-    from tests.simulation import sometimes, steering
+    from tests.simulation import schema_client, sometimes, steering
 
     names: tuple[str, ...] = sometimes.JOB_SOMETIMES if profile in steering.PROFILES else sometimes.SOMETIMES
+    if profile in schema_client.PROFILES:
+        names = sometimes.SCHEMA_SOMETIMES
     if profile == BOTH:
-        names += sometimes.JOB_SOMETIMES
+        names += sometimes.JOB_SOMETIMES + sometimes.SCHEMA_SOMETIMES
     _print_counts("sometimes", [(name, figures.seen[name]) for name in names if figures.seen[name]])
     unseen = [name for name in names if not figures.seen[name]]
     if unseen:

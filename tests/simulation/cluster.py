@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tenure.kv import commits, snapshot, watch
-from tests.simulation import members, model, sometimes, steering
+from tests.simulation import members, model, schema_client, schema_nodes, sometimes, steering
 from tests.simulation.job_knobs import JobKnobs, draw_job_knobs
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster
 from tests.simulation.predicates import Violation
+from tests.simulation.schema_knobs import SchemaKnobs, draw_schema_knobs
 from tests.simulation.shapes import PROFILES
 from tests.simulation.tape import Kept, Tape
 from tests.simulation.trace import Trace
@@ -50,22 +51,20 @@ def run(
 ) -> Result:
     """Runs a seed, or what was kept of its tape. With `until` it is cut short and not asked to end well."""
     tape = Tape(seed, kept)
-    is_of_jobs = profile in steering.PROFILES
-    draw = draw_job_knobs if is_of_jobs else draw_knobs
-    knobs = draw(tape, seconds=seconds, nodes=nodes)
+    knobs = _draw(tape, profile, seconds=seconds, nodes=nodes)
     if change is not None:
         change(knobs)
     if not gc.get_freeze_count():
         gc.freeze()  # what was imported need not be looked at after every run
     gc.disable()
-    with _sizes(knobs), members.sizes(knobs):
+    with _sizes(knobs), members.sizes(knobs), schema_nodes.sizes(knobs):
         cluster = _make(tape, knobs, profile)
         hub, trace = cluster.hub, cluster.trace
         cluster.start()
-        hub.run(until if until is not None else seconds - CALM_SECONDS)
+        hub.run(until if until is not None else knobs.seconds - CALM_SECONDS)
         clock_at = cluster.wire.engine.clock_at()
         if until is None:
-            hub.run(seconds)
+            hub.run(knobs.seconds)
             trace.stuck += [message for node in cluster.nodes for message in node.stuck(clock_at)]
         violations = [Violation("crash", f"{name}: {error!r}", trace.step) for name, error in hub.crashed]
         violations += cluster.judge(is_whole=until is None)
@@ -78,7 +77,17 @@ def run(
     return Result(seed, violations, trace, tape, cluster.wire.faults, hub.steps, trace_hash, knobs)
 
 
+def _draw(tape: Tape, profile: str, *, seconds: float, nodes: int) -> Knobs:
+    """Knobs of the world that a profile belongs to."""
+    if profile in schema_client.PROFILES:
+        return draw_schema_knobs(tape, seconds=seconds, nodes=nodes)
+    draw = draw_job_knobs if profile in steering.PROFILES else draw_knobs
+    return draw(tape, seconds=seconds, nodes=nodes)
+
+
 def _make(tape: Tape, knobs: Knobs, profile: str) -> Cluster:
+    if isinstance(knobs, SchemaKnobs):
+        return schema_nodes.SchemaCluster(tape, knobs, schema_client.PROFILES[profile])
     if isinstance(knobs, JobKnobs):
         return members.JobCluster(tape, knobs, steering.PROFILES[profile])
     return Cluster(tape, knobs, PROFILES[profile])

@@ -76,6 +76,28 @@ JOB_SOMETIMES = (
 )
 """Of the world of sessions and jobs."""
 
+SCHEMA_SOMETIMES = (
+    "schema change waited for a lease",
+    "two versions leased at once",
+    "commit under the version before the newest",
+    "deletion of an abandoned lease",
+    "transaction aborted by deadline",
+    "epoch bump during lease acquisition",
+    "name resolved by the old map",
+    "a change reverted",
+    "a change adopted by another node",
+    "change canceled",
+    "collapse into one commit",
+    "children path",
+    "holder ended",
+    "use of a lost session ended",
+    "session frozen",
+    "phantom refused",
+    "drain",
+    "restart",
+)
+"""Of the world of schema changes."""
+
 
 def observe(trace: Trace) -> None:
     """Counts what only the whole history shows."""

@@ -68,9 +68,9 @@ def test_a_quiet_run_has_heartbeats_and_no_faults() -> None:
     assert result.trace.jobs == {1: [], 2: []}
 
 
-def test_both_worlds_take_turns() -> None:
+def test_the_worlds_take_turns() -> None:
     profiles = [profile_of(seed, BOTH) for seed in range(6)]
-    assert profiles == ["all", "all", "jobs", "all", "all", "jobs"]
+    assert profiles == ["all", "schema", "jobs", "all", "schema", "jobs"]
     assert isinstance(cluster.run(2, profile="jobs").knobs, JobKnobs)
 
 

@@ -145,8 +145,7 @@ class LeaseWaits:
         holds = [] if use is None else [Hold(id, pin.lease.at) for id, pin in sorted(use.pins.items())]
         now_at = self._store.clock.now()
         wait = Wait(*session, next(self._numbers), waiter.started_at, now_at, tuple(awaited), tuple(holds))
-        if self._left:
-            self._delete_left()
+        self.tidy()
         self._store.transact(lambda txn: self._waits.put(txn, wait))
         return wait
 
@@ -154,6 +153,11 @@ class LeaseWaits:
         """Takes the record back; one that cannot be now goes with the next, or with the session."""
         self._left.append(wait)
         self._delete_left()
+
+    def tidy(self) -> None:
+        """Deletes records that could not be taken back before: a slow step for a loop."""
+        if self._left:
+            self._delete_left()
 
     def _delete_left(self) -> None:
         left = list(self._left)

@@ -1,0 +1,160 @@
+"""What must hold of the catalog: names, maps and descriptors at every timestamp, and their copies.
+
+Walk: `schema_predicates.check` calls these over a `SchemaIndex`; `schema_processes` asks `differences`.
+"""
+
+from collections.abc import Iterator
+
+from tenure.base.timestamp import Timestamp, to_text
+from tenure.catalog.cache import Key, Version
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Database,
+    Place,
+    Schema,
+    SchemaEntry,
+    State,
+    Table,
+    place_of,
+)
+from tenure.catalog.names import map_entries, places
+from tenure.catalog.stored import Catalog
+from tenure.kv.snapshot import Snapshot
+from tests.simulation.predicates import Violation
+from tests.simulation.schema_history import SchemaIndex
+from tests.simulation.trace import Version as Revision
+
+
+def differences(catalog: Catalog, version: Version, snapshot: Snapshot) -> Iterator[str]:
+    """I17: what a copy of the catalog answers otherwise than a full read of the same time."""
+    stored = {each.id: each for each in catalog.list(snapshot)}
+    known = {key for key in version._cache._values if isinstance(key, int)}
+    for id in sorted(stored.keys() | known):
+        if version.descriptor(id) != stored.get(id):
+            yield f"descriptor {id} is not what is stored"
+    names = {(each.database, each.schema, each.name): each.id for each in catalog.names(snapshot)}
+    entries = {
+        (each.database, each.name): each
+        for database in (90, 100)
+        for each in catalog.schema_map(snapshot, database)
+    }
+    stored_names: dict[Key, object] = dict([*names.items(), *entries.items()])
+    known_names = {key for key in version._cache._values if isinstance(key, tuple)}
+    for key in sorted(stored_names.keys() | known_names, key=str):
+        if version.find(key) != stored_names.get(key):
+            yield f"name {key} is not what is stored"
+
+
+class _State:
+    """The whole catalog at one time, moved on commit by commit."""
+
+    def __init__(self) -> None:
+        self.descriptors: dict[int, AnyDescriptor] = {}
+        self.names: dict[Place, int] = {}
+        self.entries: dict[tuple[int, str], SchemaEntry] = {}
+
+
+def consistency(index: SchemaIndex) -> Iterator[Violation]:
+    """I38: after every commit, names and maps are those of the descriptors, and no parent is missing."""
+    state = _State()
+    for at, changes in index.catalog_commits():
+        _take_in(index, state, changes)
+        txn = changes[0][1].writer
+        for message in _problems(state):
+            yield Violation("I38", f"at {to_text(at)}: {message}", changes[0][1].step, (txn.id,))
+
+
+def _take_in(index: SchemaIndex, state: _State, changes: list[tuple[bytes, Revision]]) -> None:
+    for key, revision in changes:
+        kind, name, value = index.decoded(key, revision.value)
+        target: dict[object, object] = getattr(state, kind)
+        if value is None:
+            target.pop(name, None)
+        else:
+            target[name] = value
+
+
+def _problems(state: _State) -> Iterator[str]:
+    expected: dict[Place, int] = {}
+    entries: dict[tuple[int, str], SchemaEntry] = {}
+    for descriptor in state.descriptors.values():
+        for place in places(descriptor):
+            if place in expected:
+                yield f"{place} is a name of both {expected[place]} and {descriptor.id}"
+            expected[place] = descriptor.id
+        entries |= map_entries(descriptor)
+        yield from _orphan(state, descriptor)
+    if expected != state.names:
+        known = expected.keys() | state.names.keys()
+        wrong = [place for place in known if expected.get(place) != state.names.get(place)]
+        yield f"names differ from descriptors: {sorted(wrong, key=str)}"
+    if entries != state.entries:
+        yield f"maps differ from schemas: {sorted(entries.items() ^ state.entries.items(), key=str)}"
+
+
+def _orphan(state: _State, descriptor: AnyDescriptor) -> Iterator[str]:
+    if descriptor.state is State.DROPPED or isinstance(descriptor, Database):
+        return
+    parents = [descriptor.database, *([] if isinstance(descriptor, Schema) else [descriptor.schema])]
+    for parent in parents:
+        found = state.descriptors.get(parent)
+        if found is None or found.state is State.DROPPED:
+            yield f"descriptor {descriptor.id} has lost its parent {parent}"
+
+
+def draining(index: SchemaIndex) -> Iterator[Violation]:
+    """I39: a name goes to another only after it was free; it goes when no valid lease gives it."""
+    for place, revisions in index.names.items():
+        former: int | None = None
+        for revision, id in revisions:
+            if former is not None and id is not None and id != former:
+                message = f"{place} went from {former} to {id} at once"
+                yield Violation("I39", message, revision.step, (revision.writer.id,))
+            if former is not None and id is None:
+                yield from _judge_removal(index, place, former, revision)
+            former = id
+
+
+def _judge_removal(index: SchemaIndex, place: Place, id: int, revision: Revision) -> Iterator[Violation]:
+    own = index.trace.processes[revision.writer.id]
+    for row in index.rows_before(revision.at):
+        held = index.version_at(id, row.lease_at)
+        is_named = held is not None and held.state is not State.DROPPED and place_of(held) == place
+        if row.covers(id) and is_named and index.is_valid(row, revision.at) and row.process != own:
+            message = f"{place} was taken from {id}, and {row.session} may still resolve it"
+            yield Violation("I39", message, revision.step, (revision.writer.id,))
+
+
+def resolutions(index: SchemaIndex) -> Iterator[Violation]:
+    """I39: a name used by a committed transaction led to what was so named, in that version or the last."""
+    for record, at in index.committed_uses():
+        for step, place, id, is_map in record.resolved:
+            if is_map:
+                yield from _judge_map(index, record.txn.id, place, id, record.lease_at, at, step)
+            elif index.name_at(place, record.lease_at) != id:
+                message = f"t{record.txn.id} resolved {place} to {id} under the lease at {record.lease_at}"
+                yield Violation("I39", message, step, (record.txn.id,))
+        handed = {each.descriptor.id: each.descriptor for each in record.handed}
+        for place, id in record.named.items():
+            used = handed.get(id)
+            is_it = isinstance(used, Table) and used.state is State.PUBLIC and place_of(used) == place
+            if used is not None and not is_it:
+                message = f"t{record.txn.id} used {id} by the name {place}, which it had not"
+                yield Violation("I39", message, record.txn.landed, (record.txn.id,))
+
+
+def _judge_map(
+    index: SchemaIndex, txn: int, place: Place, id: int | None, lease_at: Timestamp, at: Timestamp, step: int
+) -> Iterator[Violation]:
+    """The answer is the map's as of the lease, and that is of the database's newest version or the last."""
+    if index.entry_at(place, lease_at) != id:
+        message = f"t{txn} found {id} in the map at {place} under the lease at {to_text(lease_at)}"
+        yield Violation("I39", message, step, (txn,))
+    used, now = index.version_at(place.database, lease_at), index.version_at(place.database, at)
+    if used is None or now is None:
+        return
+    if used.version < now.version - 1:
+        message = f"t{txn} used the map of version {used.version} when {now.version} was there"
+        yield Violation("I39", message, step, (txn,))
+    elif used.version < now.version:
+        index.trace.seen["name resolved by the old map"] += 1

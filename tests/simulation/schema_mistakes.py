@@ -1,0 +1,418 @@
+"""Wrong versions of what leases and schema changes do, each as somebody might really have written it.
+
+Walk: `mutants.MUTANTS` has `ALL` beside the others; a swap replaces the function of the same place.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tenure.base.errors import RetryError
+from tenure.base.timestamp import Timestamp
+from tenure.catalog import names as names_module
+from tenure.catalog.blockers import SchemaLeaseTable
+from tenure.catalog.cache import Cache, Key, Value
+from tenure.catalog.descriptors import (
+    AnyDescriptor,
+    Place,
+    SchemaEntry,
+    Table,
+    next_version,
+    place_of,
+    replace,
+)
+from tenure.catalog.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.lease_waits import LeaseWaits, Waiter
+from tenure.catalog.leases import Leases, bound
+from tenure.catalog.names import move_names
+from tenure.catalog.stored import Catalog
+from tenure.catalog.uses import Lease, Pin, Use
+from tenure.catalog.wait_records import Awaited
+from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.runner import Kind, Run
+from tenure.kv.records import unpack
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.schema_change import job, publisher
+from tenure.schema_change.in_transaction import InTransaction
+from tenure.schema_change.job import Payload, RunProgress
+from tenure.schema_change.publisher import Publisher, Settled, _settled
+from tenure.schema_change.stages import work_before
+from tenure.schema_change.walk import Walk
+from tests.simulation import schema_processes
+from tests.simulation.job_mistakes import frontier_before_ack
+from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Knobs
+from tests.simulation.schema_knobs import SchemaKnobs
+
+_finish = InTransaction._finish
+_kind = job.schema_change_kind
+
+# ── leases ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def narrowed_with_renewal(self: Leases) -> None:
+    """One transaction instead of two: the new lease, and what is left of the old one."""
+    session, older = self._session(), self._newest
+    txn = self._store.begin()
+    try:
+        self._rows.write(txn, session.id)
+        if older is not None and older.session is session:
+            self._rows.narrow(txn, older.at, session.id, frozenset(older.pins), ())
+        with self._row_writes:
+            lease_at = txn.commit()
+    finally:
+        txn.rollback()
+    self.install(lease_at, session)
+
+
+def pinned_where_bound(self: Leases, use: Use, id: int) -> Lease:
+    """A transaction stays with its lease, it is thought, whatever its row covers by now."""
+    lease = bound(use)
+    if lease.session.done.is_set():
+        raise RetryError("lost")
+    return lease
+
+
+def bind_unchecked(self: Leases, txn: Transaction, *, statement: str = "") -> Use:
+    with self._lock:
+        lease = self._newest
+        if lease is None:
+            raise RetryError("no lease")
+        self._numbers += 1
+        use = Use(self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
+        self._uses[use] = None
+    return use
+
+
+def commit_below_frontier_if_writing(self: Use) -> Timestamp:
+    """Only who writes has a deadline; who reads has read already."""
+    self._scheme.start_commit(self)
+    try:
+        if self.txn._writes:
+            self.txn.deadline_at = self._scheme.frontier_at(self)
+        return self.txn.commit()
+    finally:
+        self.close()
+
+
+def frontier_of_newest_session(self: Leases, use: Use) -> Timestamp:
+    """The node's expiration: whichever session the lease was of."""
+    return self._session().expires_at
+
+
+def lost_without_end(self: Leases, session: Session) -> None:
+    self.wake()
+
+
+def commit_without_deadline(self: Use) -> Timestamp:
+    self._scheme.start_commit(self)
+    try:
+        self.check_frontier()
+        return self.txn.commit()
+    finally:
+        self.close()
+
+
+def released_before_commit(self: Use) -> Timestamp:
+    """All reads are done, so the pins are not needed any more."""
+    self._scheme.start_commit(self)
+    try:
+        self.check_frontier()
+        self.txn.deadline_at = self._scheme.frontier_at(self)
+        self._scheme.finish(self)
+        return self.txn.commit()
+    finally:
+        self.close()
+
+
+def close_moving_all(self: Leases, older: Lease, newer: Lease) -> None:
+    older.is_closed = True
+    if older.session is not newer.session:
+        return
+    self._closed.append(older)
+    for id in list(older.pins):
+        moved, pin = older.pins.pop(id), Pin(newer)
+        newer.pins[id] = pin
+        for use in moved.uses:
+            pin.uses[use] = None
+            use.pins[id] = pin
+
+
+def cut_off_by_deleting(self: LeaseWaits, awaited: Sequence[Awaited], reason: str) -> None:
+    """Who does not give its lease up loses it."""
+    records = LeaseRows(self._store.keyspace, self._sessions)._rows
+    for blocker in self.blockers(awaited):
+        row = blocker.row
+        assert isinstance(row, LeaseRow)
+        self._store.transact(
+            lambda txn, row=row: records.delete(txn, row.lease_at, *row.session)  # type: ignore[misc]
+        )
+
+
+def delete_of_expired(self: LeaseRows, txn: Transaction, row: LeaseRow) -> bool:
+    """An expired session is as good as gone."""
+    present = self._sessions.find(txn, row.session)
+    if present is not None and present.expires_at >= txn.read_at:
+        return False
+    self._rows.delete(txn, row.lease_at, *row.session)
+    return True
+
+
+def clear_at_expiry(self: SchemaLeaseTable, row: LeaseRow) -> float | None:
+    expires_at = self._deaths.expiry(row.session)
+    if expires_at is not None and expires_at > self._store.clock.now():
+        return 0.1
+    self._store.transact(lambda txn: self._rows.delete_abandoned(txn, row))
+    return None
+
+
+def pin_held(self: Leases, use: Use, id: int) -> AnyDescriptor | None:
+    with self._lock:
+        use.check()
+        return self._pin(use, id)
+
+
+def changes_without_tombstones(self: Cache, snapshot: Snapshot) -> dict[Key, Value | None]:
+    if self.newest.at == 0:
+        return dict(self._all(snapshot))
+    revisions = snapshot.diff(self.catalog.span, since_at=self.newest.at)
+    return {self._key(key): self._decoded(key, value) for key, _, value in revisions if value is not None}
+
+
+# ── publishing ───────────────────────────────────────────────────────────────────────────────────
+
+
+def two_versions_at_once(descriptor: Any) -> Any:
+    return replace(next_version(descriptor), version=descriptor.version + 2)
+
+
+def settled_unasked(self: Publisher, ids: Iterable[int], waiter: object, **_: object) -> Settled:
+    return _settled(self._stored(self._store.snapshot(), ids))
+
+
+def alone_by_an_earlier_look(self: Publisher, txn: Transaction, ids: Sequence[int]) -> Settled:
+    """It was asked a moment ago."""
+    return _settled(self._stored(txn, ids))
+
+
+def places_without_draining(descriptor: AnyDescriptor | None) -> frozenset[Place]:
+    if descriptor is None or descriptor.state.value == "dropped":
+        return frozenset()
+    return frozenset({place_of(descriptor)})
+
+
+class _MapsLater:
+    """A catalog that leaves the databases' maps to a transaction of its own."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.later: list[Callable[[Transaction], None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def put_schema_entry(self, txn: Transaction, entry: SchemaEntry) -> None:
+        self.later.append(lambda later: self._catalog.put_schema_entry(later, entry))
+
+    def delete_schema_entry(self, txn: Transaction, database: int, name: str) -> None:
+        self.later.append(lambda later: self._catalog.delete_schema_entry(later, database, name))
+
+
+def publish_maps_later(
+    self: Publisher, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled
+) -> None:
+    maps = _MapsLater(self._catalog)
+    databases: set[int] = set()
+    for descriptor in descriptors:
+        former = self._catalog.get(txn, descriptor.id)
+        self._check(former, descriptor, settled)
+        databases |= move_names(txn, maps, former, descriptor)  # type: ignore[arg-type]
+        self._catalog.put(txn, next_version(descriptor))
+    if maps.later:
+        entries = list(maps.later)
+        self._store.env.spawn("maps", lambda: self._store.transact(lambda late: _all(entries, late)))
+
+
+def _all(entries: list[Callable[[Transaction], None]], txn: Transaction) -> None:
+    for entry in entries:
+        entry(txn)
+
+
+def work_at_once(self: Walk, descriptors: Sequence[AnyDescriptor]) -> None:
+    """Fills as soon as the version is written, whoever still writes by the one before it."""
+    for table in descriptors:
+        if isinstance(table, Table):
+            for work in work_before(table):
+                self._do(table, work)
+
+
+def made_from_the_lease(
+    self: InTransaction, use: Use, declared: Sequence[AnyDescriptor], fence: Any
+) -> list[AnyDescriptor]:
+    """The next version after the one that the transaction began with."""
+    last = _finish(self, use, declared, fence)
+    return [replace(each, version=use.draft.made_from[each.id]) for each in last]
+
+
+def check_nothing(
+    self: Publisher, former: AnyDescriptor | None, descriptor: AnyDescriptor, settled: Settled
+) -> None:
+    return None
+
+
+def forward_whatever(make_walk: Callable[..., Walk]) -> Kind:
+    """Whoever adopts a change walks it to its end."""
+    kind = _kind(make_walk)
+
+    def run(run: Run) -> None:
+        payload = unpack(run.job.payload, Payload)
+        walk = make_walk(
+            payload.descriptors,
+            job=run.job.id,
+            transact=run.transact,
+            waiter=Waiter(run.job.created_at, check=run.check),
+            progress=RunProgress(run),
+        )
+        walk.to_the_end()
+
+    return Kind(run, kind.revert)
+
+
+# ── workloads ────────────────────────────────────────────────────────────────────────────────────
+
+
+def lingering(knobs: Knobs) -> None:
+    """Transactions that stay open, and changes that wait for them for long."""
+    assert isinstance(knobs, SchemaKnobs)
+    knobs.linger_seconds = 8.0
+    knobs.grace_seconds = 3.0
+    knobs.signal_seconds = 0.25
+    knobs.lease_poll_seconds = 0.5
+    knobs.poll_seconds = 0.5
+
+
+def pausing(knobs: Knobs) -> None:
+    """Nodes that stop for longer than their session lives, again and again."""
+    assert isinstance(knobs, SchemaKnobs)
+    lingering(knobs)
+    knobs.nodes, knobs.ttl_seconds, knobs.think_seconds = 3, 2.0, 0.5
+    knobs.rates |= {"long pause": 0.25, "heartbeat stalled": 0.25}
+    quiet(knobs)
+
+
+def quiet(knobs: Knobs) -> None:
+    """No faults of single calls, no skew: what is hunted needs changes that come to their end."""
+    for site in (*READ_FAULTS, *COMMIT_FAULTS, *SETTLE_FAULTS):
+        knobs.rates[site] = 0.0
+    knobs.skew = "none"
+
+
+def stubborn(knobs: Knobs) -> None:
+    """Holders that nobody ends on their own node."""
+    assert isinstance(knobs, SchemaKnobs)
+    lingering(knobs)
+    quiet(knobs)
+    knobs.rates["holders stalled"] = 0.25
+    knobs.grace_seconds, knobs.ttl_seconds = 0.5, 2.0
+
+
+def sparse(knobs: Knobs) -> None:
+    """One node that is often alone, while others come and go."""
+    assert isinstance(knobs, SchemaKnobs)
+    quiet(knobs)
+    knobs.is_sparse, knobs.alone_rows = True, 1_000
+    knobs.rates |= {"power cut": 0.25, "drain": 0.25}
+    knobs.commit_seconds, knobs.think_seconds = 0.1, 0.05
+
+
+def coming_and_going(knobs: Knobs) -> None:
+    """One node that takes its time over changes, and another that is there one moment and gone the next."""
+    assert isinstance(knobs, SchemaKnobs)
+    sparse(knobs)
+    knobs.nodes, knobs.clients, knobs.is_sparse = 2, 3, False
+    knobs.rates |= {"power cut": 0.0, "drain": 0.9}
+    knobs.read_seconds, knobs.commit_seconds = 0.1, 0.3
+
+
+def crowded(knobs: Knobs) -> None:
+    """Few keys, small batches, slow writers: backfills and writers meet."""
+    assert isinstance(knobs, SchemaKnobs)
+    quiet(knobs)
+    knobs.fill_rows, knobs.keys, knobs.clients = 1, 10, 3
+    knobs.think_seconds, knobs.signal_seconds = 0.5, 1.0
+
+
+def dying(knobs: Knobs) -> None:
+    """Nodes that lose power in the middle of what they do."""
+    assert isinstance(knobs, SchemaKnobs)
+    quiet(knobs)
+    knobs.rates |= {"power cut": 0.2, "crash before commit": 0.03}
+
+
+ALL: tuple[tuple[Any, ...], ...] = (
+    (
+        "lease narrowed in the renewal's transaction",
+        ((Leases, "renew", narrowed_with_renewal),),
+        "schema",
+        lingering,
+    ),
+    (
+        "narrowed lease used outside its set",
+        ((Leases, "_lease_for", pinned_where_bound),),
+        "schema",
+        lingering,
+    ),
+    (
+        "read-only work does not check F",
+        ((Leases, "bind", bind_unchecked), (Use, "commit", commit_below_frontier_if_writing)),
+        "schema",
+        pausing,
+    ),
+    (
+        "lease used up to F of another epoch",
+        ((Leases, "frontier_at", frontier_of_newest_session), (Leases, "lost", lost_without_end)),
+        "schema",
+        pausing,
+    ),
+    ("lease used up to F before the ack", ((Liveness, "_beat", frontier_before_ack),), "schema", pausing),
+    ("deadline not set at commit", ((Use, "commit", commit_without_deadline),), "schema", pausing),
+    (
+        "live session's lease deleted",
+        ((LeaseWaits, "cut_off", cut_off_by_deleting),),
+        "schema",
+        stubborn,
+    ),
+    (
+        "lease of an expired session deleted",
+        ((LeaseRows, "delete_abandoned", delete_of_expired), (SchemaLeaseTable, "_clear", clear_at_expiry)),
+        "schema",
+        pausing,
+    ),
+    ("two versions in one transaction", ((publisher, "next_version", two_versions_at_once),), "schema"),
+    ("published without a wait", ((Publisher, "settle", settled_unasked),), "schema", lingering),
+    ("lease released while in use", ((Use, "commit", released_before_commit),), "schema", crowded),
+    ("pins moved across versions", ((Leases, "_close", close_moving_all),), "schema", lingering),
+    ("name removed before the drain", ((names_module, "places", places_without_draining),), "names"),
+    ("schema map in a second transaction", ((Publisher, "publish", publish_maps_later),), "names"),
+    ("backfill before the wait", ((Walk, "work", work_at_once),), "indexes", crowded),
+    (
+        "alone without the section's check",
+        ((Publisher, "alone", alone_by_an_earlier_look),),
+        "alone",
+        coming_and_going,
+    ),
+    ("own hold ignored", ((Leases, "pin", pin_held),), "schema", sparse),
+    (
+        "child's version not seen by its parent",
+        ((InTransaction, "_finish", made_from_the_lease), (Publisher, "_check", check_nothing)),
+        "rows and changes",
+        quiet,
+    ),
+    (
+        "change of a dead transaction walks forward",
+        ((schema_processes, "schema_change_kind", forward_whatever),),
+        "rows and changes",
+        dying,
+    ),
+    ("cache diff without tombstones", ((Cache, "_changes", changes_without_tombstones),), "names"),
+)
+"""(name, what is swapped, profile, change of the knobs)."""

@@ -1,0 +1,213 @@
+"""What leases and schema changes add to the recorded history.
+
+The store's own history says which versions and lease rows there were; this adds what nodes did under
+them: which descriptors a transaction was handed and under which lease each was pinned, the frontier
+it went by, the names it resolved, what its rows were meant to be, and what a change declared.
+
+What must hold in the very instant of a commit is judged there (`lease_watch`), because memory cannot
+be asked afterwards.
+
+Walk: `TracingLeases` is the product's, recording; `schema_history` and the predicates read it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
+from tenure.catalog.leases import Leases, bound
+from tenure.catalog.uses import Lease, Use
+from tenure.cluster.liveness import Session
+from tenure.cluster.sessions import SessionId
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import Commit, Outcome
+from tests.simulation.hub import Machine
+from tests.simulation.predicates import Violation
+from tests.simulation.trace import Trace, Txn
+from tests.simulation.tracing import TracingTransaction
+
+
+class Handed(NamedTuple):
+    """A descriptor that was handed out, pinned under a lease."""
+
+    step: int
+    descriptor: AnyDescriptor
+    lease_at: Timestamp
+
+
+class Resolved(NamedTuple):
+    """A name that was looked up as of a lease; of a map, the place is (database, 0, name)."""
+
+    step: int
+    place: Place
+    id: int | None
+    is_map: bool
+
+
+class Frontier(NamedTuple):
+    step: int
+    session: SessionId
+    expires_at: Timestamp
+
+
+class Effect(NamedTuple):
+    """What a transaction does to a row, in words of the table: values by column id, None deletes."""
+
+    table: int
+    key: int
+    values: dict[int, object] | None
+    is_insert: bool
+
+
+@dataclass(eq=False)
+class UseRecord:
+    txn: Txn
+    process: str
+    lease_at: Timestamp
+    session: SessionId
+    handed: list[Handed] = field(default_factory=list)
+    resolved: list[Resolved] = field(default_factory=list)
+    pinned: dict[int, Timestamp] = field(default_factory=dict)
+    """Under which lease each descriptor is pinned just now, as far as the product says."""
+    given_up: set[int] = field(default_factory=set)
+    ended: int = 0
+    """When its node ended it, as somebody had waited for it."""
+    effects: list[Effect] = field(default_factory=list)
+    bases: dict[int, int] = field(default_factory=dict)
+    """By descriptor: the version that its draft was made from."""
+    named: dict[Place, int] = field(default_factory=dict)
+    """Tables that it used by name."""
+
+
+@dataclass(eq=False)
+class Declared:
+    """One attempt at a schema change."""
+
+    use: UseRecord
+    kind: str
+    elements: list[tuple[int, str]] = field(default_factory=list)
+    """(table, name) of what it adds; names are unique to an attempt."""
+    outcome: str = ""
+    ended: int = 0
+
+
+class SchemaTrace(Trace):
+    def __init__(self) -> None:
+        super().__init__()
+        self.machines: dict[str, Machine] = {}
+        self.processes: dict[int, str] = {}
+        """By transaction: the process that began it."""
+        self.leases: dict[str, TracingLeases] = {}
+        """By process: what it holds in memory."""
+        self.uses: dict[int, UseRecord] = {}
+        self.declared: list[Declared] = []
+        self.frontiers: list[Frontier] = []
+        self.releases: set[SessionId] = set()
+        """Sessions that were given up, or were about to be, by the process they were of."""
+        self.found: list[Violation] = []
+        """What was seen to be wrong while it happened."""
+        self.published: dict[int, list[Any]] = {}
+        """By descriptor: its versions, as `lease_watch.Published`."""
+        self.landed: Callable[[Txn], None] = lambda txn: None
+
+    def process(self, node: str) -> str:
+        return f"{node}/{self.machines[node].generation}"
+
+    def begin(self, node: str, tenant: int, parent: Txn | None, committed_only: bool, t: float) -> Txn:
+        txn = super().begin(node, tenant, parent, committed_only, t)
+        self.processes[txn.id] = self.process(node)
+        return txn
+
+    def decided(self, commit: Commit, outcome: Outcome, **landing: Any) -> None:
+        super().decided(commit, outcome, **landing)
+        txn = self.txn_of(commit)
+        if txn.landed == self.step and txn.landed_at is not None:
+            self.landed(txn)
+
+    def wrong(self, predicate: str, message: str, *txns: Txn) -> None:
+        self.found.append(Violation(predicate, message, self.step, tuple(txn.id for txn in txns)))
+
+
+def record_of(txn: Transaction) -> Txn:
+    assert isinstance(txn, TracingTransaction)
+    return txn.record
+
+
+class TracingLeases(Leases):
+    """Records what is handed out under which lease, and for how long."""
+
+    trace: SchemaTrace
+    process: str
+    on_install: Callable[[list[Lease]], None]
+
+    def attach(self, trace: SchemaTrace, process: str, on_install: Callable[[list[Lease]], None]) -> None:
+        self.trace, self.process, self.on_install = trace, process, on_install
+        self.every: list[Lease] = []
+        trace.leases[process] = self
+
+    def record(self, use: Use) -> UseRecord:
+        txn, lease = record_of(use.txn), bound(use)
+        if txn.id not in self.trace.uses:
+            self.trace.uses[txn.id] = UseRecord(txn, self.process, lease.at, lease.session.id)
+        return self.trace.uses[txn.id]
+
+    def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
+        descriptor = super()._pin(use, id)
+        if descriptor is not None:
+            record, lease_at = self.record(use), use.pins[id].lease.at
+            record.handed.append(Handed(self.trace.tick(), descriptor, lease_at))
+            record.pinned[id] = lease_at
+            record.given_up.discard(id)
+        return descriptor
+
+    def id_at(self, use: Use, place: Place) -> int | None:
+        id = super().id_at(use, place)
+        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, is_map=False))
+        return id
+
+    def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
+        entry = super().schema_entry(use, database, name)
+        place, id = Place(database, 0, name), None if entry is None else entry.id
+        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, is_map=True))
+        return entry
+
+    def frontier_at(self, use: Use) -> Timestamp:
+        frontier_at = super().frontier_at(use)
+        self.trace.frontiers.append(Frontier(self.trace.tick(), bound(use).session.id, frontier_at))
+        return frontier_at
+
+    def unpin(self, use: Use, ids: Iterable[int]) -> None:
+        ids = list(ids)
+        self.record(use).given_up.update(ids)
+        super().unpin(use, ids)
+
+    def end(self, use: Use, reason: str) -> bool:
+        is_ended = super().end(use, reason)
+        if is_ended:
+            self.record(use).ended = self.trace.tick()
+            self.trace.seen["holder ended" if "held up" in reason else "use of a lost session ended"] += 1
+        return is_ended
+
+    def renew(self) -> None:
+        session = self._session()
+        try:
+            super().renew()
+        finally:
+            if session.done.is_set():
+                self.trace.seen["epoch bump during lease acquisition"] += 1
+
+    def install(self, lease_at: Timestamp, session: Session) -> None:
+        super().install(lease_at, session)
+        newest = self._newest
+        if newest is not None and newest not in self.every:
+            self.every.append(newest)
+        self.on_install(self._all())
+
+    def _close(self, older: Lease, newer: Lease) -> None:
+        super()._close(older, newer)
+        self.every.append(newer)
+        for use in self._uses:
+            record = self.record(use)
+            for id, pin in use.pins.items():
+                record.pinned[id] = pin.lease.at
