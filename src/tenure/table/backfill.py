@@ -39,7 +39,7 @@ T = TypeVar("T")
 Transact = Callable[[Callable[[Transaction], int]], int]
 """Runs a function in a transaction and commits, again on conflict: `Store.transact` or a fenced one."""
 
-BATCH_ROWS = 500
+BATCH_ROWS = 100
 """Rows per transaction: few enough to seldom meet a writer, enough to make a commit's cost small."""
 
 
