@@ -43,7 +43,7 @@ def long_transaction(run: Run) -> Result:
         fleet.await_ready()
         node = fleet.open_node()
         try:
-            _change_others(fleet, node, result, min(run.seconds, HOLD_SECONDS_MAX))
+            _change_others(fleet, node, result, min(run.seconds / 2, HOLD_SECONDS_MAX))
             bound = GRACE_SECONDS + SLACK_SECONDS
             _change_held(fleet, node, result, "p0", bound, "ended s")
             bound = GRACE_SECONDS + 2 * TTL_SECONDS + SLACK_SECONDS

@@ -60,7 +60,7 @@ SCENARIOS = (
     Scenario("schema_kill", schema_kills.schema_kill),
     Scenario("schema_stop", schema_stops.schema_stop),
     Scenario("schema_store_restart", schema_kills.schema_store_restart, ("postgres",)),
-    Scenario("long_transaction", long_transactions.long_transaction, seconds_max=10.0),
+    Scenario("long_transaction", long_transactions.long_transaction, seconds_max=20.0),
     Scenario("lost_notifications", lost_notifications.lost_notifications),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -9,10 +9,12 @@ Walk: the scenarios (`schema_kills`, `schema_stops`, `long_transactions`, `lost_
 this; this uses `schema_worker` (as processes), `schema_history` and `schema_checker`.
 """
 
+import logging
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from itertools import count
+from types import TracebackType
 from uuid import uuid4
 
 from tenure.base.env import SystemEnv
@@ -77,10 +79,19 @@ class SchemaFleet(JobFleet):
 
     def _set_up(self) -> None:
         super()._set_up()
+        self._handler = logging.FileHandler(self.place.directory / "errors")
+        logging.getLogger("tenure").addHandler(self._handler)  # of the nodes in this process
         self.catalog = Catalog(self.store.keyspace)
         node = self.open_node()
         self.tables = create_tables(node)
         node.stop()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        logging.getLogger("tenure").removeHandler(self._handler)
+        self._handler.close()
 
     def open_node(self) -> Node:
         """A node in this very process."""

@@ -76,11 +76,12 @@ def _judge_halts(run: Run, fleet: SchemaFleet, result: Result) -> None:
         outside.append(halt)
         if is_dead:
             ops = (op for op in ops_of(fleet.events()).values() if op.session == held)
-            counts["ended"] += sum(_is_ended(op.end) for op in ops)
+            ended = sum(_is_ended(op.end) for op in ops)
+            result.require(halt.factor != LONG or ended > 0, f"nothing of {halt.process} was ended")
+            counts["ended"] += ended
             renewed = any(each.epoch_at > halt.at for each in mine)
             result.require(renewed, f"{halt.process} died and never had another session")
     result.counts |= counts
-    result.require(counts["ended"] > 0 or not counts["x5 dead"], "no stopped transaction was ended")
     fleet.require_waits(result, outside)
 
 
