@@ -39,7 +39,7 @@ def long_transaction(run: Run) -> Result:
     times = {"ttl": TTL_SECONDS, "heartbeat": HEARTBEAT_SECONDS, "grace": GRACE_SECONDS}
     with SchemaFleet(run, "long", **times) as fleet:
         fleet.start_node("p0", "--holds")
-        fleet.start_node("p1", "--holds", "--ignore-end", "--idle")
+        fleet.start_node("p1", "--holds", "--ignore-end")
         fleet.await_ready()
         node = fleet.open_node()
         try:

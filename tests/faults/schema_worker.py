@@ -7,7 +7,7 @@ holding (a transaction is open that stays so) and trouble. Files beside the logs
 ends the load, "hold-p0" opens a transaction on the first table, "commit-p0" has it commit.
 
 Failpoints: --ignore-end makes it deaf to the request to end its transactions, --deaf to all
-notifications of the store, --idle to jobs.
+notifications of the store.
 
 Walk: `schema_fleet` starts it; it builds `tenure.node.Node` and hands it to `schema_work`.
 """
@@ -35,7 +35,6 @@ from tenure.base.settings import (
 )
 from tenure.catalog.leases import bound
 from tenure.catalog.uses import Use
-from tenure.cluster.runner import Runner
 from tenure.cluster.sessions import SessionId
 from tenure.node import Node
 from tenure.storage.postgres import PostgresEngine
@@ -47,7 +46,6 @@ OPEN_SECONDS_MAX = 60.0
 SESSION_SECONDS = 0.02
 ROW_SECONDS = 0.01
 IDS_PER_THREAD = 1 << 24
-IDLE_SECONDS = 60.0
 
 
 class SchemaWorker:
@@ -203,12 +201,9 @@ def main() -> None:
     parser.add_argument("--holds", action="store_true", help="opens a long transaction when told to")
     parser.add_argument("--ignore-end", action="store_true")
     parser.add_argument("--deaf", action="store_true")
-    parser.add_argument("--idle", action="store_true")
     arguments = parser.parse_args()
     if arguments.deaf:
         _lose_notifications()
-    if arguments.idle:
-        Runner.step = lambda self: IDLE_SECONDS  # type: ignore[method-assign]
     logging.basicConfig(stream=sys.stderr, format=f"%(asctime)s {arguments.name} %(name)s %(message)s")
     SchemaWorker(arguments).run()
 

@@ -80,9 +80,13 @@ class SchemaClient(Client):
                     self.commit(use)
                     return
             except RetryError:
-                if left == 0:
+                if left == 0 or self.is_calm():
                     raise
             self.hub.sleep(0.3 * self.tape.draw(f"{self.name}.again"), "again")
+
+    def is_calm(self) -> bool:
+        """Whether the faults are over: what is under way then ends, and nothing is begun again."""
+        return self.hub.t >= self.knobs.faults_end
 
     @contextmanager
     def bound(self) -> Iterator[Use]:
@@ -318,7 +322,7 @@ def _change(client: SchemaClient, kind: str, step: Step) -> None:
                 run(use)
                 return
         except RetryError:
-            if left == 0:
+            if left == 0 or client.is_calm():
                 raise
         client.hub.sleep(0.3 * client.tape.draw(f"{client.name}.again"), "again")
 

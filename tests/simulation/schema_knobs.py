@@ -82,4 +82,9 @@ def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int) -> SchemaKnobs:
     knobs.alone_rows = tape.choose("knob.alone", (1_000, 1_000, 2))
     knobs.linger_seconds = tape.choose("knob.linger", (0.0, 2.0, 8.0))
     knobs.is_sparse = tape.chance("knob.sparse", 0.25)
+    if knobs.is_liveness:
+        # Deaf nodes hear of each version by polling, and changes of one table wait for one another.
+        knobs.poll_seconds = min(knobs.poll_seconds, 0.5)
+        knobs.lease_poll_seconds = min(knobs.lease_poll_seconds, 1.0)
+        knobs.adopt_seconds = min(knobs.adopt_seconds, 1.0)
     return knobs

@@ -22,6 +22,7 @@ SEEDS = range(8)
 @pytest.mark.invariant("I38")
 @pytest.mark.invariant("I39")
 @pytest.mark.invariant("ddl-atomic")
+@pytest.mark.invariant("element-steps")
 def test_seeds_run_without_a_violation() -> None:
     results = [cluster.run(seed, profile="schema") for seed in SEEDS]
     assert {result.seed: result.violations[0] for result in results if result.violations} == {}
