@@ -36,6 +36,7 @@ MODULES: tuple[str, ...] = (
     "leases.refresh",
     "leases.lookup",
     "leases.stages",
+    "leases.upkeep",
 )
 """Dotted names below `bench`, in the order in which they run."""
 
