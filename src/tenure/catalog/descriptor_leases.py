@@ -37,6 +37,9 @@ from tenure.kv.transaction import Transaction
 RENEWAL = 0.8
 """After this part of its time a lease is extended: a store that is away for the rest does no harm."""
 
+LOOK = 0.05
+"""How often all leases are looked at, as a part of the time that is left at a renewal."""
+
 Pins = dict[int, Pin[Any]]
 """What one use pins, by descriptor."""
 
@@ -94,6 +97,7 @@ class DescriptorLeases:
         self._closed: list[DescriptorLease] = []
         self._places: dict[Place, DescriptorLease] = {}
         self._turns: dict[int, Event] = {}
+        self._next_look = 0.0
         self._upkeep = store.env.lock()
         """Held while rows are renewed or released, and by a publisher that must find them unchanged."""
         self._taking_in = store.env.lock()
@@ -245,17 +249,21 @@ class DescriptorLeases:
     # ── keeping up ─────────────────────────────────────────────────────────────────────────────
 
     def renew_due(self) -> float:
-        """Extends what is in use and soon over, gives up what is not; returns when to look again."""
+        """Extends what is in use and soon over, gives up what is not; returns when to look again.
+
+        It looks at every lease, so it looks seldom: what is due until the next look is due now.
+        """
+        left_seconds = self._next_look - self._store.env.monotonic()
+        if left_seconds > 0:
+            return left_seconds
         margin_seconds = self._settings()[LEASE_DURATION] * (1 - RENEWAL)
+        pause_seconds = margin_seconds * LOOK
         now_at = self._store.clock.now()
-        next_seconds = margin_seconds
         for lease in list(self._newest.values()):
-            seconds = seconds_between(now_at, lease.expires_at) - margin_seconds
-            if seconds > 0:
-                next_seconds = min(next_seconds, seconds)
-            else:
+            if seconds_between(now_at, lease.expires_at) <= margin_seconds + pause_seconds:
                 self._renew(lease)
-        return next_seconds
+        self._next_look = self._store.env.monotonic() + pause_seconds
+        return pause_seconds
 
     def _renew(self, lease: DescriptorLease) -> None:
         if not self._close_unused(lease):

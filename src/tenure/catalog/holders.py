@@ -19,6 +19,9 @@ from tenure.cluster.deaths import Deaths
 from tenure.kv.store import Store
 from tenure.kv.watch import Watch
 
+GAP_SECONDS = 0.1
+"""Between two looks while others commit something else: a wait has a grace of seconds at least."""
+
 AGAIN_SECONDS = 0.2
 """Between two tries to end a transaction whose commit is under way."""
 
@@ -76,7 +79,10 @@ class Holders:
 
     def _follow(self, seconds: float) -> None:
         if self._watch is None:
-            self._watch = self._store.watch([self._waits.span()], since_at=self._store.snapshot().at)
+            snapshot = self._store.snapshot()
+            self._watch = self._store.watch(
+                [self._waits.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
+            )
             return
         try:
             self._watch.next(seconds, changes_only=True)

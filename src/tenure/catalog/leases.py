@@ -40,6 +40,9 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
+GAP_SECONDS = 0.02
+"""Between two looks while others commit rows: what a change may wait longer where they do all the time."""
+
 HOLDERS_MAX = 20
 """How many holders a narrowed row names."""
 
@@ -196,7 +199,9 @@ class Leases:
     def _has_changed(self, seconds: float) -> bool:
         assert self._newest is not None
         if self._watch is None:
-            self._watch = self._store.watch([self._catalog.span], since_at=self._newest.at)
+            self._watch = self._store.watch(
+                [self._catalog.span], since_at=self._newest.at, gap_seconds=GAP_SECONDS
+            )
         try:
             batch = self._watch.next(seconds, changes_only=True)
         except (SnapshotTooOld, BaseMoved):

@@ -1,7 +1,7 @@
 """Nodes with leases, schema changes and jobs over one engine, in one process, wired like `node.py`."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from tenure.base.env import Env
@@ -175,14 +175,21 @@ class SchemaNode(Member):
         if now >= self._next_beat:
             self._next_beat = now + (self.liveness.step() or 0.0)
 
+    def _still(self) -> AbstractContextManager[None]:
+        """A watch that keeps its looks apart lets time pass, and nobody else take a step."""
+        env = self.store.env
+        return env.still() if isinstance(env, SteppedEnv) else nullcontext()
+
     def step_leases(self) -> None:
         """Takes a change in if there is one, without waiting for it."""
         self.leases.wake()
-        self.leases.step()
+        with self._still():
+            self.leases.step()
 
     def step_holders(self) -> None:
         self.holders.wake()
-        self.holders.step()
+        with self._still():
+            self.holders.step()
 
     def step_jobs(self) -> None:
         self.runner.wake()
