@@ -174,9 +174,12 @@ class LeaseWatch:
         self.trace.seen["deletion of an abandoned lease"] += 1
 
     def _judge_release(self, txn: Txn, process: str, former: LeaseRow, row: LeaseRow | None) -> None:
-        """I16: a lease is given up for what nobody uses under it any more."""
+        """I16: a lease is given up for what nobody uses under it any more.
+
+        What is left of a session that is gone is anybody's to delete, and stands for nothing.
+        """
         own = self.trace.leases.get(process)
-        if own is None:
+        if own is None or former.session not in self.present:
             return
         lease = next((each for each in own.every if each.at == former.lease_at), None)
         if lease is not None and lease is own._newest and not lease.session.done.is_set():
