@@ -12,9 +12,20 @@ import pytest
 from tenure.base.errors import TenureError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.changes import AddIndex, DropConstraint, Part, SetNotNull, alter
-from tenure.catalog.descriptors import State, Table, replace
+from tenure.catalog.changes import (
+    AddIndex,
+    AlterPrimaryKey,
+    AlterType,
+    DropConstraint,
+    Part,
+    SetNotNull,
+    alter,
+)
+from tenure.catalog.descriptors import State, Table, TypeRef, replace
 from tenure.catalog.uses import Use
+from tenure.expr.build import cast, column
+from tenure.expr.expressions import to_stored
+from tenure.expr.types import type_of
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.schema_change.clusters import Cluster, Crashed, SchemaNode
 from tests.unit.schema_change.declared import (
@@ -31,8 +42,10 @@ from tests.unit.schema_change.declared import (
     drop_index,
     inconsistent_names,
     rename,
+    table_of,
 )
 from tests.unit.schema_change.stepping import SteppedEnv
+from tests.unit.table.trees import INT
 
 BRISK = Settings(DEFINITIONS, {LIVENESS_TTL: 4.0, LIVENESS_HEARTBEAT: 1.0, LEASE_HOLDER_GRACE: 1.0})
 COMMITS_MAX = 60
@@ -137,7 +150,25 @@ def _several_tables_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> 
     rename(use, ids["u"], "v")
 
 
+def _primary_key(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (Part("a"),)))
+
+
+def _primary_key_of_equal_rows(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (Part("b"),)))
+
+
+def _type(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    new, text = table_of(use, ids["t"]).next_column, type_of(TypeRef("text"))
+    there = to_stored(cast(column(B, INT), text).node, "")
+    back = to_stored(cast(column(new, text), INT).node, "")
+    alter(use.draft, use, ids["t"], AlterType("b", TypeRef("text"), there, back))
+
+
 CHANGES = (
+    Change("primary key", _primary_key),
+    Change("primary key refused", _primary_key_of_equal_rows, is_refused=True),
+    Change("type", _type),
     Change("not null", _not_null),
     Change("rows and drop check", _rows_and_no_check),
     Change("drop check, unique index refused", _no_check_and_index_refused, is_refused=True),
