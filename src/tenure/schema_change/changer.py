@@ -8,7 +8,7 @@
 
 The transaction belongs to the caller until here; whatever fails leaves nothing of it. A commit
 carries this node's next lease, so that the change costs one durable commit where nobody is in the
-way. Who creates something returns when every other node knows of it.
+way. A change returns when every other node knows of it.
 
 Invariant (ddl-atomic): of a transaction's declared changes and its rows, all or nothing is public.
 
@@ -28,7 +28,7 @@ from tenure.base.errors import (
     StoreError,
     TenureError,
 )
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
@@ -50,6 +50,9 @@ from tenure.schema_change.publisher import Publisher, Settled, check_made_from
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
+
+WHOLE = 0
+"""No descriptor has this id, so only leases on the whole catalog cover it: the newest of each node."""
 
 ALONE_ROWS_MAX = 1_000
 """A table of so few rows is changed in the declaring transaction itself, where nobody else uses it."""
@@ -213,17 +216,15 @@ class SchemaChanger:
     def _published(
         self, use: Use, descriptors: Sequence[AnyDescriptor], session: Session, commit_at: Timestamp
     ) -> Timestamp:
-        """Takes the carried lease into use; who made something returns when all nodes know of it."""
+        """Takes the carried lease into use; a change returns when all nodes know of it."""
         self._leases.install(commit_at, session)
-        created = [each.id for each in descriptors if use.draft.is_new(each.id)]
-        self.await_known(created, commit_at)
+        if all(map(is_finished, descriptors)):
+            self._await_known(commit_at)
         return commit_at
 
-    def await_known(self, created: Sequence[int], commit_at: Timestamp) -> None:
-        """Returns when every other node knows of what was created."""
-        awaited = [Awaited(id, commit_at) for id in created]
-        if awaited:
-            self._publisher.await_gone(awaited, Waiter(commit_at))
+    def _await_known(self, commit_at: Timestamp) -> None:
+        """Returns when every other node has a lease from after that, whatever it still pins besides."""
+        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at))
 
     # ── others are there ───────────────────────────────────────────────────────────────────────
 
@@ -283,14 +284,18 @@ class SchemaChanger:
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
             _check_succeeded(control)
         self._catch_up(declared)
+        self._await_known(self._modified_at(declared))
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
         """What a statement has changed, the next one on this node sees, whoever has run the job."""
+        newest_at = self._modified_at(declared)
+        if newest_at > self._leases.newest_at():
+            self._leases.renew()
+
+    def _modified_at(self, declared: Sequence[AnyDescriptor]) -> Timestamp:
         snapshot = self._store.snapshot()
         stored = (self._catalog.get(snapshot, each.id) for each in declared)
-        newest_at = self._leases.newest_at()
-        if any(each is not None and each.modified_at > newest_at for each in stored):
-            self._leases.renew()
+        return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
 
     def _await_end(self, id: int) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
