@@ -55,7 +55,7 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
 @pytest.mark.parametrize(
     ("name", "predicate"),
     [
-        ("published without a wait", "I11"),
+        ("published without a wait", "I12"),
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
     ],
