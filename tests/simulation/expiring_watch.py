@@ -61,7 +61,7 @@ class ExpiringWatch:
                 is_valid = (txn.landed_at or 0) < row.expires_at
                 message = f"{what} beside an expiring lease of {row.instance} on version {row.version}"
                 self.trace.wrong("I11" if is_valid and not is_alone else "I12", message, txn)
-        for version, users in self._own_users(process, id):
+        for version, users in self._own_users(process, id, txn.landed_at or 0):
             if version < former.version:
                 message = f"{what}, pinned in version {version} by its own node"
                 self.trace.wrong("I12", message, txn, *users)
@@ -71,11 +71,11 @@ class ExpiringWatch:
     def _others(self, process: str, id: int) -> Iterator[OldLeaseRow]:
         return (row for key, row in self.rows.items() if row.descriptor == id and self.owners[key] != process)
 
-    def _own_users(self, process: str, id: int) -> Iterator[tuple[int, list[Txn]]]:
-        """The versions of a descriptor that are pinned in a process, and for whom."""
+    def _own_users(self, process: str, id: int, at: Timestamp) -> Iterator[tuple[int, list[Txn]]]:
+        """The versions of a descriptor pinned in a process under a valid lease, and for whom."""
         own = self.trace.expiring.get(process)
         for lease in () if own is None else own.every:
-            if own is not None and lease.descriptor.id == id and lease.pin.uses:
+            if own is not None and lease.descriptor.id == id and lease.pin.uses and at < lease.expires_at:
                 yield lease.descriptor.version, [own.record(use).txn for use in lease.pin.uses]
 
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
