@@ -22,6 +22,7 @@ from tenure.catalog.stored import Catalog
 from tenure.kv.snapshot import Snapshot
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
+from tests.simulation.schema_trace import UseRecord
 from tests.simulation.trace import Version as Revision
 
 
@@ -125,6 +126,12 @@ def _judge_removal(index: SchemaIndex, place: Place, id: int, revision: Revision
             yield Violation("I39", message, revision.step, (revision.writer.id,))
 
 
+def _is_named_next(index: SchemaIndex, record: UseRecord, used: AnyDescriptor, place: Place) -> bool:
+    """Under expiring leases a name is the store's, and what it names may be leased one version behind."""
+    following = [each for _, each, _ in index.versions.get(used.id, ()) if each.version == used.version + 1]
+    return record.session is None and any(place_of(each) == place for each in following)
+
+
 def resolutions(index: SchemaIndex) -> Iterator[Violation]:
     """I39: a name used by a committed transaction led to what was so named, in that version or the last."""
     for record, at in index.committed_uses():
@@ -140,7 +147,7 @@ def resolutions(index: SchemaIndex) -> Iterator[Violation]:
         for place, id in record.named.items():
             used = handed.get(id)
             is_it = isinstance(used, Table) and used.state is State.PUBLIC and place_of(used) == place
-            if used is not None and not is_it:
+            if used is not None and not is_it and not _is_named_next(index, record, used, place):
                 message = f"t{record.txn.id} used {id} by the name {place}, which it had not"
                 yield Violation("I39", message, record.txn.landed, (record.txn.id,))
 
