@@ -29,6 +29,8 @@ BATCH = 25
 
 BOTH = "both"
 """Seeds take turns: of three, one is a run of the store, one of schema changes, one of jobs."""
+EXPIRING, EXPIRING_EVERY = "expiring", 5
+"""Of so many seeds of schema changes, one has the older lease scheme."""
 SEQUENTIAL_MIN = 20_000
 
 
@@ -107,7 +109,8 @@ def seed_range(text: str) -> range:
 def profile_of(seed: int, profile: str) -> str:
     if profile != BOTH:
         return profile
-    return ("all", "schema", "jobs")[seed % 3]
+    world = ("all", "schema", "jobs")[seed % 3]
+    return EXPIRING if world == "schema" and seed // 3 % EXPIRING_EVERY == 2 else world
 
 
 # ── seeds ────────────────────────────────────────────────────────────────────────────────────────

@@ -22,6 +22,7 @@ from tenure.catalog.stored import Catalog
 from tenure.kv.snapshot import Snapshot
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
+from tests.simulation.schema_trace import UseRecord
 from tests.simulation.trace import Version as Revision
 
 
@@ -125,22 +126,38 @@ def _judge_removal(index: SchemaIndex, place: Place, id: int, revision: Revision
             yield Violation("I39", message, revision.step, (revision.writer.id,))
 
 
+def _is_named_next(index: SchemaIndex, record: UseRecord, used: AnyDescriptor, place: Place) -> bool:
+    """Under expiring leases a name is the store's, and what it names may be leased one version behind."""
+    following = [each for _, each, _ in index.versions.get(used.id, ()) if each.version == used.version + 1]
+    return record.session is None and any(place_of(each) == place for each in following)
+
+
 def resolutions(index: SchemaIndex) -> Iterator[Violation]:
     """I39: a name used by a committed transaction led to what was so named, in that version or the last."""
     for record, at in index.committed_uses():
-        for step, place, id, is_map in record.resolved:
+        for step, place, id, is_map, as_of in record.resolved:
             if is_map:
-                yield from _judge_map(index, record.txn.id, place, id, record.lease_at, at, step)
-            elif index.name_at(place, record.lease_at) != id:
-                message = f"t{record.txn.id} resolved {place} to {id} under the lease at {record.lease_at}"
+                yield from _judge_map(index, record.txn.id, place, id, as_of, at, step)
+            elif index.name_at(place, as_of) != id and not (
+                record.session is None and _is_leased_name(index, place, id, at)
+            ):
+                message = f"t{record.txn.id} resolved {place} to {id} under the lease at {as_of}"
                 yield Violation("I39", message, step, (record.txn.id,))
         handed = {each.descriptor.id: each.descriptor for each in record.handed}
         for place, id in record.named.items():
             used = handed.get(id)
             is_it = isinstance(used, Table) and used.state is State.PUBLIC and place_of(used) == place
-            if used is not None and not is_it:
+            if used is not None and not is_it and not _is_named_next(index, record, used, place):
                 message = f"t{record.txn.id} used {id} by the name {place}, which it had not"
                 yield Violation("I39", message, record.txn.landed, (record.txn.id,))
+
+
+def _is_leased_name(index: SchemaIndex, place: Place, id: int | None, at: Timestamp) -> bool:
+    """Whether it was the name in one of the two versions that may be leased, where each is leased alone."""
+    versions = (
+        [] if id is None else [each for came_at, each, _ in index.versions.get(id, ()) if came_at <= at]
+    )
+    return any(each.state is State.PUBLIC and place_of(each) == place for each in versions[-2:])
 
 
 def _judge_map(

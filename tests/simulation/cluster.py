@@ -18,7 +18,7 @@ from tests.simulation.job_knobs import JobKnobs, draw_job_knobs
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster
 from tests.simulation.predicates import Violation
-from tests.simulation.schema_knobs import SchemaKnobs, draw_schema_knobs
+from tests.simulation.schema_knobs import EXPIRING, SESSION, SchemaKnobs, draw_schema_knobs
 from tests.simulation.shapes import PROFILES
 from tests.simulation.tape import Kept, Tape
 from tests.simulation.trace import Trace
@@ -80,7 +80,8 @@ def run(
 def _draw(tape: Tape, profile: str, *, seconds: float, nodes: int) -> Knobs:
     """Knobs of the world that a profile belongs to."""
     if profile in schema_client.PROFILES:
-        return draw_schema_knobs(tape, seconds=seconds, nodes=nodes)
+        scheme = profile if profile == EXPIRING else SESSION
+        return draw_schema_knobs(tape, seconds=seconds, nodes=nodes, scheme=scheme)
     draw = draw_job_knobs if profile in steering.PROFILES else draw_knobs
     return draw(tape, seconds=seconds, nodes=nodes)
 

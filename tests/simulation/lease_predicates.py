@@ -48,6 +48,8 @@ def frontiers(index: SchemaIndex) -> Iterator[Violation]:
 def readers(index: SchemaIndex) -> Iterator[Violation]:
     """I13: what only read did so below the greatest expiration of the lease's session."""
     for record, at in index.committed_uses():
+        if record.session is None:
+            continue
         greatest_at = max((expires for _, expires in index.expirations.get(record.session, ())), default=0)
         if record.handed and at >= greatest_at:
             message = f"t{record.txn.id} read at {to_text(at)} under {record.session}, which had expired"
@@ -63,7 +65,7 @@ def served(index: SchemaIndex) -> Iterator[Violation]:
 
 def _judge_handed(index: SchemaIndex, record: UseRecord, handed: Handed) -> Iterator[Violation]:
     used, txn = handed.descriptor, record.txn
-    for lease_at in {record.lease_at, handed.lease_at}:
+    for lease_at in {record.lease_at or handed.lease_at, handed.lease_at}:
         current = index.version_at(used.id, lease_at)
         if current != used:
             what = "none" if current is None else f"v{current.version}"

@@ -197,7 +197,7 @@ class LeaseWatch:
     # ── uses ───────────────────────────────────────────────────────────────────────────────────
 
     def _judge_use(self, txn: Txn, record: UseRecord, at: Timestamp) -> None:
-        if not record.handed and not record.resolved:
+        if record.session is None or (not record.handed and not record.resolved):
             return
         if at >= self.expires.get(record.session, 0):
             message = f"t{txn.id} committed at {to_text(at)} under {record.session}, which had expired"

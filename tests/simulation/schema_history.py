@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.lease_rows import LeaseRows
+from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.stored import Catalog, NameEntry
 from tenure.cluster.jobs import Control, Jobs
 from tenure.cluster.sessions import SessionId, Sessions
@@ -19,12 +20,13 @@ from tenure.kv.keys import (
     JOB_CONTROL,
     JOBS_ENDED,
     NAMES,
+    OLD_LEASES,
     SCHEMA_LEASES,
     SCHEMA_MAPS,
     SESSIONS,
     Keyspace,
 )
-from tests.simulation.schema_trace import SchemaTrace, UseRecord
+from tests.simulation.schema_trace import RowKey, SchemaTrace, UseRecord
 from tests.simulation.trace import Txn, Version, head
 
 CATALOG = (DESCRIPTORS, NAMES, SCHEMA_MAPS)
@@ -44,6 +46,17 @@ class Row(NamedTuple):
         return self.descriptors is None or id in self.descriptors
 
 
+class OldRow(NamedTuple):
+    """A row of `system.lease` as it was from one commit to the next."""
+
+    key: RowKey
+    expires_at: Timestamp
+    from_at: Timestamp
+    until_at: Timestamp | None
+    process: str
+    writer: Txn
+
+
 class SchemaIndex:
     def __init__(self, trace: SchemaTrace) -> None:
         self.trace = trace
@@ -52,12 +65,14 @@ class SchemaIndex:
         self.catalog = Catalog(keyspace)
         self._sessions = Sessions(keyspace)
         self._lease_rows = LeaseRows(keyspace, self._sessions)._rows
+        self._old_lease_rows = OldLeaseRows(keyspace, self.catalog)._rows
         self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
         self._heads = {keyspace.head(table): table for table in CATALOG}
         self.versions: dict[int, list[tuple[Timestamp, AnyDescriptor, Txn]]] = {}
         self.names: dict[Place, list[tuple[Version, int | None]]] = {}
         self.entries: dict[tuple[int, str], list[tuple[Version, SchemaEntry | None]]] = {}
         self.rows: list[Row] = []
+        self.old_rows: list[OldRow] = []
         self.expirations: dict[SessionId, list[tuple[Txn, Timestamp]]] = {}
         """By session: each expiration that it was given, and by whom."""
         self.controls: dict[int, list[tuple[Version, Control]]] = {}
@@ -73,6 +88,8 @@ class SchemaIndex:
             self._read_catalog(key, versions)
         elif first == keyspace.head(SCHEMA_LEASES):
             self._read_rows(versions)
+        elif first == keyspace.head(OLD_LEASES):
+            self._read_old_rows(versions)
         elif first == keyspace.head(SESSIONS):
             self._read_session(key, versions)
         elif first == keyspace.head(EXPIRATIONS):
@@ -126,6 +143,17 @@ class SchemaIndex:
                     Row(row.lease_at, row.session, row.descriptors, version.at, until_at, process)
                 )
 
+    def _read_old_rows(self, versions: list[Version]) -> None:
+        process = self.trace.processes[versions[0].writer.id]
+        for version, following in zip(versions, [*versions[1:], None], strict=True):
+            if version.value is not None:
+                row = self._old_lease_rows.decode(version.value)
+                key = RowKey(row.descriptor, row.version, row.instance, row.started_at)
+                until_at = None if following is None else following.at
+                self.old_rows.append(
+                    OldRow(key, row.expires_at, version.at, until_at, process, version.writer)
+                )
+
     # ── searching ──────────────────────────────────────────────────────────────────────────────
 
     def catalog_commits(self) -> Iterator[tuple[Timestamp, list[tuple[bytes, Version]]]]:
@@ -135,6 +163,9 @@ class SchemaIndex:
         versions = self.versions.get(id, [])
         position = bisect_right(versions, at, key=lambda each: each[0])
         return versions[position - 1][1] if position else None
+
+    def version_of(self, id: int, version: int) -> AnyDescriptor | None:
+        return next((each for _, each, _ in self.versions.get(id, ()) if each.version == version), None)
 
     def name_at(self, place: Place, at: Timestamp) -> int | None:
         found = [id for version, id in self.names.get(place, ()) if version.at <= at]
@@ -148,6 +179,11 @@ class SchemaIndex:
     def rows_before(self, at: Timestamp) -> Iterator[Row]:
         """The lease rows as they are just before a commit."""
         return (row for row in self.rows if row.from_at < at and (row.until_at is None or row.until_at >= at))
+
+    def old_rows_before(self, at: Timestamp) -> Iterator[OldRow]:
+        return (
+            row for row in self.old_rows if row.from_at < at and (row.until_at is None or row.until_at >= at)
+        )
 
     def is_valid(self, row: Row, at: Timestamp) -> bool:
         return at < max((expires for _, expires in self.expirations.get(row.session, ())), default=0)

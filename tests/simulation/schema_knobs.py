@@ -27,6 +27,9 @@ TIME_PART = 0.75
 
 READ_FAULTS_PART = 0.25
 
+SESSION, EXPIRING = "session", "expiring"
+"""How nodes lease: the whole catalog under their session, or one descriptor at a time."""
+
 TTLS = (3.0, 2.0, 4.0)
 TTL_MAX = max(TTLS)
 
@@ -39,6 +42,9 @@ class SchemaKnobs(Knobs):
     adopt_seconds: float = 2.0
     lease_poll_seconds: float = 2.0
     grace_seconds: float = 1.5
+    scheme: str = SESSION
+    duration_seconds: float = 4.0
+    """Of an expiring lease."""
     signal_seconds: float = 0.25
     fill_rows: int = 500
     """Rows per batch of a backfill."""
@@ -58,7 +64,7 @@ class SchemaKnobs(Knobs):
         return self.ttl_seconds / self.beats
 
 
-def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int) -> SchemaKnobs:
+def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int, scheme: str = SESSION) -> SchemaKnobs:
     knobs = draw_into(SchemaKnobs(TIME_PART * seconds, nodes), tape, SCHEMA_NEMESIS_FAULTS)
     knobs.nodes = tape.choose("knob.nodes", (nodes, 2, 4, nodes))
     # A change makes dozens of calls, one after the other: slower or less sure, and none would end in a run.
@@ -77,6 +83,8 @@ def draw_schema_knobs(tape: Tape, *, seconds: float, nodes: int) -> SchemaKnobs:
     knobs.adopt_seconds = tape.choose("knob.adopt", (2.0, 1.0, 3.0))
     knobs.lease_poll_seconds = tape.choose("knob.lease poll", (2.0, 0.5, 4.0))
     knobs.grace_seconds = tape.choose("knob.grace", (1.5, 0.5, 3.0))
+    knobs.scheme = scheme
+    knobs.duration_seconds = tape.choose("knob.duration", (4.0, 2.0, 6.0))
     knobs.signal_seconds = tape.choose("knob.signal", (0.25, 0.5, 1.0))
     knobs.fill_rows = tape.choose("knob.fill", (500, 1, 3))
     knobs.alone_rows = tape.choose("knob.alone", (1_000, 1_000, 2))

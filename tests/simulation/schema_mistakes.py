@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tenure.base.errors import RetryError
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog import names as names_module
-from tenure.catalog.blockers import SchemaLeaseTable
+from tenure.catalog.blockers import ExpiringLeaseTable, SchemaLeaseTable
 from tenure.catalog.cache import Cache, Key, Value
 from tenure.catalog.descriptors import (
     AnyDescriptor,
@@ -20,10 +20,12 @@ from tenure.catalog.descriptors import (
     place_of,
     replace,
 )
+from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.leases import Leases, bound
 from tenure.catalog.names import move_names
+from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease, Pin, Use
 from tenure.catalog.wait_records import Awaited
@@ -176,6 +178,25 @@ def changes_without_tombstones(self: Cache, snapshot: Snapshot) -> dict[Key, Val
         return dict(self._all(snapshot))
     revisions = snapshot.diff(self.catalog.span, since_at=self.newest.at)
     return {self._key(key): self._decoded(key, value) for key, _, value in revisions if value is not None}
+
+
+# ── expiring leases ──────────────────────────────────────────────────────────────────────────────
+
+
+def delete_before_expiry(self: OldLeaseRows, txn: Transaction, row: OldLeaseRow) -> None:
+    """It will have expired soon enough."""
+    if self._rows.get(txn, row.descriptor, row.version, *row.owner) is not None:
+        self._rows.delete(txn, row.descriptor, row.version, *row.owner)
+
+
+def clear_without_waiting(self: ExpiringLeaseTable, row: OldLeaseRow) -> float | None:
+    self._store.transact(lambda txn: self._rows.delete_expired(txn, row))
+    return None
+
+
+def no_frontier(self: ExpiringLeases, use: Use) -> Timestamp:
+    """A lease is renewed before it expires, so there is no need to look."""
+    return MAX_AT
 
 
 # ── publishing ───────────────────────────────────────────────────────────────────────────────────
@@ -412,6 +433,21 @@ ALL: tuple[tuple[Any, ...], ...] = (
         ((schema_processes, "schema_change_kind", forward_whatever),),
         "rows and changes",
         dying,
+    ),
+    (
+        "expiring lease deleted early",
+        (
+            (OldLeaseRows, "delete_expired", delete_before_expiry),
+            (ExpiringLeaseTable, "_clear", clear_without_waiting),
+        ),
+        "expiring",
+        lingering,
+    ),
+    (
+        "expiring lease used after its end",
+        ((ExpiringLeases, "frontier_at", no_frontier),),
+        "expiring",
+        pausing,
     ),
     ("cache diff without tombstones", ((Cache, "_changes", changes_without_tombstones),), "names"),
 )

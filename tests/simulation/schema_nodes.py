@@ -11,15 +11,18 @@ from typing import Any, cast
 from tenure.base.errors import TenureError
 from tenure.base.settings import (
     JOBS_ADOPT_INTERVAL,
+    LEASE_DURATION,
     LEASE_HOLDER_GRACE,
     LEASE_POLL_INTERVAL,
     LIVENESS_HEARTBEAT,
     LIVENESS_TTL,
 )
+from tenure.catalog import descriptor_leases
 from tenure.cluster import deaths, runner
 from tenure.schema_change import changer
 from tenure.table import backfill
 from tests.simulation import schema_predicates
+from tests.simulation.expiring_watch import ExpiringWatch
 from tests.simulation.knobs import Knobs
 from tests.simulation.lease_watch import LeaseWatch
 from tests.simulation.nodes import Cluster, Node
@@ -29,6 +32,7 @@ from tests.simulation.schema_knobs import SCHEMA_NEMESIS_FAULTS, SchemaKnobs
 from tests.simulation.schema_processes import Log, SchemaProcess
 from tests.simulation.schema_trace import SchemaTrace
 from tests.simulation.tape import Tape
+from tests.simulation.trace import Txn
 
 
 class SchemaNode(Node):
@@ -111,10 +115,16 @@ class SchemaCluster(Cluster):
             .with_value(JOBS_ADOPT_INTERVAL, knobs.adopt_seconds)
             .with_value(LEASE_POLL_INTERVAL, knobs.lease_poll_seconds)
             .with_value(LEASE_HOLDER_GRACE, knobs.grace_seconds)
+            .with_value(LEASE_DURATION, knobs.duration_seconds)
         )
         self.wire.signal_seconds = knobs.signal_seconds
-        self.schema_trace.landed = LeaseWatch(self.schema_trace).landed
+        self.watches = ExpiringWatch(self.schema_trace), LeaseWatch(self.schema_trace)
+        self.schema_trace.landed = self._landed
         cast(_RunnerLog, runner._log).attach(self.log)
+
+    def _landed(self, txn: Txn) -> None:
+        for watch in self.watches:
+            watch.landed(txn)
 
     @property
     def schema_nodes(self) -> list[SchemaNode]:
@@ -165,7 +175,9 @@ class SchemaCluster(Cluster):
 
     def judge(self, *, is_whole: bool) -> list[Violation]:
         found = [*self.schema_trace.found, *super().judge(is_whole=is_whole)]
-        found += schema_predicates.check(self.schema_trace, self.wire.engine, is_whole=is_whole)
+        found += schema_predicates.check(
+            self.schema_trace, self.wire.engine, is_whole=is_whole, ttl_seconds=self.knobs.ttl_seconds
+        )
         return found + [Violation("crash", message, self.trace.step) for message in self.log.broken]
 
 
@@ -189,6 +201,7 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         yield
         return
     changed: list[tuple[Any, str, Any]] = [
+        (descriptor_leases, "LOOK", 0.25),
         (deaths, "PAUSE_SECONDS", 0.25),
         (deaths, "FOLLOW_SECONDS", 4.0),
         (runner, "BURY_SECONDS", 0.25),

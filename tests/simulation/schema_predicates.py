@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from tenure.catalog.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
 from tenure.storage.sqlite import SqliteEngine
-from tests.simulation import catalog_predicates, change_predicates, lease_predicates
+from tests.simulation import catalog_predicates, change_predicates, expiring_predicates, lease_predicates
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import SchemaTrace
@@ -16,6 +16,7 @@ from tests.simulation.trace import head
 
 PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     *lease_predicates.PREDICATES,
+    *expiring_predicates.PREDICATES,
     catalog_predicates.consistency,
     catalog_predicates.draining,
     catalog_predicates.resolutions,
@@ -25,13 +26,18 @@ PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
 )
 
 
-def check(trace: SchemaTrace, engine: SqliteEngine, *, is_whole: bool) -> list[Violation]:
+SWEEPS = 3
+"""Expired rows go within so many rounds of the loop that sweeps them, which has a round per ttl."""
+
+
+def check(trace: SchemaTrace, engine: SqliteEngine, *, is_whole: bool, ttl_seconds: float) -> list[Violation]:
     index = SchemaIndex(trace)
     found = [violation for predicate in PREDICATES for violation in predicate(index)]
     found += change_predicates.oracle(index, engine)
     if is_whole:
         found += change_predicates.ends(index)
         found += waits(index)
+        found += expiring_predicates.left(index, SWEEPS * ttl_seconds)
     _observe(index)
     return found
 

@@ -16,11 +16,12 @@ from uuid import UUID
 from tenure.base.errors import TenureError, UserError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, Settings
-from tenure.catalog.blockers import SchemaLeaseTable
+from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
+from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease
 from tenure.catalog.wait_records import WaitRecords
@@ -40,7 +41,9 @@ from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tests.simulation.catalog_predicates import differences
+from tests.simulation.expiring_trace import TracingDescriptorLeases, TracingExpiring
 from tests.simulation.schema_changes import first_tables
+from tests.simulation.schema_knobs import SESSION
 from tests.simulation.schema_trace import TracingLeases
 from tests.simulation.tracing import TracingStore
 from tests.simulation.wire import SimEngine
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
 VERSION = 2
 DRAIN_SECONDS = 3.0
+
+Scheme = TracingLeases | TracingExpiring
 
 
 class SchemaProcess:
@@ -87,16 +92,13 @@ class SchemaProcess:
         keyspace = self.store.keyspace
         self.catalog = Catalog(keyspace)
         self.store.transact(self._prepare)
-        rows, waits = LeaseRows(keyspace, self.sessions), WaitRecords(keyspace)
+        waits = WaitRecords(keyspace)
         session, settings = self.liveness.session, self._settings
-        self.leases = TracingLeases(self.store, self.catalog, rows, session, settings)
-        self.leases.attach(self.trace, self.name, self._check_cache)
+        self.leases, self._lease_tables = self._lease_scheme()
         undo.callback(self.leases.close)
         undo.callback(_close, self.leases.release)
-        tables = (SchemaLeaseTable(self.store, rows, self.deaths, lambda: session().id),)
-        self._lease_tables = tables
         self.lease_waits = LeaseWaits(
-            self.store, self.leases, lambda: tables, waits, self.sessions, self.deaths, session, settings
+            self.store, self.leases, self._lease_tables, waits, self.sessions, self.deaths, session, settings
         )
         self.holders = Holders(self.store, self.leases, waits, self.deaths, settings)
         undo.callback(self.holders.close)
@@ -104,6 +106,25 @@ class SchemaProcess:
         self.layouts = Layouts(keyspace)
         self._rowids = RowIds(self.env, self.store.clock, lambda: session().id.instance)
         self.worker = Worker(keyspace, self.catalog, self.layouts, self.context)
+
+    def _lease_scheme(self) -> tuple[Scheme, Callable[[], Sequence[LeaseTable]]]:
+        """How this process leases, and whose rows it waits for."""
+        store, catalog, session = self.store, self.catalog, self.liveness.session
+        if self.cluster.knobs.scheme == SESSION:
+            rows = LeaseRows(store.keyspace, self.sessions)
+            leases = TracingLeases(store, catalog, rows, session, self._settings)
+            leases.attach(self.trace, self.name, self._check_cache)
+            by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
+            return leases, lambda: (by_session,)
+        old_rows = OldLeaseRows(store.keyspace, catalog)
+        beside = TracingDescriptorLeases(
+            store, catalog, old_rows, lambda: session().id.instance, self._settings
+        )
+        by_version = ExpiringLeaseTable(store, old_rows, beside.owner)
+        expiring = TracingExpiring(store, catalog, beside, session, self._settings)
+        expiring.attach(self.trace, self.name)
+        beside.attach(self.trace, self.name, expiring.record)
+        return expiring, lambda: (by_version,)
 
     def _prepare(self, txn: Transaction) -> None:
         if bootstrap(txn, self.store.keyspace, self.catalog):
@@ -165,7 +186,7 @@ class SchemaProcess:
 
     def _reap(self) -> None:
         self.deaths.reap()
-        for table in self._lease_tables:
+        for table in self._lease_tables():
             table.sweep()
         self.lease_waits.tidy()
 

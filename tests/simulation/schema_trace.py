@@ -12,7 +12,7 @@ Walk: `TracingLeases` is the product's, recording; `schema_history` and the pred
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
@@ -27,6 +27,9 @@ from tests.simulation.predicates import Violation
 from tests.simulation.trace import Trace, Txn
 from tests.simulation.tracing import TracingTransaction
 
+if TYPE_CHECKING:
+    from tests.simulation.expiring_trace import RowFrontier, TracingDescriptorLeases
+
 
 class Handed(NamedTuple):
     """A descriptor that was handed out, pinned under a lease."""
@@ -36,13 +39,23 @@ class Handed(NamedTuple):
     lease_at: Timestamp
 
 
+class RowKey(NamedTuple):
+    """A row of `system.lease`: an expiring lease of one process on one version."""
+
+    descriptor: int
+    version: int
+    instance: int
+    started_at: Timestamp
+
+
 class Resolved(NamedTuple):
-    """A name that was looked up as of a lease; of a map, the place is (database, 0, name)."""
+    """A name that was looked up as of some time; of a map, the place is (database, 0, name)."""
 
     step: int
     place: Place
     id: int | None
     is_map: bool
+    at: Timestamp
 
 
 class Frontier(NamedTuple):
@@ -65,11 +78,14 @@ class UseRecord:
     txn: Txn
     process: str
     lease_at: Timestamp
-    session: SessionId
+    session: SessionId | None
+    """None where leases live by their expiration alone."""
     handed: list[Handed] = field(default_factory=list)
     resolved: list[Resolved] = field(default_factory=list)
     pinned: dict[int, Timestamp] = field(default_factory=dict)
     """Under which lease each descriptor is pinned just now, as far as the product says."""
+    rows: dict[int, RowKey] = field(default_factory=dict)
+    """Under which expiring lease each descriptor is pinned just now, or was when it was over."""
     given_up: set[int] = field(default_factory=set)
     ended: int = 0
     """When its node ended it, as somebody had waited for it."""
@@ -100,9 +116,12 @@ class SchemaTrace(Trace):
         """By transaction: the process that began it."""
         self.leases: dict[str, TracingLeases] = {}
         """By process: what it holds in memory."""
+        self.expiring: dict[str, TracingDescriptorLeases] = {}
+        """By process: its expiring leases, if it has any."""
         self.uses: dict[int, UseRecord] = {}
         self.declared: list[Declared] = []
         self.frontiers: list[Frontier] = []
+        self.row_frontiers: list[RowFrontier] = []
         self.releases: set[SessionId] = set()
         """Sessions that were given up, or were about to be, by the process they were of."""
         self.found: list[Violation] = []
@@ -163,13 +182,13 @@ class TracingLeases(Leases):
 
     def id_at(self, use: Use, place: Place) -> int | None:
         id = super().id_at(use, place)
-        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, is_map=False))
+        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, False, bound(use).at))
         return id
 
     def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
         entry = super().schema_entry(use, database, name)
         place, id = Place(database, 0, name), None if entry is None else entry.id
-        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, is_map=True))
+        self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, True, bound(use).at))
         return entry
 
     def frontier_at(self, use: Use) -> Timestamp:

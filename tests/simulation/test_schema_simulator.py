@@ -31,8 +31,16 @@ def test_seeds_run_without_a_violation() -> None:
     assert any(trace.seen["two versions leased at once"] for trace in traces)
 
 
-def test_a_seed_runs_the_same_way_twice() -> None:
-    once, again = (cluster.run(4, profile="schema") for _ in range(2))
+@pytest.mark.invariant("I10")
+@pytest.mark.invariant("I12")
+def test_seeds_of_the_expiring_scheme_run_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="expiring") for seed in range(3)]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+
+
+@pytest.mark.parametrize("profile", ["schema", "expiring"])
+def test_a_seed_runs_the_same_way_twice(profile: str) -> None:
+    once, again = (cluster.run(4, profile=profile) for _ in range(2))
     assert once.trace_hash == again.trace_hash
 
 
@@ -58,6 +66,7 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
         ("published without a wait", "I12"),
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
+        ("expiring lease deleted early", "I16"),
     ],
 )
 def test_a_mutant_is_killed(name: str, predicate: str) -> None:
