@@ -33,7 +33,7 @@ from bench.store.rounds import note
 from tenure.base.settings import LEASE_DURATION, LEASE_POLL_INTERVAL, LIVENESS_TTL
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.blockers import SchemaLeaseTable
-from tenure.catalog.descriptor_leases import RENEWAL, DescriptorLeases
+from tenure.catalog.descriptor_leases import LOOK, RENEWAL, DescriptorLeases
 from tenure.catalog.descriptors import AnyDescriptor, Table
 from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.lease_rows import LeaseRows
@@ -220,7 +220,11 @@ def _expiring(nodes: int, made: Sequence[AnyDescriptor], seconds: float, *, time
         cpu = _cpu(cluster, seconds)
         cluster.verify(since_at, seconds)
         expected = FULL * len(tables) * seconds / renewal_seconds
-        assert abs(writes - expected) < 1, f"{writes} lease writes instead of {expected:.0f}"
+        # A renewal may come one look early, so that there are a few more of them.
+        earliest = expected / (1 - LOOK)
+        assert expected - 1 < writes <= earliest + FULL * len(tables) / GROUPS, (
+            f"{writes} lease writes instead of {expected:.0f}"
+        )
         for each in full:
             each.verify()
     return Cost(writes * times / seconds, cpu | {RENEWALS: cpu[RENEWALS] * times})
