@@ -16,7 +16,8 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from tenure.base.errors import (
@@ -28,7 +29,7 @@ from tenure.base.errors import (
     StoreError,
     TenureError,
 )
-from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
@@ -217,9 +218,10 @@ class SchemaChanger:
         self, use: Use, descriptors: Sequence[AnyDescriptor], session: Session, commit_at: Timestamp
     ) -> Timestamp:
         """Takes the carried lease into use; a change returns when all nodes know of it."""
-        self._leases.install(commit_at, session)
-        if all(map(is_finished, descriptors)):
-            self._await_known(commit_at)
+        with _after_commit(commit_at):
+            self._leases.install(commit_at, session)
+            if all(map(is_finished, descriptors)):
+                self._await_known(commit_at)
         return commit_at
 
     def _await_known(self, commit_at: Timestamp) -> None:
@@ -243,7 +245,8 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        self._await_job(job.id, declared)
+        with _after_commit(commit_at):
+            self._await_job(job.id, declared)
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
@@ -268,17 +271,13 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
-            self._await_job(job, declared)
+            with _after_commit(commit_at):
+                self._await_job(job, declared)
         return commit_at
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise."""
-        try:
-            control = self._await_end(id)
-        except (StoreError, SessionLost) as error:
-            raise OutcomeUnknown(
-                f"the change goes on as job {id}, but what came of it could not be seen: {error}"
-            ) from error
+        control = self._await_end(id)
         progress = self._jobs.progress(self._store.snapshot(), id)
         is_too_late = control is not None and control.state is JobState.REVERT_FAILED
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
@@ -314,6 +313,17 @@ class SchemaChanger:
                 return control
             watch.next(JOB_POLL_SECONDS, changes_only=True)
         return None
+
+
+@contextmanager
+def _after_commit(commit_at: Timestamp) -> Iterator[None]:
+    """What fails in here fails after the commit: nobody may take it for a refusal and do it again."""
+    try:
+        yield
+    except (RetryError, StoreError, SessionLost) as error:
+        raise OutcomeUnknown(
+            f"the change was committed at {to_text(commit_at)}, but what came of it was not seen: {error}"
+        ) from error
 
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:

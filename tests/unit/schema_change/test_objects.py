@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.base.errors import TenureError
+from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
 from tenure.catalog.changes import AddColumn, Part
 from tenure.catalog.descriptors import DEFAULT_SCHEMA, ROOT, EnumType, Place, State, TypeRef
 from tenure.catalog.drops import drop_database, drop_objects
@@ -116,3 +116,17 @@ def test_a_database_goes_with_its_schemas(node: SchemaNode, other: SchemaNode) -
         assert stored is not None and stored.state is State.DROPPED
     assert not any(entry.name == "shop" for entry in node.catalog.names(node.store.snapshot()))
     assert inconsistent_names(node) == []
+
+
+def test_what_fails_after_the_commit_is_no_refusal(node: SchemaNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a session would do it again, and what it wrote would be there twice."""
+
+    def fail(*_: object) -> None:
+        raise RetryError("somebody was in the way")
+
+    monkeypatch.setattr(node.leases, "install", fail)
+    with pytest.raises(OutcomeUnknown):
+        node.once(lambda use: moods(node, use, "sad"))
+    monkeypatch.undo()
+    names = [entry.name for entry in node.catalog.names(node.store.snapshot())]
+    assert names.count("mood") == 1
