@@ -31,10 +31,17 @@ other libraries are translated once, in the file that owns the library, with `ra
 
 class TenureError(Exception):
     sqlstate = "XX000"
+    detail: str = ""
+    position: int = 0
+    """Where in the statement's text, counted in characters from 1; 0: nowhere in particular."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", detail: str = "", position: int = 0) -> None:
         super().__init__(message)
         self.hint = hint
+        if detail:
+            self.detail = detail
+        if position:
+            self.position = position
 
 
 class RetryError(TenureError):

@@ -1,0 +1,1 @@
+"""SQL: parse, bind, plan, execute; one `Session` per client."""

@@ -1,0 +1,205 @@
+"""What a SQL session gives to its door, and what it takes from it.
+
+A door (`pgwire`) owns bytes, sockets and formats; a session owns statements, transactions and
+values. Between them go values in Python, described by `expr` types:
+
+    door                                  session
+    Parse      ─► prepare(name, text, types) ─► Prepared: parameters, columns
+    Bind       ─► bind(portal, name, values) ─► Portal: columns
+    Execute    ─► execute(portal, limit)     ─► Answer: rows, tag; or Pending: a commit under way
+    Sync       ─► sync()                     ─► None, or Pending
+    Query      ─► split(text), then for each: prepare, bind, execute
+    Cancel     ─► cancel(), from any thread
+
+A session runs in one thread at a time, but not always in the same one. Short statements run on the
+door's own loop (`inline`), where nothing may wait: what would have to wait raises `NotShort` before
+it has had any effect, and the door calls again from a thread. A commit made inline comes back as a
+`Pending`: the door submits it and asks for its result when told.
+
+Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from tenure.base.errors import TenureError
+from tenure.expr.datatype import Datum, Type
+
+
+class Column(NamedTuple):
+    """One column of a result."""
+
+    name: str
+    type: Type
+    table: int = 0
+    """The descriptor's id, where it is a table's column."""
+    number: int = 0
+    """And the column's id."""
+
+
+class Status(Enum):
+    """As ReadyForQuery tells it."""
+
+    IDLE = "I"
+    IN_TRANSACTION = "T"
+    FAILED = "E"
+    """In a transaction block that an error has ended: only its end is accepted (25P02)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    rows: Sequence[Sequence[Datum]]
+    tag: str
+    """The command tag: "INSERT 0 1"; where `counts`, only its first word."""
+    is_done: bool = True
+    """False: more rows are there for the next call with the same portal."""
+    counts: bool = False
+    """The number of rows sent since Execute belongs to the tag: "SELECT 5"."""
+    copy: "CopyIn | CopyOut | None" = None
+    is_empty: bool = False
+    """The query string held no statement: EmptyQueryResponse."""
+
+
+class Pending(Protocol):
+    """A commit under way."""
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        """Hands it to the committer and returns; `on_done` is called from another thread, once."""
+        ...
+
+    def result(self) -> "Answer | Pending":
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        ...
+
+
+class CopyFormat(Enum):
+    TEXT = "text"
+    CSV = "csv"
+    BINARY = "binary"
+
+
+class CopyIn(Protocol):
+    """COPY ... FROM STDIN: the client's data, in pieces of any length, text in UTF-8."""
+
+    format: CopyFormat
+    columns: int
+
+    def write(self, data: bytes) -> None: ...
+
+    def finish(self) -> "Answer | Pending":
+        """The client is done: the rows are in, the tag is "COPY n"."""
+        ...
+
+    def fail(self, message: str) -> None:
+        """The client gave up. Raises QueryCanceled (57014)."""
+        ...
+
+
+class CopyOut(Protocol):
+    """COPY ... TO STDOUT: chunks of whole rows; ends with a tag, "COPY n"."""
+
+    format: CopyFormat
+    columns: int
+
+    def chunks(self) -> Iterable[bytes]: ...
+
+    def tag(self) -> str: ...
+
+
+class Prepared(Protocol):
+    parameters: Sequence[Type]
+    columns: Sequence[Column] | None
+    """None: it returns no rows."""
+
+
+class Portal(Protocol):
+    columns: Sequence[Column] | None
+    is_short: bool
+    """It may be tried inline."""
+
+
+class NotShort(Exception):
+    """Raised inline, before any effect: run it again in a thread."""
+
+
+class Notice(NamedTuple):
+    """What is told beside the answer; severity is NOTICE, WARNING, INFO or LOG."""
+
+    message: str
+    severity: str = "NOTICE"
+    sqlstate: str = "00000"
+    detail: str = ""
+    hint: str = ""
+
+
+class Client(Protocol):
+    """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE."""
+
+    status: Status
+    notices: list[Notice]
+    """The door takes them out and sends them before the answer."""
+    changed: dict[str, str]
+    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+
+    def parameters(self) -> dict[str, str]:
+        """All reported settings, for the start."""
+        ...
+
+    def split(self, text: str) -> Sequence[str]:
+        """The statements of a query string; empty ones are left out. Raises SyntaxError_ (42601)."""
+        ...
+
+    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
+        """Keeps it under a name; "" is overwritten, another one must be new (42P05)."""
+        ...
+
+    def prepared(self, name: str) -> Prepared:
+        """Raises 26000 if there is none."""
+        ...
+
+    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal: ...
+
+    def portal(self, name: str) -> Portal:
+        """Raises 34000 if there is none."""
+        ...
+
+    def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
+        """Runs a portal, or goes on with it. `limit` is a number of rows, 0 is all the session cares to
+        give at once: the door calls again while `is_done` is false.
+
+        `ends`: this is the last before Sync, so an implicit transaction may be committed with it (and
+        run again by itself on 40001).
+        """
+        ...
+
+    def sync(self, *, inline: bool = False) -> "Pending | None":
+        """Ends an implicit transaction that is open: commits it."""
+        ...
+
+    def failed(self) -> None:
+        """The door has sent an error: what was implicit is rolled back, a block counts as failed."""
+        ...
+
+    def close_prepared(self, name: str) -> None: ...
+
+    def close_portal(self, name: str) -> None: ...
+
+    def cancel(self) -> None:
+        """From any thread: the statement under way fails with 57014, soon."""
+        ...
+
+    def close(self) -> None:
+        """The client is gone: rolls back, releases locks."""
+        ...
+
+
+class Clients(Protocol):
+    def open(self, *, user: str, database: str, options: dict[str, str], address: str) -> Client:
+        """Raises 3D000 if there is no such database; `user` is who has logged in."""
+        ...
+
+
+class QueryCanceled(TenureError):
+    sqlstate = "57014"
