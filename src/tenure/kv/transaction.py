@@ -296,6 +296,10 @@ class Transaction:
     def _has_written(self, key: bytes) -> bool:
         return key in self._writes or (self._parent is not None and self._parent._has_written(key))
 
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._buffer.writes or self._buffer.removals)
+
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that it has written, or deleted, itself."""
         return list(self._buffer.within(span))
