@@ -54,6 +54,7 @@ class Planner:
         self.as_of = as_of
         self.names = SessionNames(session, block)
         self.parameters = Parameters(types)
+        self.is_upsert = False
 
     def type_of(self, tree: Tree) -> Type:
         """The type that a TypeName means."""
@@ -109,6 +110,11 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 }
 
 
+OWN: dict[tuple[str, ...], own.Own] = {
+    ("upsert", "into"): own.upsert,
+}
+
+
 def split(text: str) -> list[str]:
     """The statements of a query string, by the semicolons between them; empty ones are left out."""
     found = parse.tokens(text)
@@ -137,7 +143,7 @@ def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, 
 def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
     rest, moment = as_of.cut(text)
     planner = Planner(session, block, rest, types, moment)
-    statement = own.plan(planner)
+    statement = own.plan(planner, OWN)
     if statement is None:
         parsed = parse.one(rest)
         if parsed is None:
