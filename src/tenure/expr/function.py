@@ -8,6 +8,7 @@ Walk: the modules of each family list their functions; `expr.functions` gathers 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import Enum
 from uuid import UUID
 
@@ -33,6 +34,8 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
 
 
 @dataclass(frozen=True, slots=True)
