@@ -9,6 +9,7 @@ Walk: the modules of each family list their functions; `expr.functions` gathers 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
@@ -22,6 +23,22 @@ class Volatility(Enum):
     VOLATILE = "volatile"
 
 
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What expressions may know besides the row; times are microseconds since 1970, UTC."""
@@ -33,6 +50,7 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    sequences: SequenceValues | None = None
 
 
 @dataclass(frozen=True, slots=True)
