@@ -148,8 +148,25 @@ class MakeArray(Part, frozen=True, tag="array"):
     elements: tuple["Node", ...]
 
 
+class Given(Part, frozen=True, tag="given"):
+    """A value that comes with the Context: a statement's parameter, or a value of an outer row."""
+
+    number: int
+    type: TypeRef
+
+
+class Nested(Part, frozen=True, tag="nested"):
+    """A question that the Context answers: a subquery, given its operand and its outer values."""
+
+    number: int
+    arguments: tuple["Node", ...]
+    type: TypeRef
+
+
 Node: TypeAlias = (
     Const
+    | Given
+    | Nested
     | ColumnRef
     | Call
     | Cast
@@ -211,9 +228,9 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 def children(tree: Node) -> tuple[Node, ...]:
     match tree:
-        case Const() | ColumnRef():
+        case Const() | ColumnRef() | Given():
             return ()
-        case Call():
+        case Call() | Nested():
             return tree.arguments
         case Cast() | Not() | IsNull() | IsTruth():
             return (tree.operand,)

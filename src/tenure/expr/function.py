@@ -6,7 +6,7 @@ be added, and its faults mended, but an id never comes to mean something else.
 Walk: the modules of each family list their functions; `expr.functions` gathers them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -50,6 +50,10 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    given: Sequence[Datum] = ()
+    """The values of `Given` nodes, by number."""
+    nested: Sequence[Callable[..., Datum]] = ()
+    """What answers `Nested` nodes, by number: called with this Context and the arguments."""
     sequences: SequenceValues | None = None
 
 
