@@ -365,10 +365,10 @@ def _identity_column(table: Table, name: str) -> Column:
 def _with_default(table: Table, name: str, default: Expression | None) -> Table:
     column = settled_column_of(table, name)
     if column.identity:
-        hint = "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
+        hint = "" if default else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
         raise WrongSyntax(f'column "{name}" of relation "{table.name}" is an identity column', hint=hint)
     if column.generated is not None:
-        hint = "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."
+        hint = f"Use ALTER TABLE ... ALTER COLUMN ... {'SET' if default else 'DROP'} EXPRESSION instead."
         raise WrongSyntax(f'column "{name}" of relation "{table.name}" is a generated column', hint=hint)
     return replace(table, columns=changed(table.columns, replace(column, default=default)))
 

@@ -78,12 +78,13 @@ class _Reach:
         self._draft = draft
         self._known = known
         self._contents = contents
+        self._inside = {each.id for inside in contents.values() for each in inside}
         self._seen = set(roots)
         self.going: list[Going] = []
 
     def follow(self, thing: Thing) -> None:
         found = [*self._dependents(thing)]
-        for each in sorted(found, key=lambda going: going.thing, reverse=True):
+        for each in sorted(found, key=_order):
             if not self._is_going(each.thing):
                 self._seen.add(each.thing)
                 self.follow(each.thing)
@@ -91,10 +92,9 @@ class _Reach:
 
     def _is_going(self, thing: Thing) -> bool:
         """By itself, or as a part of what is."""
-        wholes = {thing, Thing(thing.id)}
-        if thing.part == DEFAULT:
-            wholes.add(thing._replace(part=COLUMN))
-        return not wholes.isdisjoint(self._seen)
+        if thing.part and (thing.id in self._inside or Thing(thing.id) in self._seen):
+            return True
+        return thing in self._seen or (thing.part == DEFAULT and thing._replace(part=COLUMN) in self._seen)
 
     def _dependents(self, thing: Thing) -> Iterator[Going]:
         if thing.part == COLUMN:
@@ -142,6 +142,11 @@ class _Reach:
             table = descriptor_of(self._draft, self._known, id)
             if isinstance(table, Table) and not is_dropped(table):
                 yield table
+
+
+def _order(going: Going) -> tuple[int, str, int]:
+    id, part, element = going.thing
+    return -id, part, element if part == COLUMN else -element
 
 
 def _goes_untold(descriptor: AnyDescriptor) -> bool:
