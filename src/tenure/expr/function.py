@@ -8,6 +8,7 @@ Walk: the modules of each family list their functions; `expr.functions` gathers 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import Enum
 from uuid import UUID
 
@@ -37,6 +38,8 @@ class Context:
     """The values of `Given` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
     """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
 
 
 @dataclass(frozen=True, slots=True)
