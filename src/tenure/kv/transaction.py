@@ -54,7 +54,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.kv.buffer import Buffer, Limits, Savepoint
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span, disjoint
-from tenure.kv.snapshot import judge, page_rows, pages
+from tenure.kv.snapshot import judge, marks, page_rows, pages
 from tenure.storage.engine import (
     Commit,
     Engine,
@@ -217,6 +217,17 @@ class Transaction:
                 rows += 1
                 if rows == limit:
                     return
+
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """Counts a span as read, for a reader that has its rows as of `read_at` from elsewhere.
+
+        Returns what lies over the store there: values by key, None where the row is gone. Whoever calls
+        has the rows already: marks are judged after them, as of every read.
+        """
+        assert self.state is State.OPEN, "the transaction is over"
+        self._spans.append(span)
+        self._accept(marks(self._engine, self._keyspace, span), flushed_at)
+        return self._laid_over(span)
 
     def _merged(
         self, revisions: Sequence[Revision], answered: Span, reverse: bool
