@@ -100,7 +100,7 @@ class Block:
         if self.has_begun:
             raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
         snapshot = self._parts.store.snapshot(at)
-        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest(), snapshot)
+        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest, snapshot)
         self.as_of = at
         self.is_read_only = True
 

@@ -20,29 +20,9 @@ from tenure.sql.statement import Control, Statement
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
 
-FIRST_WORDS = frozenset(
-    [
-        "alter",
-        "backup",
-        "cancel",
-        "check",
-        "configure",
-        "create",
-        "drop",
-        "explain",
-        "export",
-        "import",
-        "pause",
-        "pgdump",
-        "reset",
-        "restore",
-        "resume",
-        "run",
-        "set",
-        "show",
-        "undrop",
-        "upsert",
-    ]
+FIRST_WORDS = (
+    *("alter", "backup", "cancel", "check", "create", "drop", "export", "import", "pause", "reset"),
+    *("restore", "resume", "run", "set", "show", "undrop", "upsert"),
 )
 """Only a statement that begins with one of these is looked at more closely."""
 

@@ -71,8 +71,8 @@ class Made:
         if self.lease is not None and use.lease is self.lease:
             return True
         for name, id in self.names:
-            found = find(use, name, self.path)
-            if (None if found is None else found.id) != id:
+            meant = find(use, name, self.path)
+            if (None if meant is None else meant.id) != id:
                 return False
         self.lease = use.lease
         return True

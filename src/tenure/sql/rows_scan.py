@@ -21,7 +21,6 @@ from tenure.base.errors import CorruptData
 from tenure.expr.arrays import flatten
 from tenure.expr.closures import Evaluate
 from tenure.expr.set_functions import set_function_with_id
-from tenure.kv.encoding import prefix_end
 from tenure.kv.keys import Span
 from tenure.sql.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCall, Values, Virtual
 from tenure.sql.plan import Bound as PlanBound

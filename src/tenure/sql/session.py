@@ -47,7 +47,7 @@ from tenure.sql.statement import Result, Statement
 from tenure.sql.variables import Variables
 
 BATCH_ROWS = 1_000
-"""Rows given at once: enough to make the cost of a turn small, few enough to bound what waits for a client."""
+"""Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 ATTEMPTS = 30
 """How often an implicit transaction is tried in all; pauses grow to a quarter of a second."""
@@ -89,6 +89,7 @@ class Session:
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
         self.on_close: list[Callable[[], None]] = []
+        self.on_discard: list[Callable[[], None]] = []
 
     # ── what the door is told ──────────────────────────────────────────────────────────────────
 
@@ -413,7 +414,7 @@ class Session:
             now_micros=block.now_micros,
             statement_micros=self.active_since_micros,
             uuid=self._uuid,
-            rowid=self.parts.rowids.next,
+            rowid=self.parts.rowids,
             clock_micros=env.wall_micros,
             given=values,
         )
