@@ -13,7 +13,7 @@ from typing import Any
 from tenure.expr.datatype import Datum
 from tenure.pgwire.codecs import decoder
 from tenure.pgwire.errors import ProtocolViolation
-from tenure.pgwire.messages import UINT2, Bind, format_codes
+from tenure.pgwire.messages import UINT2, format_codes
 from tenure.pgwire.rows import Shape
 from tenure.sql.answers import Client, Column, Portal, Prepared
 
@@ -38,15 +38,14 @@ class BoundStatement:
         self._decoders: dict[bytes, Decoders] = {}
         self._shapes: dict[bytes, Shape] = {}
 
-    def decode(self, bind: Bind) -> list[Datum]:
-        decoders = self._decoders.get(bind.formats)
+    def decode(self, name: str, formats: bytes, values: Sequence[bytes | None]) -> list[Datum]:
+        decoders = self._decoders.get(formats)
         if decoders is None:
-            decoders = self._make_decoders(bind.formats)
-        values = bind.values
+            decoders = self._make_decoders(formats)
         if len(values) != len(decoders):
             raise ProtocolViolation(
                 f"bind message supplies {len(values)} parameters, "
-                f'but prepared statement "{bind.statement}" requires {len(decoders)}'
+                f'but prepared statement "{name}" requires {len(decoders)}'
             )
         return [None if raw is None else decode(raw) for decode, raw in zip(decoders, values, strict=True)]
 

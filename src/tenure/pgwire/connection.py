@@ -46,6 +46,9 @@ _ANSWERED_BY_READY = frozenset(b"QFS")
 _LEFT_OVER_FROM_COPY = frozenset(b"dcf")
 _KNOWN = frozenset(HANDLERS) | _LEFT_OVER_FROM_COPY | {TERMINATE, ord("p")}
 
+_length = UINT4.unpack_from
+_handler = HANDLERS.get
+
 _log = logging.getLogger(__name__)
 
 
@@ -160,30 +163,30 @@ class Connection:
         data, at, size = self._data, self._at, len(self._data)
         while size - at >= _HEAD_BYTES:
             kind = data[at]
-            stop = at + 1 + UINT4.unpack_from(data, at + 1)[0]
+            stop = at + 1 + _length(data, at + 1)[0]
             if stop > size or stop < at + _HEAD_BYTES:
-                self._needed = stop - at
+                self._at, self._needed = at, stop - at
                 self._is_allowed(kind, stop - at - 1)
                 return
-            self._at = stop
-            handler = HANDLERS.get(kind)
-            if handler is None:
-                self._without_handler(kind)
-            elif not self._is_skipping or kind == SYNC:
-                self._is_skipping = False
-                try:
-                    talk = handler(conversation, data, at + _HEAD_BYTES, stop)
-                except Exception as error:
-                    self._failed(kind, error)
-                else:
-                    if talk is not None:
-                        self._begin(kind, talk)
+            body_at, at = at + _HEAD_BYTES, stop
+            handler = _handler(kind)
+            if handler is None or self._is_skipping:
+                self._skip(kind, handler)
+                if self.is_closing or self._is_skipping or handler is None:
+                    continue
+            try:
+                talk = handler(conversation, data, body_at, stop)
+                if talk is not None:
+                    self._at = stop
+                    self._begin(kind, talk)
+            except Exception as error:
+                self._failed(kind, error)
             if conversation.unsent_bytes > UNSENT_BYTES_MAX and self.wait is None:
                 self.wait = Need.FLUSH
             if self.wait is not None or self.is_closing:
+                self._at = stop
                 return
-            at = stop
-        self._needed = _HEAD_BYTES
+        self._at, self._needed = at, _HEAD_BYTES
 
     def _feed_talk(self) -> bool:
         """Gives the talk its next packet or message, if it is whole."""
@@ -220,11 +223,14 @@ class Connection:
             self.close(ProtocolViolation("invalid message length"))
         return not self.is_closing
 
-    def _without_handler(self, kind: int) -> None:
+    def _skip(self, kind: int, handler: object) -> None:
+        """After an error, up to Sync; and what was under way when a COPY failed."""
         if kind == TERMINATE:
             self.close()
-        elif kind not in _LEFT_OVER_FROM_COPY:
+        elif handler is None and kind not in _LEFT_OVER_FROM_COPY:
             self._unknown(kind)
+        elif kind == SYNC:
+            self._is_skipping = False
 
     def _unknown(self, kind: int) -> None:
         self.close(ProtocolViolation(f"invalid frontend message type {kind}"))

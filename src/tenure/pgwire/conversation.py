@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from tenure.pgwire.binary import text_of
 from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
 from tenure.pgwire.codecs import oid_of, type_with_oid
 from tenure.pgwire.copying import copy_in, copy_out
@@ -33,7 +34,9 @@ from tenure.pgwire.messages import (
     NO_DATA,
     PARSE_COMPLETE,
     PORTAL_SUSPENDED,
-    READY,
+    READY_FAILED,
+    READY_IDLE,
+    READY_IN_TRANSACTION,
     SYNC,
     Body,
     command_complete,
@@ -88,14 +91,14 @@ class Conversation:
         self.output.append(PARSE_COMPLETE)
 
     def bind(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
-        bind = read_bind(data, at, stop)
-        statement = self._bound.statement(bind.statement)
-        values = statement.decode(bind)
+        name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
+        statement = self._bound.statement(statement_name)
+        values = statement.decode(statement_name, formats, raw)
         try:
-            portal = self.client.bind(bind.portal, bind.statement, values, inline=True)
+            portal = self.client.bind(name, statement_name, values, inline=True)
         except NotShort:
-            return self._bind_in_thread(bind.portal, bind.statement, values, bind.result_formats)
-        self._bound.bind(bind.portal, portal, statement.shape(portal.columns, bind.result_formats))
+            return self._bind_in_thread(name, statement_name, values, result_formats)
+        self._bound.bind(name, portal, statement.shape(portal.columns, result_formats))
         self.output.append(BIND_COMPLETE)
         return None
 
@@ -134,7 +137,7 @@ class Conversation:
         end = data.find(0, at, stop)
         if end != stop - 5:
             raise ProtocolViolation("invalid message format")
-        name = data[at:end].decode() if end > at else ""
+        name = text_of(data[at:end]) if end > at else ""
         limit = max(0, INT4.unpack_from(data, end + 1)[0])
         ends = data.startswith(SYNC, stop)
         bound = self._bound.portal(name)
@@ -287,8 +290,12 @@ class Conversation:
             client.changed.clear()
         if client.status is Status.IDLE:
             self._bound.forget_portals()
+            self.output.append(READY_IDLE)
+        elif client.status is Status.FAILED:
+            self.output.append(READY_FAILED)
+        else:
+            self.output.append(READY_IN_TRANSACTION)
         self._unsynced = False
-        self.output.append(READY[client.status.value])
 
     def _tell_notices(self) -> None:
         self.output += map(notice_response, self.client.notices)
@@ -325,9 +332,9 @@ def _settled(answer: Answer | Pending) -> Talk[Answer]:
 
 
 def _kind_and_name(data: bytes, at: int, stop: int) -> tuple[int, str]:
-    body = Body(data, at, stop)
-    kind, name = body.byte(), body.string()
-    body.end()
+    if data.find(0, at + 1, stop) != stop - 1:
+        raise ProtocolViolation("invalid message format")
+    kind, name = data[at], text_of(data[at + 1 : stop - 1])
     if kind not in (_STATEMENT, _PORTAL):
         raise ProtocolViolation(f"invalid subtype {kind} of a DESCRIBE or CLOSE message")
     return kind, name

@@ -30,6 +30,8 @@ UINT2: Final = Struct(">H")
 UINT4: Final = Struct(">I")
 HEAD: Final = Struct(">cI")
 
+_int4, _uint2 = INT4.unpack_from, UINT2.unpack_from
+
 SYNC = b"S\0\0\0\4"
 """A whole Sync, as it stands in the input."""
 
@@ -40,7 +42,9 @@ NO_DATA = b"n\0\0\0\4"
 EMPTY_QUERY = b"I\0\0\0\4"
 PORTAL_SUSPENDED = b"s\0\0\0\4"
 COPY_DONE = b"c\0\0\0\4"
-READY = {status: b"Z\0\0\0\5" + status.encode() for status in "ITE"}
+READY_IDLE = b"Z\0\0\0\5I"
+READY_IN_TRANSACTION = b"Z\0\0\0\5T"
+READY_FAILED = b"Z\0\0\0\5E"
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
 
 _SASL, _SASL_CONTINUE, _SASL_FINAL = 10, 11, 12
@@ -125,39 +129,36 @@ def read_parse(data: bytes, at: int, stop: int) -> Parse:
     return Parse(name, text, types)
 
 
-class Bind(NamedTuple):
-    portal: str
-    statement: str
-    formats: bytes
-    """Of the parameters, as they came: a count and as many int2."""
-    values: list[bytes | None]
-    result_formats: bytes
+Bind = tuple[str, str, bytes, list[bytes | None], bytes]
+"""Portal, statement, formats of the parameters, their values, formats of the results; formats as they
+came, a count and as many int2. No NamedTuple: this is made for every query.
+"""
 
 
 def read_bind(data: bytes, at: int, stop: int) -> Bind:
-    """The hot path of every prepared statement: straight-line code, all lengths checked at the end."""
+    """Straight-line code for the same reason; all lengths are checked at the end."""
     try:
         portal_end = data.index(0, at, stop)
         name_end = data.index(0, portal_end + 1, stop)
         formats_at = name_end + 1
-        at_count = formats_at + 2 + 2 * UINT2.unpack_from(data, formats_at)[0]
-        count = UINT2.unpack_from(data, at_count)[0]
+        at_count = formats_at + 2 + 2 * _uint2(data, formats_at)[0]
+        count = _uint2(data, at_count)[0]
         here = at_count + 2
         values: list[bytes | None] = []
         for _ in range(count):
-            length = INT4.unpack_from(data, here)[0]
+            length = _int4(data, here)[0]
             here += 4
             if length < 0:
                 values.append(None)
             else:
                 values.append(data[here : here + length])
                 here += length
-        end = here + 2 + 2 * UINT2.unpack_from(data, here)[0]
+        end = here + 2 + 2 * _uint2(data, here)[0]
     except (ValueError, struct.error):
         raise ProtocolViolation("insufficient data left in message") from None
     if end != stop:
         raise ProtocolViolation("invalid message format")
-    return Bind(
+    return (
         text_of(data[at:portal_end]) if portal_end > at else "",
         text_of(data[portal_end + 1 : name_end]),
         data[formats_at:at_count],

@@ -20,7 +20,6 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -48,8 +47,7 @@ class Status(Enum):
     """In a transaction block that an error has ended: only its end is accepted (25P02)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     rows: Sequence[Sequence[Datum]]
     tag: str
     """The command tag: "INSERT 0 1"; where `counts`, only its first word."""

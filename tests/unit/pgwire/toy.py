@@ -24,8 +24,8 @@ from tenure.sql.answers import (
     Answer,
     Column,
     CopyFormat,
-    NotShort,
     Notice,
+    NotShort,
     Pending,
     QueryCanceled,
     Status,
@@ -33,6 +33,7 @@ from tenure.sql.answers import (
 )
 
 BATCH = 100
+NO_TIMEOUTS = Timeouts()
 SERIES_MAX = 1_000_000
 
 
@@ -180,9 +181,7 @@ class ToyClient:
             raise ToyError("34000", f'portal "{name}" does not exist')
         return self._portals[name]
 
-    def execute(
-        self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False
-    ) -> Answer | Pending:
+    def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> Answer | Pending:
         found = self.portal(portal)
         if inline and "slowly" in found.text:
             raise NotShort
@@ -295,7 +294,7 @@ class Toys:
     table: list[bytes] = field(default_factory=lambda: [b"1\ta\n", b"2\tb\n", b"3\tc\n"])
     clients: list[ToyClient] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    timeouts: Timeouts = Timeouts()
+    timeouts: Timeouts = NO_TIMEOUTS
     waiting: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
