@@ -29,6 +29,7 @@
     20          the protections' meta record            nothing
     21          zones                                   descriptor, index
     22          node sessions: lanes of the dead        instance, epoch
+    25          values of sequences                     descriptor
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -68,6 +69,7 @@ DESCRIPTOR_IDS = 19
 PROTECTIONS_META = 20
 ZONES = 21
 DEAD_LANES = 22
+SEQUENCE_VALUES = 25
 USER_TABLES = 100
 
 PRIMARY = 1

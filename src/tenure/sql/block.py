@@ -19,8 +19,8 @@ from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
+from tenure.kv.buffer import Savepoint as Mark
 from tenure.kv.snapshot import Snapshot
-from tenure.kv.transaction import Savepoint as Mark
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
@@ -45,7 +45,6 @@ class Block:
         "is_failed",
         "is_read_only",
         "now_micros",
-        "number",
         "on_end",
         "past",
         "savepoints",
@@ -101,7 +100,7 @@ class Block:
         if self.has_begun:
             raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
         snapshot = self._parts.store.snapshot(at)
-        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest(), snapshot)
+        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest, snapshot)
         self.as_of = at
         self.is_read_only = True
 

@@ -17,6 +17,7 @@ from tenure.table.rows import Layouts
 
 if TYPE_CHECKING:
     from tenure.sql.plan_cache import PlanCache
+    from tenure.sql.virtual import VirtualTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +31,6 @@ class Parts:
     rowids: RowIds
     settings: ClusterSettings
     plans: "PlanCache"
+    virtual: "VirtualTables"
+    runs_inline: bool = False
+    """Reads of the store are quick enough for the door's loop: the engine is embedded."""
