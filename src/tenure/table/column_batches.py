@@ -16,8 +16,9 @@ from tenure.kv.keys import Span
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
 from tenure.table.columns import Kept
-from tenure.table.packing import unpack_rows
-from tenure.table.rows import Layout, check_formats
+from tenure.table.packing import unpack_pairs
+from tenure.table.readers import FORMAT, check_format
+from tenure.table.rows import Layout
 
 Identity: TypeAlias = tuple[Any, ...]
 """What a column's values depend on, besides the rows."""
@@ -35,6 +36,13 @@ class Wanted(NamedTuple):
     @classmethod
     def of(cls, layout: Layout, columns: Sequence[int]) -> "Wanted":
         return cls(layout, {id: identity(layout.columns[id]) for id in sorted(set(columns))})
+
+    def with_columns_of(self, held: "Wanted | None") -> "Wanted":
+        """With what another has besides, as far as this version knows the same."""
+        known = {} if held is None else held.columns
+        same = {id: each for id, each in known.items() if id in self.layout.columns}
+        kept = {id: each for id, each in same.items() if identity(self.layout.columns[id]) == each}
+        return self._replace(columns=dict(sorted({**kept, **self.columns}.items())))
 
     @property
     def span(self) -> Span:
@@ -64,7 +72,7 @@ def batch(wanted: Wanted, revisions: Sequence[Revision]) -> Any:
     keys = [decode(each.key[HEAD_BYTES:]) for each in revisions] if in_key else []
     rows: list[dict[int, Any]] = []
     if len(in_key) < len(wanted.columns):
-        rows = unpack_rows([each.value or b"" for each in revisions])
+        rows = _maps([each.value or b"" for each in revisions])
     arrays = []
     for id in wanted.columns:
         kept = layout.columns[id]
@@ -76,6 +84,15 @@ def batch(wanted: Wanted, revisions: Sequence[Revision]) -> Any:
             packed = [row.get(id, filled) for row in rows]
         arrays.append(array(kept.type, packed))
     return pa.record_batch(arrays, schema=wanted.schema)
+
+
+def _maps(values: list[bytes]) -> list[dict[int, Any]]:
+    """The columns of each row by id."""
+    formats_and_maps = unpack_pairs(values)
+    if set(formats_and_maps[::2]) - {FORMAT[0]}:
+        for value in values:
+            check_format(value)
+    return formats_and_maps[1::2]
 
 
 def _from_keys(kept: Kept, elements: list[Any], is_descending: bool) -> list[Any]:

@@ -22,7 +22,7 @@ judged by the marks after its rows are there.
 
 Simplifications: all rows are in the store (no lake yet); another column wanted means loading again.
 
-Walk: `sql.duck_engine` -> `Columnar.read` -> `table.decoding` makes arrays; `kv.store` gives history.
+Walk: `sql.duck_engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +36,6 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision, Scan
-from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import Wanted, batch, identity
 from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
 from tenure.table.read import Source
@@ -65,10 +64,6 @@ class Columns(NamedTuple):
     """An Arrow table; or a reader of batches that can be read once."""
     has_dead: bool
     """Whether a column `alive` says which rows are visible; otherwise all are."""
-
-
-class TooLarge(Exception):
-    """More than all the bytes there are for all tables."""
 
 
 class Columnar:
@@ -103,16 +98,10 @@ class Columnar:
         """What is held of a table, up to `read_at` at least; None if it cannot tell, or is too large."""
         slot = self._slot(_key(wanted.layout))
         with slot.lock:
-            held = slot.held
-            if held is not None and held.has(wanted):
-                if read_at < held.loaded_at:
+            if slot.held is not None and slot.held.has(wanted):
+                if read_at < slot.held.loaded_at:
                     return None
-                try:
-                    slot.held = self._caught_up(held, read_at, check)
-                except (SnapshotTooOld, BaseMoved):
-                    slot.held = None  # changes since then are no longer all there
-            else:
-                slot.held = None if held is None or read_at < held.through_at else held
+                slot.held = self._caught_up(slot.held, read_at, check)
             if slot.held is None or not slot.held.has(wanted):
                 self._load(slot, wanted, read_at, check)
             held = slot.held
@@ -128,7 +117,7 @@ class Columnar:
     def _load(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
         if slot.too_large_bytes > self._bytes_max:
             return
-        wanted = wanted.with_columns_of(slot.held)
+        wanted = wanted.with_columns_of(None if slot.held is None else slot.held.wanted)
         slot.held = None
         keys: list[bytes] = []
         at: list[Timestamp] = []
@@ -157,13 +146,16 @@ class Columnar:
         if gathered:
             yield gathered
 
-    def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held:
+    def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
+        """With all that happened up to `read_at`; None if that is no longer all there."""
+        span = held.wanted.span
         while held.through_at < read_at:
             check()
-            interval = self._store.history(
-                held.wanted.span, since_at=held.through_at, limit=HISTORY_ROWS
-            )
-            held = applied(held, interval.revisions, interval.through_at)
+            try:
+                interval = self._store.history(span, since_at=held.through_at, limit=HISTORY_ROWS)
+            except (SnapshotTooOld, BaseMoved):
+                return None
+            held = applied(held, interval.revisions, interval.through_at, read_at)
         return held
 
     def _evict(self, used: "_Slot") -> None:
@@ -187,7 +179,7 @@ class Columnar:
                 yield batch(wanted, left)
             yield batch(wanted, _own(over))
 
-        return Columns(pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=False)
+        return Columns(pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=not wanted.columns)
 
 
 class _Slot:

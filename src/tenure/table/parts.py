@@ -66,8 +66,8 @@ def first_part(keys: list[bytes], at: list[Timestamp], batches: list[Any], schem
     return Part(_keys(keys), times, np.full(len(keys), OPEN, dtype=np.int64), table)
 
 
-def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp) -> Held:
-    """With everything that happened up to `through_at`."""
+def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp) -> Held:
+    """With everything that happened up to `through_at`; readable at `read_at` and later in any case."""
     if not revisions:
         return held._replace(through_at=through_at)
     ordered = sorted(revisions, key=_by_key)
@@ -88,7 +88,7 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp) ->
                 pa.Table.from_batches([batch(held.wanted, made)]),
             )
         )
-    return _compacted(held._replace(parts=tuple(parts), through_at=through_at))
+    return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
 
 
 def _by_key(revision: Revision) -> tuple[bytes, Timestamp]:
@@ -97,6 +97,8 @@ def _by_key(revision: Revision) -> tuple[bytes, Timestamp]:
 
 def _ended(part: Part, firsts: Sequence[Revision]) -> Part:
     """The part with its open rows ended that have a newer revision."""
+    if not len(part.at):
+        return part
     keys = sorted_keys([each.key for each in firsts], part.keys)
     places = np.searchsorted(part.keys, keys, "right") - 1
     at = np.array([each.at for each in firsts], dtype=np.int64)
@@ -130,12 +132,12 @@ def _array(suffixes: list[bytes], *, is_object: bool) -> Any:
     return array
 
 
-def _compacted(held: Held) -> Held:
+def _compacted(held: Held, read_at: Timestamp) -> Held:
     rows = sum(len(part.at) for part in held.parts)
-    dead = sum(int(np.count_nonzero(part.until != OPEN)) for part in held.parts)
+    dead = sum(int(np.count_nonzero(part.until <= read_at)) for part in held.parts)
     if dead > rows * DEAD_SHARE_MAX:
-        alive = [_filtered(part, part.until == OPEN) for part in held.parts]
-        return held._replace(parts=(_joined(alive),), loaded_at=held.through_at)
+        alive = [_filtered(part, part.until > read_at) for part in held.parts]
+        return held._replace(parts=(_joined(alive),), loaded_at=max(held.loaded_at, read_at))
     if len(held.parts) > PARTS_MAX:
         return held._replace(parts=(held.parts[0], _joined(held.parts[1:])))
     return held
