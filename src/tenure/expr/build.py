@@ -9,7 +9,8 @@ so a test and a statement get the same tree for the same words.
 Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.casts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tenure.base.errors import UserError
@@ -39,6 +40,7 @@ from tenure.expr.expressions import (
     Quantified,
 )
 from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
+from tenure.expr.strings import UnknownType
 from tenure.expr.types import type_of
 
 UNKNOWN = type_of(TypeRef("unknown"))
@@ -47,6 +49,20 @@ UNKNOWN = type_of(TypeRef("unknown"))
 class Typed(NamedTuple):
     node: Node
     type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Undecided(UnknownType):
+    """The type of what its surroundings give a type: a parameter, or a literal that knows its place."""
+
+    decide: Callable[[Type, str], Typed]
+    """Called with the type and the context of the cast."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+
+def undecided(node: Node, decide: Callable[[Type, str], Typed]) -> Typed:
+    return Typed(node, Undecided(UNKNOWN.ref, decide))
 
 
 def column(id: int, type: Type) -> Typed:
@@ -74,8 +90,10 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
     """Casts unless it is of the type already; a constant without a type is read at once."""
     if operand.type.ref == target.ref:
         return operand
+    if isinstance(operand.type, Undecided):
+        return operand.type.decide(target, context)
     if isinstance(operand.node, Const) and operand.type.family == "unknown":
-        return _read(operand.node, target, context)
+        return read(operand.node, target, context)
     if operand.type.family == target.family and not target.ref.modifiers:
         return Typed(operand.node, operand.type if context == IMPLICIT else target)
     if not can_cast(operand.type, target, context):
@@ -85,7 +103,8 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
     return Typed(Cast(operand.node, target.ref, context), target)
 
 
-def _read(node: Const, target: Type, context: str) -> Typed:
+def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
+    """What a constant without a type is as a value of this one."""
     if node.packed is None:
         return const(None, target)
     convert = cast_function(UNKNOWN, target, context)
