@@ -8,7 +8,9 @@ Walk: the modules of each family list their functions; `expr.functions` gathers 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import Enum
+from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
@@ -20,6 +22,22 @@ class Volatility(Enum):
     STABLE = "stable"
     """Fixed within a statement, as now() is."""
     VOLATILE = "volatile"
+
+
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,9 @@ class Context:
     """The values of `Given` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
     """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
+    sequences: SequenceValues | None = None
 
 
 @dataclass(frozen=True, slots=True)
