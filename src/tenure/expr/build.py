@@ -9,14 +9,23 @@ so a test and a statement get the same tree for the same words.
 Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.casts`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.arrays import ArrayOf
-from tenure.expr.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, bare, can_cast, cast_function
+from tenure.expr.casts import (
+    ASSIGNMENT,
+    EXPLICIT,
+    IMPLICIT,
+    bare,
+    can_cast,
+    cast_function,
+    is_same_in_every_zone,
+    zoned_cast,
+)
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import CannotCast, DatatypeMismatch, UndefinedFunction
 from tenure.expr.expressions import (
@@ -39,6 +48,7 @@ from tenure.expr.expressions import (
     Or,
     Quantified,
 )
+from tenure.expr.functions import functions_named
 from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
 from tenure.expr.strings import UnknownType
 from tenure.expr.types import type_of
@@ -86,6 +96,16 @@ def call(name: str, *arguments: Typed) -> Typed:
     return Typed(Call(function.id, tuple(each.node for each in cast_arguments)), kind)
 
 
+def call_named(name: str, positional: Sequence[Typed], named: Mapping[str, Typed]) -> Typed:
+    """A call with some arguments given by name; those left out have the function's default."""
+    for function in functions_named(name):
+        rest = function.names[len(positional) :]
+        if function.default is not None and set(named) <= set(rest):
+            given = [named.get(each) or literal(function.default) for each in rest]
+            return call(name, *positional, *given)
+    raise UndefinedFunction(f"function {name} does not exist with the arguments {', '.join(named)}")
+
+
 def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
     """Casts unless it is of the type already; a constant without a type is read at once."""
     if operand.type.ref == target.ref:
@@ -107,12 +127,16 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
     """What a constant without a type is as a value of this one."""
     if node.packed is None:
         return const(None, target)
+    if not is_same_in_every_zone(node.packed, target):
+        return Typed(Cast(node, target.ref, context), target)
     convert = cast_function(UNKNOWN, target, context)
     return const(node.packed if convert is None else convert(node.packed), target)
 
 
 def _folded(operand: Typed, node: Const, target: Type) -> Typed:
     """Casts a constant once and for all; one that cannot be cast is an error only where it is reached."""
+    if zoned_cast(operand.type, target, IMPLICIT) is not None:
+        return Typed(Cast(node, target.ref, IMPLICIT), target)
     convert = cast_function(operand.type, target, IMPLICIT)
     value = operand.type.unpack(node.packed)
     try:
