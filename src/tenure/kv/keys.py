@@ -32,6 +32,8 @@
     25          values of sequences                     descriptor
     23          users                                   name
     27          the cluster's secrets                   name
+    24          row locks                               name of the row, instance, epoch, ticket
+    26          advisory locks                          name of the lock, instance, epoch, ticket
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -74,6 +76,8 @@ DEAD_LANES = 22
 SEQUENCE_VALUES = 25
 USERS = 23
 CLUSTER_SECRETS = 27
+ROW_LOCKS = 24
+ADVISORY_LOCKS = 26
 USER_TABLES = 100
 
 PRIMARY = 1
