@@ -30,6 +30,7 @@
     21          zones                                   descriptor, index
     22          node sessions: lanes of the dead        instance, epoch
     23          users                                   name
+    25          values of sequences                     descriptor
     27          the cluster's secrets                   name
     .. 99       system records, as later layers add them
     100 ..      tables of users
@@ -71,6 +72,7 @@ PROTECTIONS_META = 20
 ZONES = 21
 DEAD_LANES = 22
 USERS = 23
+SEQUENCE_VALUES = 25
 CLUSTER_SECRETS = 27
 USER_TABLES = 100
 

@@ -68,6 +68,21 @@ class Snapshot:
         judge(found, read_at=min(since_at, self.at), flushed_at=max(since_at, flushed_at))
         return found.revisions
 
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """As of a transaction: judges whether rows that are had from elsewhere may still be read here."""
+        judge(marks(self._engine, self._keyspace, span), read_at=self.at, flushed_at=flushed_at)
+        return {}
+
+    @property
+    def read_at(self) -> Timestamp:
+        return self.at
+
+
+def marks(engine: Engine, keyspace: Keyspace, span: Span) -> Found:
+    """A span's threshold and cleaned mark as they are now, without rows."""
+    assert keyspace.owns_span(span), "a span of another tenant"
+    return engine.scan(Scan(span.lo, span.hi, keyspace.guard(span), limit=0))
+
 
 def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> None:
     """Refuses an answer that the marks of its own snapshot say may be incomplete."""
