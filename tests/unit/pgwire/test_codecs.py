@@ -160,7 +160,7 @@ NUMBERS_AS_TEXT = st.from_regex(r"\A[ +-]?(0x)?[0-9_]{1,12}[ .e]?\Z")
     "name", ["date", "timestamp", "timestamptz", "timestamp(2)", "int2", "int4", "int8", "text"]
 )
 @given(text=TIMES | NUMBERS_AS_TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_shorter_way_reads_what_the_type_reads(name: str, text: str) -> None:
     kind = named(name)
     assert _outcome(lambda: decoder(kind, TEXT)(text.encode())) == _outcome(lambda: kind.parse(text))
