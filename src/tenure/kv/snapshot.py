@@ -56,6 +56,12 @@ class Snapshot:
                 if rows == limit:
                     return
 
+    def pages(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
+        """The visible revisions of a span in key order, so many at a time, with their timestamps."""
+        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, rows, reverse=False):
+            judge(page, read_at=self.at)
+            yield page.revisions
+
     def diff(self, span: Span, *, since_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> Sequence[Revision]:
         """The keys whose revision visible here is newer than `since_at`, tombstones included.
 
