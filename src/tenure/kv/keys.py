@@ -29,6 +29,8 @@
     20          the protections' meta record            nothing
     21          zones                                   descriptor, index
     22          node sessions: lanes of the dead        instance, epoch
+    23          users                                   name
+    27          the cluster's secrets                   name
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -68,6 +70,8 @@ DESCRIPTOR_IDS = 19
 PROTECTIONS_META = 20
 ZONES = 21
 DEAD_LANES = 22
+USERS = 23
+CLUSTER_SECRETS = 27
 USER_TABLES = 100
 
 PRIMARY = 1
