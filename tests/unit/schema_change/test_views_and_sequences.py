@@ -6,71 +6,29 @@ from tenure.base.errors import TenureError
 from tenure.catalog.changes import AddColumn, DropConstraint, SetDefault, alter
 from tenure.catalog.descriptors import (
     DEFAULT_DATABASE,
-    DEFAULT_SCHEMA,
-    ROOT,
     Depends,
-    Expression,
-    OwnedBy,
-    SearchPath,
     Sequence,
     State,
     View,
-    ViewColumn,
 )
 from tenure.catalog.drops import drop_column, drop_objects
 from tenure.catalog.object_changes import rename_object, set_comment
-from tenure.catalog.sequence_changes import create_sequence, set_owned_by
 from tenure.catalog.uses import Use
-from tenure.catalog.views import create_view
-from tenure.expr.build import call, const
-from tenure.expr.expressions import to_stored
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     INT,
     A,
     add_check,
+    add_serial,
     create,
     created,
     inconsistent_names,
+    make_sequence,
+    make_view,
+    next_of,
     place,
 )
-from tests.unit.table.trees import INT as INT_TYPE
 from tests.unit.table.trees import column_value
-
-
-def make_view(node: SchemaNode, use: Use, table: int, *columns: int, name: str = "v") -> int:
-    id = node.catalog.fresh_id(use.txn)
-    create_view(
-        use.draft,
-        use,
-        id=id,
-        schema=DEFAULT_SCHEMA,
-        name=name,
-        owner=ROOT,
-        query="SELECT a FROM t",
-        columns=[ViewColumn(f"c{each}", INT) for each in columns],
-        path=SearchPath(DEFAULT_DATABASE, ("public",)),
-        depends=[Depends(table, columns)],
-    )
-    return id
-
-
-def make_sequence(node: SchemaNode, use: Use, name: str = "s") -> int:
-    id = node.catalog.fresh_id(use.txn)
-    create_sequence(use.draft, use, id=id, schema=DEFAULT_SCHEMA, name=name, owner=ROOT)
-    return id
-
-
-def next_of(sequence: int) -> Expression:
-    return to_stored(call("tenure_nextval", const(sequence, INT_TYPE)).node, "nextval")
-
-
-def add_serial(node: SchemaNode, use: Use, table: int, column: str = "n") -> int:
-    """ALTER TABLE ... ADD COLUMN ... serial."""
-    id = make_sequence(node, use, f"t_{column}_seq")
-    altered = alter(use.draft, use, table, AddColumn(column, INT, is_nullable=False, default=next_of(id)))
-    set_owned_by(use.draft, use, id, OwnedBy(table, altered.columns[-1].id))
-    return id
 
 
 def view(node: SchemaNode, id: int) -> View:
