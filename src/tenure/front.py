@@ -9,11 +9,13 @@ import logging
 import secrets
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import InputOutput, InvalidParameter
 from tenure.catalog.users import Users
+from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.locks import RowLocks
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.login import Mode
@@ -77,7 +79,8 @@ class Front:
         self.sessions = SqlSessions(self.parts)
         self._undo = ExitStack()
         with ExitStack() as undo:
-            undo.callback(self.parts.duck.close)
+            if self.parts.duck is not None:
+                undo.callback(self.parts.duck.close)
             self._server = self._make_server(node)
             self.host, self.port = self._start()
             undo.callback(self._server.stop)
@@ -135,7 +138,9 @@ def _parts(node: "Node", *, runs_inline: bool) -> Parts:
         jobs=node.jobs,
         users=Users(node.store.keyspace),
         locks=RowLocks(node.lock_waits),
-        sequences=Sequences(node.store),
+        advisory=AdvisoryLocks(node.lock_waits),
+        sequences=Sequences(node.store, node.store.keyspace),
+        next_owner=count(1).__next__,
         duck=Duck(node.store, node.layouts, node.settings.current),
         plans=PlanCache(env),
         virtual=VirtualTables(definitions()),

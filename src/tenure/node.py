@@ -49,12 +49,16 @@ from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.lock_waits import LockWaits, Scope
+from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.runner import Kind, Runner
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
+from tenure.front import Front, Listen
+from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -102,6 +106,7 @@ class Node:
         kinds: Mapping[str, Kind] | None = None,
         has: Iterable[str] = (),
         version: int = PROGRAM,
+        listen: Listen | None = None,
     ) -> None:
         self._env = env
         self._version = version
@@ -117,6 +122,9 @@ class Node:
             self._make_leases(undo)
             self._make_jobs(kinds or {}, has)
             self._start_loops(undo)
+            self.front: Front | None = None
+            if listen is not None:
+                self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
 
     def _start_settings(self, undo: ExitStack, base: Settings) -> None:
@@ -192,7 +200,7 @@ class Node:
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
         self.sequences = Sequences(self.store, keyspace)
-        self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
+        self.rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
 
@@ -228,7 +236,7 @@ class Node:
         """What expressions may know besides the row."""
         now_micros = self._env.wall_micros()
         values = SessionSequences(self.sequences, self._stored_sequence)
-        return Context(now_micros, now_micros, self._random_uuid, self._rowids, sequences=values)
+        return Context(now_micros, now_micros, self._random_uuid, self.rowids, sequences=values)
 
     def _stored_sequence(self, id: int) -> SequenceDescriptor:
         """For work that no session does; one that is being dropped still gives what is asked for."""
@@ -295,6 +303,22 @@ class Node:
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(_close, "instance", self.liveness.drain)
+
+    def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
+        self.neighbours = Neighbours(self.store, self._sessions, self.liveness.session)
+        undo.callback(self.neighbours.close)
+        follow = self._loop("neighbours", self.neighbours.follow, interrupt=self.neighbours.wake)
+        self._run_loops(undo, [follow])
+        # Row locks are of use to others only if there are any; advisory locks promise exclusion.
+        scopes = {
+            ROW_LOCKS: Scope(lambda: not self.neighbours.is_alone(), observes=False),
+            ADVISORY_LOCKS: Scope(lambda: True, observes=True),
+        }
+        self.lock_waits = LockWaits(self.store, self.deaths, self.liveness.session, scopes)
+        front = Front(self, listen, runs_inline=isinstance(engine, SqliteEngine))
+        undo.callback(_close, "door", front.stop)
+        undo.callback(_close, "SQL", front.drain)
+        return front
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
