@@ -20,7 +20,7 @@ from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError
+from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     DEFINITIONS,
@@ -33,6 +33,7 @@ from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptor_leases import DescriptorLeases
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
@@ -66,6 +67,7 @@ from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
+from tenure.table.sequences import Sequences, SessionSequences
 
 CHECKPOINT_SECONDS = 0.2
 """Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
@@ -189,6 +191,7 @@ class Node:
         undo.callback(self.holders.close)
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
+        self.sequences = Sequences(self.store, keyspace)
         self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
@@ -224,7 +227,15 @@ class Node:
     def context(self) -> Context:
         """What expressions may know besides the row."""
         now_micros = self._env.wall_micros()
-        return Context(now_micros, now_micros, self._random_uuid, self._rowids)
+        values = SessionSequences(self.sequences, self._stored_sequence)
+        return Context(now_micros, now_micros, self._random_uuid, self._rowids, sequences=values)
+
+    def _stored_sequence(self, id: int) -> SequenceDescriptor:
+        """For work that no session does; one that is being dropped still gives what is asked for."""
+        found = self.catalog.get(self.store.snapshot(), id)
+        if not isinstance(found, SequenceDescriptor):
+            raise CorruptData(f"descriptor {id} is not a sequence")
+        return found
 
     def _random_uuid(self) -> UUID:
         return UUID(int=self._env.rng.getrandbits(128), version=4)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import Enum
+from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
@@ -21,6 +22,22 @@ class Volatility(Enum):
     STABLE = "stable"
     """Fixed within a statement, as now() is."""
     VOLATILE = "volatile"
+
+
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Context:
     """What answers `Nested` nodes, by number: called with this Context and the arguments."""
     zone: tzinfo = UTC
     """The session's TimeZone, in which timestamptz is read, written and taken apart."""
+    sequences: SequenceValues | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,10 @@ class Function:
     """`run(*types)` gives the function proper, for the types of the arguments."""
     wants_context: bool = False
     """The Context comes before the arguments."""
+    names: tuple[str, ...] = ()
+    """Of the arguments, where a call may name them: make_interval(days => 3)."""
+    default: str | None = None
+    """What an argument is that such a call leaves out."""
 
     @property
     def id(self) -> str:

@@ -10,11 +10,17 @@ from tenure.expr import (
     array_functions,
     comparison,
     id_functions,
+    json_building,
+    json_changes,
     json_functions,
     math_functions,
+    sequence_functions,
+    text_coding,
     text_functions,
+    text_joining,
     time_arithmetic,
     time_functions,
+    time_making,
     time_parts,
 )
 from tenure.expr.errors import UndefinedFunction
@@ -25,12 +31,18 @@ FUNCTIONS: tuple[Function, ...] = (
     *arithmetic.functions(),
     *math_functions.functions(),
     *text_functions.functions(),
+    *text_coding.functions(),
+    *text_joining.functions(),
     *time_arithmetic.functions(),
     *time_functions.functions(),
+    *time_making.functions(),
     *time_parts.functions(),
     *array_functions.functions(),
     *json_functions.functions(),
+    *json_building.functions(),
+    *json_changes.functions(),
     *id_functions.functions(),
+    *sequence_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}
