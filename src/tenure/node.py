@@ -1,6 +1,6 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> settings -> session -> leases -> jobs -> ready
+    start    engine -> store -> upkeep -> settings -> session -> locks -> leases -> jobs -> ready
     drain    jobs -> leases -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
@@ -20,7 +20,7 @@ from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError
+from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     DEFINITIONS,
@@ -33,6 +33,7 @@ from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptor_leases import DescriptorLeases
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
@@ -43,11 +44,15 @@ from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.wait_records import WaitRecords
+from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.lock_waits import LockWaits
+from tenure.cluster.locks import RowLocks
+from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.runner import Kind, Runner
 from tenure.cluster.sessions import Sessions
@@ -66,6 +71,7 @@ from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
+from tenure.table.sequences import Sequences, SessionSequences
 
 CHECKPOINT_SECONDS = 0.2
 """Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
@@ -112,6 +118,7 @@ class Node:
             self._run_loops(undo, _upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
+            self._make_locks(undo)
             self._make_leases(undo)
             self._make_jobs(kinds or {}, has)
             self._start_loops(undo)
@@ -132,6 +139,14 @@ class Node:
         undo.callback(_close, "session", self.liveness.release)
         self.deaths = Deaths(self.store, self._sessions)
         undo.callback(self.deaths.close)
+
+    def _make_locks(self, undo: ExitStack) -> None:
+        session = self.liveness.session
+        self._neighbours = Neighbours(self.store, self._sessions, session)
+        undo.callback(self._neighbours.close)
+        self._lock_waits = LockWaits(self.store, self.deaths, session, self._neighbours.is_alone)
+        self.row_locks = RowLocks(self._lock_waits)
+        self.advisory_locks = AdvisoryLocks(self._lock_waits)
 
     def _liveness(self) -> Liveness:
         return Liveness(
@@ -172,6 +187,7 @@ class Node:
             for table in self._lease_tables():
                 table.sweep()
         self.lease_waits.tidy()
+        self._lock_waits.tidy()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace
@@ -189,6 +205,7 @@ class Node:
         undo.callback(self.holders.close)
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
+        self.sequences = Sequences(self.store, keyspace)
         self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
@@ -224,7 +241,15 @@ class Node:
     def context(self) -> Context:
         """What expressions may know besides the row."""
         now_micros = self._env.wall_micros()
-        return Context(now_micros, now_micros, self._random_uuid, self._rowids)
+        values = SessionSequences(self.sequences, self._stored_sequence)
+        return Context(now_micros, now_micros, self._random_uuid, self._rowids, sequences=values)
+
+    def _stored_sequence(self, id: int) -> SequenceDescriptor:
+        """For work that no session does; one that is being dropped still gives what is asked for."""
+        found = self.catalog.get(self.store.snapshot(), id)
+        if not isinstance(found, SequenceDescriptor):
+            raise CorruptData(f"descriptor {id} is not a sequence")
+        return found
 
     def _random_uuid(self) -> UUID:
         return UUID(int=self._env.rng.getrandbits(128), version=4)
@@ -272,9 +297,10 @@ class Node:
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
         deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
+        neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
-        self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        self._run_loops(undo, [heartbeat, deaths, neighbours, reaper, retention])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:

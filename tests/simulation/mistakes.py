@@ -101,7 +101,7 @@ def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Ite
     spans = list(self._spans)
     rows = list(_scan(self, *asked, **named))
     self._spans[:] = spans
-    self._points |= {key for key, _ in rows}
+    self._points.update((key, None) for key, _ in rows)
     return iter(rows)
 
 

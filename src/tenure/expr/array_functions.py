@@ -19,8 +19,8 @@ def functions() -> Iterator[Function]:
     yield function("cardinality", "anyarray -> int4", lambda array: sum(1 for _ in flatten(array)))
     yield function("array_ndims", "anyarray -> int4", lambda array: len(dimensions(array)) or None)
     for name in ("array_length", "array_upper"):
-        yield function(name, "anyarray, int4 -> int4", _length)
-    yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: _length(array, at) and 1)
+        yield function(name, "anyarray, int4 -> int4", length_of)
+    yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: length_of(array, at) and 1)
     yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
     for arguments, run in (
         (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
@@ -59,10 +59,11 @@ def functions() -> Iterator[Function]:
     yield Function(
         "array_to_string", ("anyarray", "text"), "text", _to_string, Volatility.STABLE, wants_types=True
     )
-    yield Function("string_to_array", ("text", "text"), "text[]", _split, is_strict=False)
+    yield Function("string_to_array", ("text", "text"), "text[]", split, is_strict=False)
+    yield Function("string_to_array", ("text", "text", "text"), "text[]", split, is_strict=False)
 
 
-def _length(array: Datum, dimension: int) -> int | None:
+def length_of(array: Datum, dimension: int) -> int | None:
     sides = dimensions(array)
     return sides[dimension - 1] if 1 <= dimension <= len(sides) else None
 
@@ -177,11 +178,14 @@ def _to_string(array_type: Type, separator_type: Type) -> Callable[[Datum, str],
     return lambda array, between: between.join([text(each) for each in flatten(array) if each is not None])
 
 
-def _split(text: str | None, separator: str | None) -> Datum:
+def split(text: str | None, separator: str | None, null: str | None = None) -> Datum:
+    """NULL as the separator cuts between all letters; what equals `null` becomes NULL."""
     if text is None:
         return None
     if not text:
         return ()
     if separator is None:
-        return tuple(text)
-    return tuple(text.split(separator)) if separator else (text,)
+        parts = list(text)
+    else:
+        parts = text.split(separator) if separator else [text]
+    return tuple(None if each == null else each for each in parts)

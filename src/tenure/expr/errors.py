@@ -3,6 +3,7 @@
     UserError
     ├── StringTooLong           22001
     ├── OutOfRange              22003  a number that its type cannot hold
+    ├── NullNotAllowed          22004
     ├── InvalidDatetime         22007
     ├── DatetimeOverflow        22008
     ├── SubstringError          22011
@@ -39,6 +40,10 @@ class StringTooLong(UserError):
 
 class OutOfRange(UserError):
     sqlstate = "22003"
+
+
+class NullNotAllowed(UserError):
+    sqlstate = "22004"
 
 
 class InvalidDatetime(UserError):

@@ -6,9 +6,11 @@ be added, and its faults mended, but an id never comes to mean something else.
 Walk: the modules of each family list their functions; `expr.functions` gathers them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import Enum
+from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
@@ -22,6 +24,22 @@ class Volatility(Enum):
     VOLATILE = "volatile"
 
 
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What expressions may know besides the row; times are microseconds since 1970, UTC."""
@@ -33,6 +51,13 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    given: Sequence[Datum] = ()
+    """The values of `Given` nodes, by number."""
+    nested: Sequence[Callable[..., Datum]] = ()
+    """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
+    sequences: SequenceValues | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tenure.expr import (
     id_functions,
     json_functions,
     math_functions,
+    sequence_functions,
     text_functions,
     time_arithmetic,
     time_functions,
@@ -31,6 +32,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *array_functions.functions(),
     *json_functions.functions(),
     *id_functions.functions(),
+    *sequence_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

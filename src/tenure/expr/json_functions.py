@@ -26,7 +26,7 @@ _JSON = "json"
 
 
 def functions() -> Iterator[Function]:
-    for kind, step, as_text in (("jsonb", _step, _text), (_JSON, _json_step, _json_text)):
+    for kind, step, as_text in (("jsonb", _step, jsonb_member_text), (_JSON, _json_step, json_text)):
         for key in ("text", "int4"):
             one = _step_into_scalar if kind == "jsonb" else step
             yield function("->", f"{kind}, {key} -> {kind}", one)
@@ -63,7 +63,7 @@ def _step_into_scalar(value: Jsonb, key: str | int) -> Jsonb | None:
     return value if key in (0, -1) and not isinstance(value.value, tuple) else _step(value, key)
 
 
-def _text(value: Jsonb) -> str | None:
+def jsonb_member_text(value: Jsonb) -> str | None:
     inner = value.value
     return inner if inner is None or isinstance(inner, str) else jsonb_text(inner)
 
@@ -98,14 +98,14 @@ _SPACE = " \t\n\r"
 
 
 def _json_step(value: Json, key: str | int) -> Json | None:
-    members = _raw_members(value.text.strip(_SPACE))
+    members = raw_members(value.text.strip(_SPACE))
     if isinstance(key, str):
         return next((Json(raw) for name, raw in reversed(members) if name == key), None)
     raws = [raw for name, raw in members if name is None]
     return Json(raws[key]) if -len(raws) <= key < len(raws) else None
 
 
-def _raw_members(text: str) -> list[tuple[str | None, str]]:
+def raw_members(text: str) -> list[tuple[str | None, str]]:
     """Name (None in an array) and text of each member; none of a scalar."""
     members: list[tuple[str | None, str]] = []
     if text[:1] not in ("{", "["):
@@ -130,7 +130,7 @@ def _skip(text: str, position: int) -> int:
     return position
 
 
-def _json_text(value: Json) -> str | None:
+def json_text(value: Json) -> str | None:
     text = value.text.strip(_SPACE)
     if text == "null":
         return None

@@ -12,7 +12,7 @@ Walk: `expr.functions` lists these; `expr.time_functions` uses `add_interval`.
 
 from calendar import monthrange
 from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from math import inf, trunc
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from tenure.expr.function import Function, function
 from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.numbers import fits
 from tenure.expr.times import beyond_dates, beyond_timestamps, micros_of, time_micros, time_of
+from tenure.expr.zones import from_zone, local_in
 
 D = TypeVar("D", bound=datetime)
 
@@ -75,6 +76,17 @@ def add_interval(at: D, by: Interval) -> D:
         months = at.year * 12 + at.month - 1 + by.months
         day = int(months * 30.436875) + by.days + by.micros // MICROS_PER_DAY
         raise beyond_timestamps(day) from None
+
+
+def add_interval_in(at: datetime, by: Interval, zone: tzinfo) -> datetime:
+    """To an instant: months and days by the zone's calendar and clocks, the rest as time that passes."""
+    if zone is UTC or not (by.months or by.days):
+        return add_interval(at, by)
+    local = local_in(at, zone)
+    if by.months:
+        local = local_in(from_zone(add_interval(local, Interval(by.months)), zone), zone)
+    moved = from_zone(add_interval(local, Interval(0, by.days)), zone) if by.days else from_zone(local, zone)
+    return add_interval(moved, Interval(micros=by.micros))
 
 
 def _add_months(at: D, months: int) -> D:

@@ -14,8 +14,8 @@ from tenure.expr.errors import DatetimeOverflow, NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.time_arithmetic import trunc_divide
-from tenure.expr.time_text import zone_named
-from tenure.expr.times import beyond_timestamps, time_micros
+from tenure.expr.times import time_micros
+from tenure.expr.zones import from_zone, local_in, zone_named
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
@@ -89,17 +89,11 @@ def age(a: datetime, b: datetime) -> Interval:
 
 
 def _in_zone(zone: str, at: datetime) -> datetime:
-    try:
-        return at.astimezone(zone_named(zone)).replace(tzinfo=None)
-    except OverflowError:
-        raise beyond_timestamps(at.toordinal()) from None
+    return local_in(at, zone_named(zone))
 
 
 def _from_zone(zone: str, at: datetime) -> datetime:
-    try:
-        return at.replace(tzinfo=zone_named(zone)).astimezone(UTC)
-    except OverflowError:
-        raise beyond_timestamps(at.toordinal()) from None
+    return from_zone(at, zone_named(zone))
 
 
 def _make_date(year: int, month: int, day: int) -> date:

@@ -54,7 +54,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.kv.buffer import Buffer, Limits, Savepoint
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span, disjoint
-from tenure.kv.snapshot import judge, page_rows, pages
+from tenure.kv.snapshot import judge, marks, page_rows, pages
 from tenure.storage.engine import (
     Commit,
     Engine,
@@ -94,6 +94,13 @@ class Known(NamedTuple):
 
     at: Timestamp
     values: Mapping[bytes, bytes | None]
+
+
+class Reads(NamedTuple):
+    """How much a transaction had read at some point of it."""
+
+    points: int
+    spans: int
 
 
 class Transaction:
@@ -140,7 +147,8 @@ class Transaction:
         self._read_at = None if known is None else known.at
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
-        self._points: set[bytes] = set()
+        self._points: dict[bytes, None] = {}
+        """In the order in which they were first read."""
         self._spans: list[Span] = []
         self._buffer = Buffer(limits)
         self._writes = self._buffer.writes
@@ -177,7 +185,7 @@ class Transaction:
             write = self._buffered(key)
             if write is not None:
                 return write.value
-        self._points.add(key)
+        self._points[key] = None
         if key in self._landed and self._shows(self._landed[key]):
             return self._landed[key].value
         if self._known is not None and key in self._known:
@@ -217,6 +225,31 @@ class Transaction:
                 rows += 1
                 if rows == limit:
                     return
+
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """Counts a span as read, for a reader that has its rows as of `read_at` from elsewhere.
+
+        Returns what lies over the store there: values by key, None where the row is gone. Whoever calls
+        has the rows already: marks are judged after them, as of every read.
+        """
+        assert self.state is State.OPEN, "the transaction is over"
+        self._spans.append(span)
+        self._accept(marks(self._engine, self._keyspace, span), flushed_at)
+        return self._laid_over(span)
+
+    def mark_reads(self) -> "Reads":
+        """Marks what has been read so far, for `forget_reads`."""
+        return Reads(len(self._points), len(self._spans))
+
+    def forget_reads(self, since: "Reads") -> None:
+        """Takes back that something was read: only if nothing that was found has been used or told.
+
+        For a statement that found its rows to be out of date once it had locked them, and reads them
+        again at a later time.
+        """
+        for key in list(self._points)[since.points :]:
+            del self._points[key]
+        del self._spans[since.spans :]
 
     def _merged(
         self, revisions: Sequence[Revision], answered: Span, reverse: bool
@@ -295,6 +328,10 @@ class Transaction:
 
     def _has_written(self, key: bytes) -> bool:
         return key in self._writes or (self._parent is not None and self._parent._has_written(key))
+
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._buffer.writes or self._buffer.removals)
 
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that it has written, or deleted, itself."""

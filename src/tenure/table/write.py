@@ -4,6 +4,7 @@
     column        its value is dropped when   `computed`, or else its default   as given, or else
                   the row is written          on insert and carried over on     its default
                                               update; nobody can give it
+      generated   -                           what follows from the row         the same
       NOT NULL    -                           enforced, unless on its way out   enforced
     index         its entries are removed,    kept up to date; unique: against  the same
                   none is added               what is there so far
@@ -96,7 +97,7 @@ class Writer:
     def fill(self, txn: Transaction, old: Row, column: int) -> Row:
         """Gives a row the value that a write_only column should have had when the row was written."""
         kept = self._columns[column]
-        if kept.computed is not None:
+        if kept.computed is not None or kept.generated is not None:
             return self.update(txn, old, {})
         if column in old.absent and kept.filled is None:
             return self.update(txn, old, {column: self.default(column)})
@@ -150,13 +151,21 @@ class Writer:
         return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
 
     def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
+        """Puts in what follows from the row; returns which columns that is."""
         computed = {
             id: kept.type.accept(kept.computed(values, self._context))
             for id, kept in self._columns.items()
             if kept.computed is not None and kept.is_written
         }
         values.update(computed)
-        return computed
+        # They may be generated from those, and never from each other.
+        generated = {
+            id: kept.type.accept(kept.generated(values, self._context))
+            for id, kept in self._columns.items()
+            if kept.generated is not None and kept.is_written
+        }
+        values.update(generated)
+        return (*computed, *generated)
 
     def _checked(self, row: Row) -> Row:
         for id, kept in self._columns.items():

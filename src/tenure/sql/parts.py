@@ -1,0 +1,36 @@
+"""What SQL is made of: the parts of a node that statements use, handed over by `node.py`.
+
+Walk: `node.py` makes one; sessions, blocks and statements take from it what they need.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.base.env import Env
+from tenure.catalog.scheme import LeaseScheme
+from tenure.catalog.stored import Catalog
+from tenure.cluster.settings import ClusterSettings
+from tenure.kv.store import Store
+from tenure.schema_change.changer import SchemaChanger
+from tenure.table.rowids import RowIds
+from tenure.table.rows import Layouts
+
+if TYPE_CHECKING:
+    from tenure.sql.plan_cache import PlanCache
+    from tenure.sql.virtual import VirtualTables
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    env: Env
+    store: Store
+    catalog: Catalog
+    leases: LeaseScheme
+    changer: SchemaChanger
+    layouts: Layouts
+    rowids: RowIds
+    settings: ClusterSettings
+    plans: "PlanCache"
+    virtual: "VirtualTables"
+    runs_inline: bool = False
+    """Reads of the store are quick enough for the door's loop: the engine is embedded."""
