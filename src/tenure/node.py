@@ -1,6 +1,6 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> settings -> session -> leases -> jobs -> ready
+    start    engine -> store -> upkeep -> settings -> session -> locks -> leases -> jobs -> ready
     drain    jobs -> leases -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
@@ -44,12 +44,14 @@ from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.wait_records import WaitRecords
+from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.lock_waits import LockWaits, Scope
+from tenure.cluster.lock_waits import LockWaits
+from tenure.cluster.locks import RowLocks
 from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.runner import Kind, Runner
@@ -58,7 +60,6 @@ from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
 from tenure.front import Front, Listen
-from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -119,6 +120,7 @@ class Node:
             self._run_loops(undo, _upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
+            self._make_locks(undo)
             self._make_leases(undo)
             self._make_jobs(kinds or {}, has)
             self._start_loops(undo)
@@ -142,6 +144,14 @@ class Node:
         undo.callback(_close, "session", self.liveness.release)
         self.deaths = Deaths(self.store, self._sessions)
         undo.callback(self.deaths.close)
+
+    def _make_locks(self, undo: ExitStack) -> None:
+        session = self.liveness.session
+        self._neighbours = Neighbours(self.store, self._sessions, session)
+        undo.callback(self._neighbours.close)
+        self._lock_waits = LockWaits(self.store, self.deaths, session, self._neighbours.is_alone)
+        self.row_locks = RowLocks(self._lock_waits)
+        self.advisory_locks = AdvisoryLocks(self._lock_waits)
 
     def _liveness(self) -> Liveness:
         return Liveness(
@@ -182,6 +192,7 @@ class Node:
             for table in self._lease_tables():
                 table.sweep()
         self.lease_waits.tidy()
+        self._lock_waits.tidy()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace
@@ -291,9 +302,10 @@ class Node:
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
         deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
+        neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
-        self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        self._run_loops(undo, [heartbeat, deaths, neighbours, reaper, retention])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:
@@ -305,16 +317,6 @@ class Node:
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
-        self.neighbours = Neighbours(self.store, self._sessions, self.liveness.session)
-        undo.callback(self.neighbours.close)
-        follow = self._loop("neighbours", self.neighbours.follow, interrupt=self.neighbours.wake)
-        self._run_loops(undo, [follow])
-        # Row locks are of use to others only if there are any; advisory locks promise exclusion.
-        scopes = {
-            ROW_LOCKS: Scope(lambda: not self.neighbours.is_alone(), observes=False),
-            ADVISORY_LOCKS: Scope(lambda: True, observes=True),
-        }
-        self.lock_waits = LockWaits(self.store, self.deaths, self.liveness.session, scopes)
         front = Front(self, listen, runs_inline=isinstance(engine, SqliteEngine))
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)

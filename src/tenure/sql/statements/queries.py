@@ -150,7 +150,7 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 
 
 def compiled(planner: "Planner", bound: Query) -> Select:
-    query = access.choose(bound)
+    query = access.with_access(bound)
     locks = tuple(each for each in walk(query.plan) if isinstance(each, Lock))
     is_point = is_point_query(query) and not locks
     return Select(

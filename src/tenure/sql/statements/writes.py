@@ -77,7 +77,7 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     else:
         made, targets = Given(((),)), []
     _check_insertable(tree, targets, source)
-    runner = made if isinstance(made, Given) else rows.compile(access.choose(made), planner.names.enum)
+    runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
     return Insert(
@@ -372,7 +372,7 @@ def _plan_change(
     joined = [ColumnRef(at) for at in range(len(level.row))] if returning is not None else []
     everything = (*keys, *(node for _, node in changes), *joined)
     outputs = tuple(Output(f"c{at}", _type(level, each)) for at, each in enumerate(everything))
-    query = access.choose(level.binding.finished(Project(outputs, plan, everything)))
+    query = access.with_access(level.binding.finished(Project(outputs, plan, everything)))
     point = _point(planner, query, table)
     return Change(
         table,
