@@ -33,7 +33,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning
-from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status
+from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
 from tenure.sql.errors import (
     InFailedTransaction,
@@ -86,6 +86,8 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_inline = False
+        """Something is being planned on the door's loop."""
         self.local: dict[str, object] = {}
         """What statements keep for the session: currval of sequences, advisory locks."""
         self._portals = Portals()
@@ -114,11 +116,10 @@ class Session:
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
 
-    def timeouts(self) -> tuple[float | None, float | None]:
-        """Seconds that the session may idle: outside a transaction, and in one."""
-        return (
-            self.variables.seconds("idle_session_timeout"),
-            self.variables.seconds("idle_in_transaction_session_timeout"),
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            self.variables.seconds("idle_session_timeout") or 0.0,
+            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
     def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
@@ -129,8 +130,18 @@ class Session:
     def split(self, text: str) -> list[str]:
         return planning.split(text)
 
-    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
-        prepared = self.make_prepared(text, tuple(types))
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        self.is_inline = inline
+        try:
+            prepared = self.make_prepared(text, tuple(types))
+        except RetryError as error:
+            if inline:
+                raise NotShort from error
+            raise
+        finally:
+            self.is_inline = False
         self._portals.add_prepared(name, prepared)
         return prepared
 
@@ -147,7 +158,7 @@ class Session:
         """Plans in the block there is, or in one of its own that is over at once."""
         if self.block is not None and not self.block.is_failed:
             return plan(self.block)
-        attempts = ATTEMPTS
+        attempts = 1 if self.is_inline else ATTEMPTS
         while True:
             attempts -= 1
             block = Block(self.parts, is_explicit=False, variables=self.variables.values)
@@ -173,7 +184,7 @@ class Session:
     def prepared(self, name: str) -> Prepared:
         return self._portals.prepared_named(name)
 
-    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal:
+    def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
         prepared = self._portals.prepared_named(statement)
         if len(values) != len(prepared.parameters):
             raise TooFewParameters(
