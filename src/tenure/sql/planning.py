@@ -33,6 +33,8 @@ from tenure.sql.statements import (
     variables,
     writes,
 )
+from tenure.sql.statements.create_table import create_table
+from tenure.sql.statements.definitions import Definition
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -88,6 +90,7 @@ class Planner:
 
 
 PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
+    "CreateStmt": lambda planner, tree: Definition("CREATE TABLE", tree, create_table),
     "SelectStmt": queries.plan,
     "InsertStmt": writes.plan_insert,
     "UpdateStmt": writes.plan_update,
