@@ -26,7 +26,9 @@ from uuid import UUID
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database
+from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
+from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
@@ -38,13 +40,16 @@ from tenure.sql.errors import (
     PlanChanged,
     StatementTimeout,
     TooFewParameters,
+    UndefinedTable,
 )
 from tenure.sql.execution import Execution
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.statement import Result, Statement
+from tenure.sql.statements.queries import Select
 from tenure.sql.variables import Variables
+from tenure.table.sequences import SessionSequences
 
 BATCH_ROWS = 1_000
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
@@ -88,6 +93,8 @@ class Session:
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
+        self._sequence_block: Block | None = None
+        self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
         self.on_discard: list[Callable[[], None]] = []
 
@@ -417,10 +424,37 @@ class Session:
             rowid=self.parts.rowids,
             clock_micros=env.wall_micros,
             given=values,
+            zone=self.variables.zone,
+            sequences=self._sequences(block),
         )
+
+    def _sequences(self, block: Block) -> SessionSequences:
+        """The values that this session was given last, over the catalog as the block sees it."""
+        self._sequence_block = block
+        return self._sequence_values
+
+    def _sequence(self, id: int) -> Sequence_:
+        assert self._sequence_block is not None
+        found = self._sequence_block.descriptor(id)
+        if not isinstance(found, Sequence_):
+            raise UndefinedTable(f"could not open relation with OID {id}")
+        return found
 
     def _uuid(self) -> UUID:
         return UUID(int=self.parts.env.rng.getrandbits(128), version=4)
+
+    def lock_owner(self, block: Block) -> Owner:
+        """Whose the locks of a transaction are; they end with it."""
+        if block.lock_owner is None:
+            owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            block.on_end.append(lambda: self.parts.locks.release(owner))
+        return block.lock_owner
+
+    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
+        """Plans a query in a block that reads the past."""
+        made = planning.plan(self, block, text, types)
+        assert made is not None and isinstance(made.statement, Select)
+        return made.statement
 
     def check(self) -> None:
         if self._interrupted.is_set():
