@@ -20,8 +20,8 @@ Walk: `sql.bind` makes them from parse trees, `sql.access` pushes conditions dow
 `sql.rows` and `sql.duck` run them, `sql.explain` shows them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -204,6 +204,15 @@ class AggregateCall:
     condition: Node | None = None
     """FILTER (WHERE ...)."""
 
+    def rewritten(self, change: Callable[[Node], Node]) -> "AggregateCall":
+        """The same call with its expressions changed."""
+        return replace(
+            self,
+            arguments=tuple(change(each) for each in self.arguments),
+            order=tuple(replace(each, node=change(each.node)) for each in self.order),
+            condition=None if self.condition is None else change(self.condition),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -259,6 +268,16 @@ class WindowCall:
     frame: Frame = Frame()
     is_aggregate: bool = False
     condition: Node | None = None
+
+    def rewritten(self, change: Callable[[Node], Node]) -> "WindowCall":
+        """The same call with its expressions changed; those of its frame have no columns."""
+        return replace(
+            self,
+            arguments=tuple(change(each) for each in self.arguments),
+            partition=tuple(change(each) for each in self.partition),
+            order=tuple(replace(each, node=change(each.node)) for each in self.order),
+            condition=None if self.condition is None else change(self.condition),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,9 +481,9 @@ def expressions(plan: Plan) -> tuple[Node, ...]:
         case Project():
             return plan.expressions
         case Aggregate():
-            return (*plan.keys, *(node for call in plan.calls for node in _of_call(call)))
+            return (*plan.keys, *(node for call in plan.calls for node in of_call(call)))
         case Window():
-            return tuple(node for call in plan.calls for node in (*_of_call(call), *_of_window(call)))
+            return tuple(node for call in plan.calls for node in (*of_call(call), *_of_window(call)))
         case Sort():
             return tuple(key.node for key in plan.keys)
         case Limit():
@@ -489,7 +508,8 @@ def access_nodes(plan: Plan) -> tuple[Node, ...]:
     return (*found, *(bound.value for bound in (plan.access.start, plan.access.end) if bound is not None))
 
 
-def _of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
+def of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
+    """What it reads of the row, but for the partition of a window."""
     ordered = tuple(key.node for key in call.order)
     return (*call.arguments, *ordered, *(() if call.condition is None else (call.condition,)))
 
@@ -497,3 +517,7 @@ def _of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
 def _of_window(call: WindowCall) -> tuple[Node, ...]:
     offsets = (call.frame.start_offset, call.frame.end_offset)
     return (*call.partition, *(node for node in offsets if node is not None))
+
+
+def _of_frame(frame: Frame) -> tuple[Node, ...]:
+    return tuple(each for each in (frame.start_offset, frame.end_offset) if each is not None)
