@@ -20,7 +20,7 @@ Walk: `sql.bind` makes them from parse trees, `sql.access` pushes conditions dow
 `sql.rows` and `sql.duck` run them, `sql.explain` shows them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
@@ -295,6 +295,9 @@ class Sort:
 
     input: "Plan"
     keys: tuple[SortKey, ...]
+    is_given: bool = False
+    """The input comes in this order by itself, along an index: there is nothing to sort, as long as
+    nobody else makes its rows."""
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -461,6 +464,19 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return ()
         case _:
             return (plan.input,)
+
+
+def with_inputs(plan: Plan, given: Sequence[Plan]) -> Plan:
+    """The same node over other inputs with the same outputs."""
+    match plan:
+        case Join() | SetOperation():
+            return replace(plan, left=given[0], right=given[1])
+        case Recursive():
+            return replace(plan, start=given[0], step=given[1])
+        case Scan() | Virtual() | Values() | FunctionScan() | Shared() | Working():
+            return plan
+        case _:
+            return replace(plan, input=given[0])
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
