@@ -20,11 +20,12 @@ from tenure.catalog.descriptors import Index, Table, visible
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.closures import Evaluate
-from tenure.expr.compiled import compile
-from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.compiled import check, compile
+from tenure.expr.datatype import Type
+from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
 from tenure.expr.types import type_of
-from tenure.sql import access, bind, bind_from, bind_targets, parse, rows
+from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
 from tenure.sql.answers import Column
 from tenure.sql.bind_targets import check_boolean
 from tenure.sql.errors import UndefinedTable
@@ -59,7 +60,10 @@ class UndefinedConstraint(UserError):
 
 
 def plan_insert(planner: "Planner", tree: Tree) -> Insert:
-    level = bind.start(tree, planner.names, planner.parameters)
+    binder = bind.Binder(planner.names, planner.parameters, tree)
+    level = binder.level()
+    if parse.has(tree, "with_clause"):
+        bind_with.declare(tree.with_clause, level)
     table = _target(planner, tree.relation)
     targets = _insert_targets(table, tree)
     source = child(tree, "select_stmt")
@@ -68,12 +72,12 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         if not tree.cols:
             targets = targets[: _width(source)]
     elif source is not None:
-        made = _selected(planner, level, table, targets, source, is_named=bool(tree.cols))
+        made = _selected(planner, binder, level, targets, source, is_named=bool(tree.cols))
         targets = targets[: len(made.outputs)]
     else:
         made, targets = Given(((),)), []
     _check_insertable(tree, targets, source)
-    runner = made if isinstance(made, Given) else rows.compile(access.choose(made), planner.names.enum)
+    runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
     return Insert(
@@ -84,7 +88,7 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         planner.parameters.types(),
         scan.columns,
         _conflict(planner, level, table, scan, tree),
-        _returning(planner, level, tree.returning_list, tree),
+        _returning(planner, level, tree),
         is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
     )
 
@@ -184,21 +188,21 @@ def _assigned(planner: "Planner", level: Level, column: TableColumn, value: Tree
     """An expression as a column's new value; None for DEFAULT."""
     if parse.kind(value) == "SetToDefault":
         return None
-    _check_writable(column, value)
+    _check_writable(column)
     return _as_column(planner, column, level.bind(value, "VALUES"), value).node
 
 
 def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
     target = type_of(column.type, planner.names.enum)
-    with bind.at(location_of(value)):
-        try:
-            return build.assign(typed, target)
-        except build.NotAssignable as error:
-            raise build.NotAssignable(
-                f'column "{column.name}" is of type {target.sql_name} but expression is of type '
-                f"{typed.type.sql_name}",
-                hint="You will need to rewrite or cast the expression.",
-            ) from error
+    try:
+        return build.assign(typed, target)
+    except DatatypeMismatch as error:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {target.sql_name} but expression is of type '
+            f"{typed.type.sql_name}",
+            hint="You will need to rewrite or cast the expression.",
+            position=location_of(value) + 1,
+        ) from error
 
 
 def _or_default(planner: "Planner", column: TableColumn, node: Node | None) -> Node:
@@ -211,21 +215,21 @@ def _or_default(planner: "Planner", column: TableColumn, node: Node | None) -> N
 
 def _selected(
     planner: "Planner",
+    binder: bind.Binder,
     level: Level,
-    table: Table,
     targets: Sequence[TableColumn],
     select: Tree,
     *,
     is_named: bool,
 ) -> Query:
-    plan = level.binding.query(select, level)
+    plan = binder.query(select, level, keeps_unknown=True)
     if len(plan.outputs) > len(targets):
         raise SyntaxFault("INSERT has more expressions than target columns", position=location_of(select) + 1)
     if is_named and len(plan.outputs) < len(targets):
         raise SyntaxFault("INSERT has more target columns than expressions")
     expressions = []
     for at, (output, column) in enumerate(zip(plan.outputs, targets, strict=False)):
-        _check_writable(column, select)
+        _check_writable(column)
         typed = _as_column(planner, column, Typed(ColumnRef(at), output.type), select)
         expressions.append(typed)
     outputs = tuple(Output(each.name, typed.type) for each, typed in zip(targets, expressions, strict=False))
@@ -240,7 +244,7 @@ def _check_insertable(tree: Tree, targets: Sequence[TableColumn], source: Tree |
         )
 
 
-def _check_writable(column: TableColumn, value: Tree) -> None:
+def _check_writable(column: TableColumn) -> None:
     if column.generated is not None:
         raise GeneratedAlways(
             f'cannot insert a non-DEFAULT value into column "{column.name}"',
@@ -257,9 +261,7 @@ def _check_writable(column: TableColumn, value: Tree) -> None:
 # ON CONFLICT
 
 
-def _conflict(
-    planner: "Planner", level: Level, table: Table, scan: Scan, tree: Tree
-) -> Conflict | None:
+def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: Tree) -> Conflict | None:
     if planner.is_upsert:
         return Conflict((table.primary,), overwrites=True)
     clause = child(tree, "on_conflict_clause")
@@ -301,9 +303,7 @@ def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None
     if infer.conname:
         found = [each.id for each in unique if each.name == infer.conname]
         if not found:
-            raise UndefinedConstraint(
-                f'constraint "{infer.conname}" for table "{table.name}" does not exist'
-            )
+            raise UndefinedConstraint(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
         return tuple(found)
     wanted = {_conflict_column(table, each).id for each in items(infer.index_elems)}
     has_predicate = parse.has(infer, "where_clause")
@@ -311,9 +311,7 @@ def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None
     if not has_predicate:
         found = [id for id in found if table.index(id).predicate is None]
     if not found:
-        raise NoArbiter(
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-        )
+        raise NoArbiter("there is no unique or exclusion constraint matching the ON CONFLICT specification")
     return tuple(found)
 
 
@@ -350,8 +348,13 @@ def plan_delete(planner: "Planner", tree: Tree) -> Change:
     return _plan_change(planner, tree, tree.using_clause, None)
 
 
-def _plan_change(planner: "Planner", tree: Tree, sources: Sequence[Tree], targets: Sequence[Tree] | None) -> Change:
-    level = bind.start(tree, planner.names, planner.parameters)
+def _plan_change(
+    planner: "Planner", tree: Tree, sources: Sequence[Tree], targets: Sequence[Tree] | None
+) -> Change:
+    binder = bind.Binder(planner.names, planner.parameters, tree)
+    level = binder.level()
+    if parse.has(tree, "with_clause"):
+        bind_with.declare(tree.with_clause, level)
     table = _target(planner, tree.relation)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
@@ -363,13 +366,13 @@ def _plan_change(planner: "Planner", tree: Tree, sources: Sequence[Tree], target
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where))
         plan = Filter(plan, condition.node)
     changes, defaults = ([], []) if targets is None else _assignments(planner, level, table, targets)
-    returning = _returning(planner, level, tree.returning_list, tree)
+    returning = _returning(planner, level, tree)
     primary = [part.column for part in table.index(table.primary).parts]
     keys = [ColumnRef(scan.columns.index(id)) for id in primary]
     joined = [ColumnRef(at) for at in range(len(level.row))] if returning is not None else []
     everything = (*keys, *(node for _, node in changes), *joined)
     outputs = tuple(Output(f"c{at}", _type(level, each)) for at, each in enumerate(everything))
-    query = access.choose(level.binding.finished(Project(outputs, plan, everything)))
+    query = access.with_access(level.binding.finished(Project(outputs, plan, everything)))
     point = _point(planner, query, table)
     return Change(
         table,
@@ -386,16 +389,19 @@ def _plan_change(planner: "Planner", tree: Tree, sources: Sequence[Tree], target
     )
 
 
-def _type(level: Level, node: Node):
-    from tenure.expr.compiled import check
-
+def _type(level: Level, node: Node) -> Type:
     return check(node, dict(enumerate(level.row)), level.names.enum)
 
 
 def _point(planner: "Planner", query: Query, table: Table) -> tuple[Evaluate, ...] | None:
     """The primary key that the statement names, if it names one row and reads nothing else."""
     scans = [each for each in walk(query.plan) if isinstance(each, Scan)]
-    if query.nested or query.shared or len(scans) != 1 or any(isinstance(each, Join) for each in walk(query.plan)):
+    if (
+        query.nested
+        or query.shared
+        or len(scans) != 1
+        or any(isinstance(each, Join) for each in walk(query.plan))
+    ):
         return None
     way = scans[0].access
     if way is None or not way.is_point or way.index != table.primary:
@@ -440,12 +446,11 @@ def _set_value(value: Tree) -> Tree:
 # RETURNING
 
 
-def _returning(planner: "Planner", level: Level, clause: Tree, tree: Tree) -> Returning | None:
-    found = child(tree, "returning_clause") if hasattr(tree, "returning_clause") else None
-    targets = found.exprs if found is not None else clause
-    if not len(targets):
+def _returning(planner: "Planner", level: Level, tree: Tree) -> Returning | None:
+    clause = child(tree, "returning_clause")
+    if clause is None:
         return None
-    bound = bind_targets.bind(targets, level, "RETURNING")
+    bound = bind_targets.bind(clause.exprs, level, "RETURNING")
     for each in bound:
         bind_targets.decide_unknown(each)
     _refuse_nested([each.typed.node for each in bound])
