@@ -9,22 +9,20 @@ import logging
 import secrets
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import InputOutput, InvalidParameter
 from tenure.catalog.users import Users
-from tenure.cluster.locks import RowLocks
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.login import Mode
 from tenure.pgwire.server import Server
 from tenure.pgwire.throttle import is_loopback
 from tenure.pgwire.tls import load
 from tenure.sql.clients import SqlSessions
-from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
-from tenure.sql.system_tables import definitions
 from tenure.sql.virtual import VirtualTables
 from tenure.table.sequences import Sequences
 
@@ -77,7 +75,8 @@ class Front:
         self.sessions = SqlSessions(self.parts)
         self._undo = ExitStack()
         with ExitStack() as undo:
-            undo.callback(self.parts.duck.close)
+            if self.parts.duck is not None:
+                undo.callback(self.parts.duck.close)
             self._server = self._make_server(node)
             self.host, self.port = self._start()
             undo.callback(self._server.stop)
@@ -134,10 +133,11 @@ def _parts(node: "Node", *, runs_inline: bool) -> Parts:
         settings=node.settings,
         jobs=node.jobs,
         users=Users(node.store.keyspace),
-        locks=RowLocks(node.lock_waits),
-        sequences=Sequences(node.store),
-        duck=Duck(node.store, node.layouts, node.settings.current),
+        locks=node.row_locks,
+        advisory=node.advisory_locks,
+        sequences=Sequences(node.store, node.store.keyspace),
+        next_owner=count(1).__next__,
         plans=PlanCache(env),
-        virtual=VirtualTables(definitions()),
+        virtual=VirtualTables(()),
         runs_inline=runs_inline,
     )

@@ -42,7 +42,7 @@ from tenure.cluster.liveness import Session
 from tenure.cluster.lock_records import Holder, LockRecord, LockRecords, in_the_way, must_give_way
 from tenure.cluster.lock_table import LockTable, Mode, Name, Owner
 from tenure.cluster.sessions import SessionId
-from tenure.kv.keys import Span
+from tenure.kv.keys import ADVISORY_LOCKS, Span
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -92,25 +92,16 @@ class Acquired(NamedTuple):
 Held = Mapping[Name, Mode]
 
 
-class Scope(NamedTuple):
-    """When locks of a kind are recorded in the store."""
-
-    is_needed: Callable[[], bool]
-    observes: bool
-    """Whether it must be sure that this node's session exists as the record is written."""
-
-
 class LockWaits:
     def __init__(
-        self, store: Store, deaths: Deaths, session: Callable[[], Session], scopes: dict[int, Scope]
+        self, store: Store, deaths: Deaths, session: Callable[[], Session], is_alone: Callable[[], bool]
     ) -> None:
         self.env = store.env
         self.store = store
         self.records = LockRecords(store.keyspace)
         self._deaths = deaths
         self._session = session
-        self._scopes = scopes
-        """By the table that a kind's records are kept in."""
+        self._is_alone = is_alone
         self._table = LockTable(store.env)
         self._lock = store.env.lock()
         self._tickets = count(1)
@@ -124,7 +115,7 @@ class LockWaits:
 
     def try_acquire(self, owner: Owner, names: Sequence[Name], mode: Mode, held: Held) -> bool:
         """Acquires all or nothing without waiting, or asking the store; `held` as for `acquire`."""
-        if any(self._scopes[name.table].is_needed() for name in names):
+        if any(map(self.is_stored, names)):
             return False
         for position, name in enumerate(names):
             if not self._table.try_acquire(owner, name, mode):
@@ -148,7 +139,7 @@ class LockWaits:
         try:
             for name in names:
                 attempt.acquire_here(name)
-            stored = [name for name in attempt.got if self._scopes[name.table].is_needed()]
+            stored = [name for name in attempt.got if self.is_stored(name)]
             if stored:
                 attempt.acquire_in_store(stored)
         except BaseException as error:
@@ -214,8 +205,8 @@ class LockWaits:
 
     def _put(self, txn: Transaction, owner: Owner, names: Sequence[Name], mode: Mode) -> dict[Name, bytes]:
         session = self._session()
-        if any(self._scopes[name.table].observes for name in names):
-            session.observe(txn)
+        if any(name.table == ADVISORY_LOCKS for name in names):
+            session.observe(txn)  # the lanes of a session just deleted may still be open
         return {
             name: self.records.put(txn, name, session.id, next(self._tickets), owner, mode) for name in names
         }
@@ -310,7 +301,8 @@ class LockWaits:
         return self._table
 
     def is_stored(self, name: Name) -> bool:
-        return self._scopes[name.table].is_needed()
+        """Whether it needs a record: row locks while others are about, advisory locks always."""
+        return name.table == ADVISORY_LOCKS or not self._is_alone()
 
     def watch(self, spans: Sequence[Span], snapshot: Snapshot) -> Watch:
         return self.store.watch(spans, since_at=snapshot.at, gap_seconds=GAP_SECONDS)

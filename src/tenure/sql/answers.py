@@ -68,7 +68,9 @@ class Pending(Protocol):
         ...
 
     def result(self) -> "Answer | Pending":
-        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong; NotShort if
+        the statement is to be run once more, in a thread.
+        """
         ...
 
 
@@ -125,7 +127,7 @@ class Portal(Protocol):
 
 
 class NotShort(Exception):
-    """Raised inline, before any effect: run it again in a thread."""
+    """Raised inline, before any effect that lasts: run it again in a thread."""
 
 
 class Notice(NamedTuple):

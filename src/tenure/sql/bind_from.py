@@ -116,7 +116,7 @@ def _plan_of(relation: Relation, level: Level) -> Plan:
 
 def table_item(
     table: Table, level: Level, path: Sequence[str], alias: Tree | None
-) -> tuple[Plan, list[Item]]:
+) -> tuple[Scan, list[Item]]:
     """A scan of a table, with its columns in sight under its name or alias."""
     scan, hidden = scan_of(table, level.names)
     name = alias.aliasname if alias is not None else path[-1]

@@ -11,9 +11,8 @@ from tenure.base.settings import Settings
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.lock_table import Owner
-from tenure.cluster.lock_waits import LockWaits, Scope
+from tenure.cluster.lock_waits import LockWaits
 from tenure.cluster.locks import RowLocks
-from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS
 from tenure.storage.engine import Engine
 from tests.unit.cluster.members import Member
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call
@@ -34,15 +33,7 @@ class Locker(Member):
         super().__init__(engine, env, settings=settings)
         self.start()
         self.is_alone = is_alone
-        self.waits = LockWaits(
-            self.store,
-            self.deaths,
-            self.liveness.session,
-            {
-                ROW_LOCKS: Scope(lambda: not self.is_alone, observes=False),
-                ADVISORY_LOCKS: Scope(lambda: True, observes=True),
-            },
-        )
+        self.waits = LockWaits(self.store, self.deaths, self.liveness.session, lambda: self.is_alone)
         self.rows = RowLocks(self.waits)
         self.advisory = AdvisoryLocks(self.waits)
         self._numbers = count(1)

@@ -117,7 +117,7 @@ def test_a_limit_reads_no_more_than_it_needs(desk: Desk) -> None:
     plan = Limit(scan(T, "id"), count=number(2).node)
     assert list(compile(Query(plan)).rows(run)) == [(1,), (2,)]
     last = desk.layout().primary.prefix((3,))
-    assert not any(lo <= last < hi for lo, hi in txn._spans)
+    assert not any(lo <= last < hi for lo, hi in txn._reads.spans)
 
 
 @settings(max_examples=40)

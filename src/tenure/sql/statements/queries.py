@@ -21,6 +21,7 @@ from tenure.sql.execution import Execution
 from tenure.sql.locking import settled
 from tenure.sql.parse import Tree
 from tenure.sql.plan import Lock, Output, Query, walk
+from tenure.sql.plan_facts import is_bounded, is_point_query
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
 from tenure.sql.statement import Result
@@ -83,7 +84,7 @@ def _settle(select: Select, lock: Lock, execution: Execution) -> list[Tuple]:
         find,
         lambda each: each[1],
         relation=lock.table.name,
-        mode=Mode.SHARED if lock.is_shared else Mode.EXCLUSIVE,
+        mode=Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE,
         wait=Wait(lock.wait),
     )
     return [row for row, _ in kept]
@@ -149,16 +150,16 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 
 
 def compiled(planner: "Planner", bound: Query) -> Select:
-    query = access.choose(bound)
+    query = access.with_access(bound)
     locks = tuple(each for each in walk(query.plan) if isinstance(each, Lock))
-    is_point = access.is_point_plan(query) and not locks
+    is_point = is_point_query(query) and not locks
     return Select(
         query,
         rows.compile(query, planner.names.enum),
         columns_of(query.outputs),
         query.parameters,
         is_short=is_point,
-        is_bounded=access.is_bounded(query.plan),
+        is_bounded=is_bounded(query.plan, query),
         locks=locks,
     )
 
