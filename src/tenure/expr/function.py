@@ -8,6 +8,7 @@ Walk: the modules of each family list their functions; `expr.functions` gathers 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -54,6 +55,8 @@ class Context:
     """The values of `Given` nodes, by number."""
     nested: Sequence[Callable[..., Datum]] = ()
     """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
     sequences: SequenceValues | None = None
 
 
@@ -73,6 +76,10 @@ class Function:
     """`run(*types)` gives the function proper, for the types of the arguments."""
     wants_context: bool = False
     """The Context comes before the arguments."""
+    names: tuple[str, ...] = ()
+    """Of the arguments, where a call may name them: make_interval(days => 3)."""
+    default: str | None = None
+    """What an argument is that such a call leaves out."""
 
     @property
     def id(self) -> str:

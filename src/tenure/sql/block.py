@@ -19,8 +19,9 @@ from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
+from tenure.cluster.lock_table import Owner
+from tenure.kv.buffer import Savepoint as Mark
 from tenure.kv.snapshot import Snapshot
-from tenure.kv.transaction import Savepoint as Mark
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
@@ -44,8 +45,8 @@ class Block:
         "is_explicit",
         "is_failed",
         "is_read_only",
+        "lock_owner",
         "now_micros",
-        "number",
         "on_end",
         "past",
         "savepoints",
@@ -60,6 +61,7 @@ class Block:
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
+        self.lock_owner: Owner | None = None
         self.now_micros = parts.env.wall_micros()
         self.savepoints: list[Savepoint] = []
         self.variables = variables
@@ -101,7 +103,7 @@ class Block:
         if self.has_begun:
             raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
         snapshot = self._parts.store.snapshot(at)
-        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest(), snapshot)
+        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest, snapshot)
         self.as_of = at
         self.is_read_only = True
 

@@ -197,3 +197,13 @@ def tokens(text: str) -> list[Token]:
             continue
         listed.append(Token(data[token.start : token.end].decode(), name, token.start, token.end))
     return listed
+
+
+def after(text: str, keyword: str) -> str:
+    """The text after the first such keyword that stands in no brackets."""
+    depth = 0
+    for token in tokens(text):
+        depth += (token.kind in _OPEN) - (token.kind in _CLOSE)
+        if depth == 0 and token.kind == keyword:
+            return text.encode()[token.end :].decode()
+    raise SyntaxFault(f"syntax error: {keyword} is missing")
