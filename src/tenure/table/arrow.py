@@ -132,5 +132,3 @@ def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
     words[:, 1] = low >> 63
     validity = whole.buffers()[0] if whole.null_count else None
     return pa.Array.from_buffers(to, len(low), [validity, pa.py_buffer(words)], null_count=whole.null_count)
-
-

@@ -179,7 +179,9 @@ class Columnar:
                 yield batch(wanted, left)
             yield batch(wanted, _own(over))
 
-        return Columns(pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=not wanted.columns)
+        return Columns(
+            pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=not wanted.columns
+        )
 
 
 class _Slot:
@@ -207,9 +209,7 @@ def _own(over: Mapping[bytes, bytes | None]) -> list[Revision]:
     return [Revision(key, MAX_AT, value) for key, value in over.items() if value is not None]
 
 
-def _visible(
-    held: Held, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]
-) -> Columns:
+def _visible(held: Held, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Columns:
     masks = [_mask(part, read_at, over) for part in held.parts]
     tables = [part.table.select(wanted.names) for part in held.parts]
     own = _own(over)
