@@ -192,10 +192,6 @@ class MixedLeases:
         if self._final_at == MAX_AT:
             self._beside.take_in()
 
-    @property
-    def newest(self) -> Version | None:
-        return self._leases.newest
-
     def newest_at(self) -> Timestamp:
         newest_at = self._leases.newest_at()
         return min(newest_at, self._beside.seen_at) if self._final_at == MAX_AT else newest_at

@@ -76,6 +76,10 @@ class Function:
     """`run(*types)` gives the function proper, for the types of the arguments."""
     wants_context: bool = False
     """The Context comes before the arguments."""
+    names: tuple[str, ...] = ()
+    """Of the arguments, where a call may name them: make_interval(days => 3)."""
+    default: str | None = None
+    """What an argument is that such a call leaves out."""
 
     @property
     def id(self) -> str:

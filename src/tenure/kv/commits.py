@@ -41,9 +41,17 @@ from itertools import count
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env
-from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError
-from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Engine, Group, Outcome
+from tenure.base.errors import (
+    BelowMark,
+    DeadlinePassed,
+    Disconnected,
+    OutcomeUnknown,
+    RetryError,
+    TenureError,
+    TooEarly,
+)
+from tenure.base.timestamp import Timestamp, to_text
+from tenure.storage.engine import Commit, Engine, Group, Outcome, Status
 
 GROUP_MAX = 128
 """Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
@@ -251,6 +259,20 @@ class Committer:
         self._closing.set()
         self._called.set()
         self._engine.close_lane(self.lane)
+
+
+def failure(outcome: Outcome) -> TenureError:
+    """What a refusal is to whoever committed."""
+    at = to_text(outcome.at)
+    match outcome.status:
+        case Status.CONFLICT:
+            return RetryError(f"another transaction changed what this one read, at {at}")
+        case Status.BELOW_MARK:
+            return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
+        case Status.TOO_LATE:
+            return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
+        case _:
+            return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")
 
 
 class _Lane:

@@ -36,30 +36,22 @@ Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the 
 door: `submit` -> ... -> `on_done` -> `finish`.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from tenure.base.clock import Clock
-from tenure.base.errors import (
-    BelowMark,
-    DeadlinePassed,
-    RetryError,
-    SnapshotTooOld,
-    TenureError,
-    TooEarly,
-)
-from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
+from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
+from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.buffer import Buffer, Limits, Savepoint
-from tenure.kv.commits import Committer
-from tenure.kv.keys import Keyspace, Span, disjoint
+from tenure.kv.commits import Committer, failure
+from tenure.kv.keys import Keyspace, Span
+from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.snapshot import judge, marks, page_rows, pages
 from tenure.storage.engine import (
     Commit,
     Engine,
     Found,
-    Guard,
     Outcome,
     Removal,
     Revision,
@@ -96,13 +88,6 @@ class Known(NamedTuple):
     values: Mapping[bytes, bytes | None]
 
 
-class Reads(NamedTuple):
-    """How much a transaction had read at some point of it."""
-
-    points: int
-    spans: int
-
-
 class Transaction:
     __slots__ = (
         "_buffer",
@@ -116,11 +101,10 @@ class Transaction:
         "_known",
         "_landed",
         "_parent",
-        "_points",
         "_read_at",
+        "_reads",
         "_result",
         "_scope",
-        "_spans",
         "_writes",
         "commit_at",
         "deadline_at",
@@ -147,9 +131,7 @@ class Transaction:
         self._read_at = None if known is None else known.at
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
-        self._points: dict[bytes, None] = {}
-        """In the order in which they were first read."""
-        self._spans: list[Span] = []
+        self._reads = RefreshSpans(self._keyspace)
         self._buffer = Buffer(limits)
         self._writes = self._buffer.writes
         self._landed: dict[bytes, Revision] = {}
@@ -185,7 +167,7 @@ class Transaction:
             write = self._buffered(key)
             if write is not None:
                 return write.value
-        self._points[key] = None
+        self._reads.points[key] = None
         if key in self._landed and self._shows(self._landed[key]):
             return self._landed[key].value
         if self._known is not None and key in self._known:
@@ -218,7 +200,7 @@ class Transaction:
         for page, answered in pages(
             self._engine, self._keyspace, span, lambda: self._read_at, asked, reverse
         ):
-            self._spans.append(answered)
+            self._reads.spans.append(answered)
             self._accept(page, flushed_at)
             for row in self._merged(page.revisions, answered, reverse):
                 yield row
@@ -233,23 +215,21 @@ class Transaction:
         has the rows already: marks are judged after them, as of every read.
         """
         assert self.state is State.OPEN, "the transaction is over"
-        self._spans.append(span)
+        self._reads.spans.append(span)
         self._accept(marks(self._engine, self._keyspace, span), flushed_at)
         return self._laid_over(span)
 
-    def mark_reads(self) -> "Reads":
+    def mark_reads(self) -> Reads:
         """Marks what has been read so far, for `forget_reads`."""
-        return Reads(len(self._points), len(self._spans))
+        return self._reads.mark()
 
-    def forget_reads(self, since: "Reads") -> None:
+    def forget_reads(self, since: Reads) -> None:
         """Takes back that something was read: only if nothing that was found has been used or told.
 
         For a statement that found its rows to be out of date once it had locked them, and reads them
         again at a later time.
         """
-        for key in list(self._points)[since.points :]:
-            del self._points[key]
-        del self._spans[since.spans :]
+        self._reads.forget(since)
 
     def _merged(
         self, revisions: Sequence[Revision], answered: Span, reverse: bool
@@ -331,7 +311,7 @@ class Transaction:
 
     @property
     def has_writes(self) -> bool:
-        return bool(self._buffer.writes or self._buffer.removals)
+        return bool(self._writes or self._buffer.removals)
 
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that it has written, or deleted, itself."""
@@ -382,7 +362,7 @@ class Transaction:
         assert self.state is State.OPEN, "the transaction is over"
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
-            raise _failure(failed)
+            raise failure(failed)
         self._known = None  # what was given but not read is not proved
         self._read_from(clock_at)
 
@@ -393,7 +373,7 @@ class Transaction:
         """
         self._check_may_commit()
         try:
-            if self._writes_anything():
+            if self.has_writes:
                 outcome = self._committer.commit(self._as_commit())
             else:
                 outcome = self._prove_reads()
@@ -416,7 +396,7 @@ class Transaction:
             on_done()
 
         try:
-            if self._writes_anything():
+            if self.has_writes:
                 self.state = State.SUBMITTED
                 self._committer.submit(self._as_commit(), decided)
                 return
@@ -444,14 +424,11 @@ class Transaction:
             "a child may not write a key that its parent has written"
         )
 
-    def _writes_anything(self) -> bool:
-        return bool(self._writes or self._buffer.removals)
-
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:
             self._end(State.ENDED)
-            raise _failure(outcome)
-        if self._writes_anything():
+            raise failure(outcome)
+        if self.has_writes:
             self.commit_at = outcome.at
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
@@ -466,7 +443,7 @@ class Transaction:
         """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
         if self._known is None or self.commit_at is None or self._excused:
             return None  # of what a child has overwritten, what was given may be read no more
-        read = {key: value for key, value in self._known.items() if key in self._points}
+        read = {key: value for key, value in self._known.items() if key in self._reads.points}
         written = [stamped(write, self.commit_at) for write in self._writes.values()]
         return Known(self.commit_at, read | {key: value for key, _, value in written})
 
@@ -495,37 +472,15 @@ class Transaction:
         return bool(self._excused) or self._known is not None
 
     def _as_commit(self) -> Commit:
-        spans = disjoint(self._spans)
-        starts = [lo for lo, _ in spans]
-        points = tuple(key for key in sorted(self._points) if not _covers(spans, starts, key))
-        guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
-        guards |= {self._keyspace.guard(span): None for span in spans}
+        points, spans, guards = self._reads.proof()
         return Commit(
             read_at=self.read_at if points or spans else 0,
             points=points,
             spans=spans,
-            guards=tuple(guards),
+            guards=guards,
             excused=tuple(self._excused),
             writes=tuple(self._writes.values()),
             removals=tuple(self._buffer.removals),
             deadline_at=self.deadline_at,
             not_before_at=self.not_before_at,
         )
-
-
-def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:
-    position = bisect_left(starts, key + b"\0") - 1
-    return position >= 0 and key < spans[position].hi
-
-
-def _failure(outcome: Outcome) -> Exception:
-    at = to_text(outcome.at)
-    match outcome.status:
-        case Status.CONFLICT:
-            return RetryError(f"another transaction changed what this one read, at {at}")
-        case Status.BELOW_MARK:
-            return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
-        case Status.TOO_LATE:
-            return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
-        case _:
-            return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")

@@ -20,9 +20,8 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.errors import TenureError
 from tenure.expr.datatype import Datum, Type
@@ -48,8 +47,7 @@ class Status(Enum):
     """In a transaction block that an error has ended: only its end is accepted (25P02)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     rows: Sequence[Sequence[Datum]]
     tag: str
     """The command tag: "INSERT 0 1"; where `counts`, only its first word."""
@@ -70,7 +68,9 @@ class Pending(Protocol):
         ...
 
     def result(self) -> "Answer | Pending":
-        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong; NotShort if
+        the statement is to be run once more, in a thread.
+        """
         ...
 
 
@@ -80,6 +80,7 @@ class CopyFormat(Enum):
     BINARY = "binary"
 
 
+@runtime_checkable
 class CopyIn(Protocol):
     """COPY ... FROM STDIN: the client's data, in pieces of any length, text in UTF-8."""
 
@@ -97,13 +98,18 @@ class CopyIn(Protocol):
         ...
 
 
+@runtime_checkable
 class CopyOut(Protocol):
-    """COPY ... TO STDOUT: chunks of whole rows; ends with a tag, "COPY n"."""
+    """COPY ... TO STDOUT; ends with a tag, "COPY n"."""
 
     format: CopyFormat
     columns: int
 
-    def chunks(self) -> Iterable[bytes]: ...
+    def batches(self) -> Iterable[Sequence[bytes]]:
+        """Some rows at a time, each row with its newline: clients rely on one row per message. In the
+        binary format the header stands before the first row, the trailer alone at the end.
+        """
+        ...
 
     def tag(self) -> str: ...
 
@@ -121,7 +127,7 @@ class Portal(Protocol):
 
 
 class NotShort(Exception):
-    """Raised inline, before any effect: run it again in a thread."""
+    """Raised inline, before any effect that lasts: run it again in a thread."""
 
 
 class Notice(NamedTuple):
@@ -134,8 +140,17 @@ class Notice(NamedTuple):
     hint: str = ""
 
 
+class Timeouts(NamedTuple):
+    """After how many seconds without a word the door ends the session; 0: never."""
+
+    idle_session: float = 0.0
+    idle_in_transaction: float = 0.0
+
+
 class Client(Protocol):
-    """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE."""
+    """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE; those that
+    name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
+    """
 
     status: Status
     notices: list[Notice]
@@ -148,18 +163,26 @@ class Client(Protocol):
         ...
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a query string; empty ones are left out. Raises SyntaxError_ (42601)."""
+        """The statements of a query string, each as it stands in the text; empty ones are left out.
+        Raises SyntaxError_ (42601).
+        """
         ...
 
-    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
-        """Keeps it under a name; "" is overwritten, another one must be new (42P05)."""
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        """Keeps it under a name; "" is overwritten, another one must be new (42P05). Binding its names may
+        have to wait for a lease: then NotShort, where it is tried inline.
+        """
         ...
 
     def prepared(self, name: str) -> Prepared:
         """Raises 26000 if there is none."""
         ...
 
-    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal: ...
+    def bind(
+        self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False
+    ) -> Portal: ...
 
     def portal(self, name: str) -> Portal:
         """Raises 34000 if there is none."""
@@ -187,7 +210,13 @@ class Client(Protocol):
     def close_portal(self, name: str) -> None: ...
 
     def cancel(self) -> None:
-        """From any thread: the statement under way fails with 57014, soon."""
+        """From any thread: the statement under way fails with 57014, soon. It is under way until the
+        last of its rows was asked for, or its COPY has ended.
+        """
+        ...
+
+    def timeouts(self) -> Timeouts:
+        """As the session's settings say now; asked for a few times a second."""
         ...
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
+from tenure.cluster.lock_table import Owner
 from tenure.kv.buffer import Savepoint as Mark
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
@@ -44,6 +45,7 @@ class Block:
         "is_explicit",
         "is_failed",
         "is_read_only",
+        "lock_owner",
         "now_micros",
         "on_end",
         "past",
@@ -59,6 +61,7 @@ class Block:
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
+        self.lock_owner: Owner | None = None
         self.now_micros = parts.env.wall_micros()
         self.savepoints: list[Savepoint] = []
         self.variables = variables

@@ -24,6 +24,7 @@ from tenure.expr.build import Typed, const
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.types import type_of
+from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.relations import Relation
@@ -66,6 +67,8 @@ class SessionNames:
         if found is None and block.past is None and not block.draft:
             stored = find(InStore(self._session.parts.catalog, block.use.txn), name, self.path)
             if stored is not None:
+                if self._session.is_inline:
+                    raise NotShort
                 self._session.parts.leases.renew()
                 raise RetryError(f'"{".".join(name)}" is newer than this node\'s schema lease')
         self.resolved[tuple(name)] = None if found is None else found.id

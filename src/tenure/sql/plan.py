@@ -20,8 +20,8 @@ Walk: `sql.bind` makes them from parse trees, `sql.access` pushes conditions dow
 `sql.rows` and `sql.duck` run them, `sql.explain` shows them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -276,6 +276,9 @@ class Sort:
 
     input: "Plan"
     keys: tuple[SortKey, ...]
+    is_given: bool = False
+    """The input comes in this order by itself, along an index: there is nothing to sort, as long as
+    nobody else makes its rows."""
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -444,6 +447,19 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return (plan.input,)
 
 
+def with_inputs(plan: Plan, given: Sequence[Plan]) -> Plan:
+    """The same node over other inputs with the same outputs."""
+    match plan:
+        case Join() | SetOperation():
+            return replace(plan, left=given[0], right=given[1])
+        case Recursive():
+            return replace(plan, start=given[0], step=given[1])
+        case Scan() | Virtual() | Values() | FunctionScan() | Shared() | Working():
+            return plan
+        case _:
+            return replace(plan, input=given[0])
+
+
 def walk(plan: Plan) -> Iterator[Plan]:
     yield plan
     for each in inputs(plan):
@@ -464,17 +480,36 @@ def expressions(plan: Plan) -> tuple[Node, ...]:
         case Aggregate():
             return (*plan.keys, *(node for call in plan.calls for node in _of_call(call)))
         case Window():
-            return tuple(node for call in plan.calls for node in (*_of_call(call), *call.partition))
+            return tuple(node for call in plan.calls for node in (*_of_call(call), *_of_window(call)))
         case Sort():
             return tuple(key.node for key in plan.keys)
         case Limit():
-            return tuple(node for node in (plan.count, plan.offset) if node is not None)
+            ties = (key.node for key in plan.ties)
+            return (*(node for node in (plan.count, plan.offset) if node is not None), *ties)
         case Distinct():
             return plan.on or ()
         case _:
             return ()
 
 
+def access_nodes(plan: Plan) -> tuple[Node, ...]:
+    """The expressions that say which part of an index a Scan reads."""
+    if not isinstance(plan, Scan) or plan.access is None:
+        return ()
+    found: list[Node] = []
+    for part in plan.access.prefix:
+        if isinstance(part, Among):
+            found += part.items if part.array is None else (part.array,)
+        else:
+            found.append(part)
+    return (*found, *(bound.value for bound in (plan.access.start, plan.access.end) if bound is not None))
+
+
 def _of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
     ordered = tuple(key.node for key in call.order)
     return (*call.arguments, *ordered, *(() if call.condition is None else (call.condition,)))
+
+
+def _of_window(call: WindowCall) -> tuple[Node, ...]:
+    offsets = (call.frame.start_offset, call.frame.end_offset)
+    return (*call.partition, *(node for node in offsets if node is not None))

@@ -70,9 +70,9 @@ class Made:
                 return False
         if self.lease is not None and use.lease is self.lease:
             return True
-        for name, id in self.names:
+        for name, object in self.names:
             meant = find(use, name, self.path)
-            if (None if meant is None else meant.id) != id:
+            if (None if meant is None else meant.id) != object:
                 return False
         self.lease = use.lease
         return True

@@ -26,7 +26,6 @@ from tenure.sql.plan_cache import Made
 from tenure.sql.statement import Control, Statement
 from tenure.sql.statements import (
     cursors,
-    explain,
     prepared,
     queries,
     transactions,
@@ -58,7 +57,7 @@ class Planner:
 
     def type_of(self, tree: Tree) -> Type:
         """The type that a TypeName means."""
-        from tenure.sql.bind import bind_type
+        from tenure.sql.bind_types import type_at as bind_type
 
         return bind_type(tree, self.names)
 
@@ -93,7 +92,6 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "InsertStmt": writes.plan_insert,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
-    "ExplainStmt": explain.plan,
     "TransactionStmt": transactions.plan,
     "VariableSetStmt": variables.plan_set,
     "VariableShowStmt": variables.plan_show,

@@ -20,13 +20,15 @@ from typing import Any, NamedTuple
 from tenure.base.errors import CorruptData
 from tenure.expr.arrays import flatten
 from tenure.expr.closures import Evaluate
-from tenure.expr.set_functions import set_function_with_id
+from tenure.expr.set_functions import SET_FUNCTIONS
 from tenure.kv.keys import Span
 from tenure.sql.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCall, Values, Virtual
 from tenure.sql.plan import Bound as PlanBound
 from tenure.sql.run import BATCH_ROWS, Compiler, RowNode, Rows, Run, Tuple, batches, types_of
 from tenure.table.read import Source
 from tenure.table.rows import Bound, Entry, Keyed, Layout
+
+_SET_FUNCTIONS = {function.id: function for function in SET_FUNCTIONS}
 
 PAGE_GROWTH = 4
 """How much larger each next page is, of a scan that began with few rows."""
@@ -201,12 +203,12 @@ class _CompiledCall:
         self.results = call.results
         self.nothing = (None,) * call.results
         self._evaluates = [compiler.evaluate(node, types) for node in call.arguments]
-        self._function = set_function_with_id(call.function)
+        self._function = _SET_FUNCTIONS[call.function]
         self._types = [compiler.type_of(node, types) for node in call.arguments]
 
     def rows(self, row: Tuple, run: Run) -> Iterable[Tuple]:
         values = [evaluate(row, run.context) for evaluate in self._evaluates]
-        return self._function.rows(self._types, run.context, values)
+        return self._function.rows(self._types, run.context, *values)
 
 
 class FunctionScanRows(RowNode):
@@ -215,7 +217,7 @@ class FunctionScanRows(RowNode):
         self._calls = [_CompiledCall(call, {}, compiler) for call in plan.calls]
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
-        rows = _side_by_side(self._calls, (), run)
+        rows = _checked(run, _side_by_side(self._calls, (), run))
         if self.plan.has_ordinality:
             rows = ((*row, number) for number, row in enumerate(rows, 1))
         return rows
@@ -232,6 +234,13 @@ class ProjectSetRows(RowNode):
         for row in self._input.start(run):
             for more in _side_by_side(self._calls, row, run):
                 yield row + more
+
+
+def _checked(run: Run, rows: Rows) -> Rows:
+    for number, row in enumerate(rows, 1):
+        if not number % BATCH_ROWS:
+            run.check()
+        yield row
 
 
 def _side_by_side(calls: list[_CompiledCall], row: Tuple, run: Run) -> Rows:

@@ -107,7 +107,7 @@ class Run:
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
     given: list[Any] = field(default_factory=list)
     """What the context's `given` is: filled when the run starts."""
-    shared: dict[tuple[Any, ...], list[Tuple]] = field(default_factory=dict)
+    shared: dict[tuple[Any, ...], Iterable[Tuple]] = field(default_factory=dict)
     """The rows of WITH queries that have been read."""
     working: dict[int, list[Tuple]] = field(default_factory=dict)
     """What the last round of a WITH RECURSIVE gave."""

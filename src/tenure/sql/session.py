@@ -26,25 +26,30 @@ from uuid import UUID
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database
+from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
+from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning
-from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status
+from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
 from tenure.sql.errors import (
     InFailedTransaction,
     PlanChanged,
     StatementTimeout,
     TooFewParameters,
+    UndefinedTable,
 )
 from tenure.sql.execution import Execution
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.statement import Result, Statement
+from tenure.sql.statements.queries import Select
 from tenure.sql.variables import Variables
+from tenure.table.sequences import SessionSequences
 
 BATCH_ROWS = 1_000
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
@@ -81,6 +86,8 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_inline = False
+        """Something is being planned on the door's loop."""
         self.local: dict[str, object] = {}
         """What statements keep for the session: currval of sequences, advisory locks."""
         self._portals = Portals()
@@ -88,6 +95,8 @@ class Session:
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
+        self._sequence_block: Block | None = None
+        self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
         self.on_discard: list[Callable[[], None]] = []
 
@@ -107,11 +116,10 @@ class Session:
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
 
-    def timeouts(self) -> tuple[float | None, float | None]:
-        """Seconds that the session may idle: outside a transaction, and in one."""
-        return (
-            self.variables.seconds("idle_session_timeout"),
-            self.variables.seconds("idle_in_transaction_session_timeout"),
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            self.variables.seconds("idle_session_timeout") or 0.0,
+            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
     def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
@@ -122,8 +130,18 @@ class Session:
     def split(self, text: str) -> list[str]:
         return planning.split(text)
 
-    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
-        prepared = self.make_prepared(text, tuple(types))
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        self.is_inline = inline
+        try:
+            prepared = self.make_prepared(text, tuple(types))
+        except RetryError as error:
+            if inline:
+                raise NotShort from error
+            raise
+        finally:
+            self.is_inline = False
         self._portals.add_prepared(name, prepared)
         return prepared
 
@@ -140,7 +158,7 @@ class Session:
         """Plans in the block there is, or in one of its own that is over at once."""
         if self.block is not None and not self.block.is_failed:
             return plan(self.block)
-        attempts = ATTEMPTS
+        attempts = 1 if self.is_inline else ATTEMPTS
         while True:
             attempts -= 1
             block = Block(self.parts, is_explicit=False, variables=self.variables.values)
@@ -166,7 +184,7 @@ class Session:
     def prepared(self, name: str) -> Prepared:
         return self._portals.prepared_named(name)
 
-    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal:
+    def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
         prepared = self._portals.prepared_named(statement)
         if len(values) != len(prepared.parameters):
             raise TooFewParameters(
@@ -417,10 +435,37 @@ class Session:
             rowid=self.parts.rowids,
             clock_micros=env.wall_micros,
             given=values,
+            zone=self.variables.zone,
+            sequences=self._sequences(block),
         )
+
+    def _sequences(self, block: Block) -> SessionSequences:
+        """The values that this session was given last, over the catalog as the block sees it."""
+        self._sequence_block = block
+        return self._sequence_values
+
+    def _sequence(self, id: int) -> Sequence_:
+        assert self._sequence_block is not None
+        found = self._sequence_block.descriptor(id)
+        if not isinstance(found, Sequence_):
+            raise UndefinedTable(f"could not open relation with OID {id}")
+        return found
 
     def _uuid(self) -> UUID:
         return UUID(int=self.parts.env.rng.getrandbits(128), version=4)
+
+    def lock_owner(self, block: Block) -> Owner:
+        """Whose the locks of a transaction are; they end with it."""
+        if block.lock_owner is None:
+            owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            block.on_end.append(lambda: self.parts.locks.release(owner))
+        return block.lock_owner
+
+    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
+        """Plans a query in a block that reads the past."""
+        made = planning.plan(self, block, text, types)
+        assert made is not None and isinstance(made.statement, Select)
+        return made.statement
 
     def check(self) -> None:
         if self._interrupted.is_set():

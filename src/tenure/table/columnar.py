@@ -35,7 +35,7 @@ from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
-from tenure.storage.engine import Revision, Scan
+from tenure.storage.engine import Revision
 from tenure.table.column_batches import Wanted, batch, identity
 from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
 from tenure.table.read import Source
