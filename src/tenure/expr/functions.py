@@ -14,6 +14,7 @@ from tenure.expr import (
     json_changes,
     json_functions,
     math_functions,
+    session_functions,
     text_coding,
     text_functions,
     text_joining,
@@ -21,6 +22,7 @@ from tenure.expr import (
     time_functions,
     time_making,
     time_parts,
+    transcendental,
 )
 from tenure.expr.errors import UndefinedFunction
 from tenure.expr.function import Function
@@ -29,6 +31,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *comparison.functions(),
     *arithmetic.functions(),
     *math_functions.functions(),
+    *transcendental.functions(),
     *text_functions.functions(),
     *text_coding.functions(),
     *text_joining.functions(),
@@ -41,6 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *json_building.functions(),
     *json_changes.functions(),
     *id_functions.functions(),
+    *session_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}
