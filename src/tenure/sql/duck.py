@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
-from tenure.base.timestamp import Timestamp
 from tenure.expr.compiled import compile
 from tenure.expr.expressions import Nested, nodes
 from tenure.expr.function import Context
@@ -38,7 +37,6 @@ from tenure.sql.plan import (
     Filter,
     Join,
     Plan,
-    Project,
     Query,
     Scan,
     SetOperation,
@@ -86,9 +84,7 @@ class Duck:
         self.given_up = 0
         """How many plans ran here, and how many DuckDB could not answer after all."""
 
-    def taking(
-        self, query: Query, run: Run, enum: EnumLookup | None = None
-    ) -> Callable[[Plan], Rows | None]:
+    def taking(self, query: Query, run: Run, enum: EnumLookup | None = None) -> Callable[[Plan], Rows | None]:
         """What a `Run` of a query asks at each node."""
         return _Taking(self, query, run, enum).instead
 
@@ -212,5 +208,3 @@ def _span(scan: Scan, layout: Layout, context: Context) -> Any:
         return layout.indexes[access.index].span(prefix, start=bound(access.start), end=bound(access.end))
     except TenureError:
         return None
-
-
