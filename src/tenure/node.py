@@ -70,6 +70,7 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
 from tenure.sql.virtual import VirtualTables
@@ -347,6 +348,9 @@ class Node:
             plans=PlanCache(self._env),
             virtual=VirtualTables(()),
             next_owner=count(1).__next__,
+            is_alive=self.deaths.is_alive,
+            started_micros=self._env.wall_micros(),
+            duck=Duck(self.store),
             runs_inline=runs_inline,
         )
 

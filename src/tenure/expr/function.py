@@ -73,6 +73,9 @@ class Context:
     find_object: Callable[[str, Datum], Datum] | None = None
     """The Reg of an object by its kind ("regclass") and its name or oid; raises if there is none."""
 
+    ask: Callable[[str, tuple[Datum, ...]], Datum] | None = None
+    """Answers a function of `expr.asking_functions` by its name."""
+
     def object(self, kind: str, sought: Datum) -> Datum:
         if self.find_object is None:
             raise NotSupported(f"a value of type {kind} cannot be looked up here")

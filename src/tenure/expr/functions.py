@@ -8,6 +8,7 @@ from collections import defaultdict
 from tenure.expr import (
     arithmetic,
     array_functions,
+    asking_functions,
     comparison,
     id_functions,
     json_building,
@@ -47,6 +48,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *id_functions.functions(),
     *sequence_functions.functions(),
     *session_functions.functions(),
+    *asking_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}
