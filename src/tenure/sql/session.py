@@ -156,7 +156,8 @@ class Session:
             return Prepared(text, types, None, (), None)
         statement = made.statement
         is_short = statement.is_short and self.parts.runs_inline
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short)
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
@@ -221,6 +222,11 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
@@ -299,6 +305,8 @@ class Session:
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
         prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
