@@ -196,6 +196,13 @@ def test_psql_fetches_by_portions(server: Server) -> None:
     assert done.stdout.count("1|hällo|") == 2
 
 
+@pytest.mark.parametrize("version", ["3.0", "3.2", "latest"])
+def test_psql_speaks_every_version_of_the_protocol(server: Server, version: str) -> None:
+    command: list[str | Path] = [BIN / "psql", dsn(server, max_protocol_version=version)]
+    done = subprocess.run([*command, "-XAt", "-c", "select 1"], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1|hällo|\n", "")
+
+
 class AskForPassword:
     """SCRAM for everybody, with one password."""
 
