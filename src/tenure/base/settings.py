@@ -380,7 +380,39 @@ VERSION = Setting(
     description="The version that all nodes of the cluster understand; setting it finalizes an upgrade.",
 )
 
+QUERY_MEMORY = Setting(
+    name="sql.query_memory",
+    kind=INT,
+    default=256 * 1024 * 1024,
+    lower=1024 * 1024,
+    upper=1 << 40,
+    unit="bytes",
+    description="How much memory one query may take for sorts, joins and groups.",
+)
+
+STATEMENT_TIMEOUT = Setting(
+    name="sql.statement_timeout",
+    kind=DURATION,
+    default=0.0,
+    lower=0.0,
+    upper=30 * 86_400.0,
+    description="How long a statement may run where its session says nothing; 0 is no limit.",
+)
+
+RESULT_BYTES_MAX = Setting(
+    name="sql.result_bytes_max",
+    kind=INT,
+    default=4 * 1024**3,
+    lower=1024 * 1024,
+    upper=1 << 50,
+    unit="bytes",
+    description="How large the result of one statement may be.",
+)
+
 DEFINITIONS: tuple[AnySetting, ...] = (
+    QUERY_MEMORY,
+    STATEMENT_TIMEOUT,
+    RESULT_BYTES_MAX,
     VERSION,
     MAX_OFFSET,
     MAX_BYTES,

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.catalog.cache import Version
 from tenure.catalog.descriptor_leases import DescriptorLeases
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.stored import Catalog
@@ -120,6 +121,10 @@ class ExpiringLeases:
 
     def renew(self) -> None:
         self._leases.take_in()
+
+    @property
+    def newest(self) -> Version | None:
+        return None  # each descriptor has a lease of its own
 
     def newest_at(self) -> Timestamp:
         return self._leases.seen_at

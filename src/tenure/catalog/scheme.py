@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tenure.base.timestamp import Timestamp
+from tenure.catalog.cache import Version
 from tenure.catalog.uses import Scheme, Use
 from tenure.cluster.liveness import Session
 from tenure.kv.transaction import Transaction
@@ -29,6 +30,11 @@ class LeaseScheme(Scheme, Protocol):
 
     def renew(self) -> None:
         """Takes in the catalog as it is now."""
+        ...
+
+    @property
+    def newest(self) -> Version | None:
+        """The catalog as of the newest lease, for whoever only looks; None if there is no such thing."""
         ...
 
     def newest_at(self) -> Timestamp:

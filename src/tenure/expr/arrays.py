@@ -12,6 +12,7 @@ Walk: `expr.types` makes one per element type; `expr.array_functions` works on t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any
 
 from tenure.expr.datatype import Datum, Type
@@ -54,10 +55,22 @@ class ArrayOf(Type):
         return flat, len(sides), sides
 
     def parse(self, text: str) -> Datum:
-        return _Reader(text, self).read()
+        return self.parse_in(text, UTC)
 
     def render(self, value: Datum) -> str:
         return "{" + ",".join([self._render_member(each) for each in value]) + "}"
+
+    @property
+    def follows_zone(self) -> bool:
+        return self.element.follows_zone
+
+    def parse_in(self, text: str, zone: tzinfo) -> Datum:
+        return _Reader(text, self, zone).read()
+
+    def render_in(self, value: Datum, zone: tzinfo) -> str:
+        if not self.follows_zone:
+            return self.render(value)
+        return "{" + ",".join([self._render_member(each, zone) for each in value]) + "}"
 
     def map(self, value: Datum, function: Callable[[Datum], Datum]) -> Datum:
         """Applies a function to every element that is not NULL, whatever the dimensions."""
@@ -94,10 +107,10 @@ class ArrayOf(Type):
             return fold(tuple(self.element.unpack(each) for each in packed[2]), tuple(packed[1]))
         return tuple(self.element.unpack(each) for each in packed[1:])
 
-    def _render_member(self, value: Datum) -> str:
+    def _render_member(self, value: Datum, zone: tzinfo = UTC) -> str:
         if isinstance(value, tuple):
-            return self.render(value)
-        return "NULL" if value is None else _quote(self.element.render(value))
+            return self.render_in(value, zone)
+        return "NULL" if value is None else _quote(self.element.render_in(value, zone))
 
 
 def flatten(value: Datum) -> Iterator[Datum]:
@@ -160,9 +173,10 @@ def _quote(text: str) -> str:
 class _Reader:
     """Reads an array's text, one pass from left to right."""
 
-    def __init__(self, text: str, kind: ArrayOf) -> None:
+    def __init__(self, text: str, kind: ArrayOf, zone: tzinfo) -> None:
         self.text = text
         self.kind = kind
+        self.zone = zone
         self.position = 0
 
     def read(self) -> Datum:
@@ -208,13 +222,13 @@ class _Reader:
 
     def _element(self) -> Datum:
         if self._take('"'):
-            return _Mark(self.kind.element.parse(self._quoted()))
+            return _Mark(self.kind.element.parse_in(self._quoted(), self.zone))
         start = self.position
         bare = self._bare()
         if not bare:
             raise self._malformed()
         is_null = bare.upper() == "NULL" and "\\" not in self.text[start : self.position]
-        return _Mark(None if is_null else self.kind.element.parse(bare))
+        return _Mark(None if is_null else self.kind.element.parse_in(bare, self.zone))
 
     def _quoted(self) -> str:
         taken: list[str] = []

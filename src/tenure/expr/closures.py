@@ -5,14 +5,21 @@ A strict function is NULL where an argument is, and is not run then.
 Walk: `expr.compiled` puts these together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from typing import Protocol, TypeAlias
 
 from tenure.expr.arrays import flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 
-Row: TypeAlias = Mapping[int, Datum]
+
+class Row(Protocol):
+    """Values by column: a mapping by column id, or a tuple by position."""
+
+    def __getitem__(self, column: int, /) -> Datum: ...
+
+
 Evaluate: TypeAlias = Callable[[Row, Context], Datum]
 
 
@@ -43,8 +50,20 @@ def strict(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
     return of_many
 
 
-def with_context(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
-    return lambda row, context: run(context, *[each(row, context) for each in evaluates])
+def with_context(run: Callable[..., Datum], evaluates: list[Evaluate], *, is_strict: bool) -> Evaluate:
+    if not evaluates:
+        return lambda row, context: run(context)
+
+    def of_context(row: Row, context: Context) -> Datum:
+        values = [each(row, context) for each in evaluates]
+        return None if is_strict and None in values else run(context, *values)
+
+    return of_context
+
+
+def with_zone(run: Callable[[Datum, tzinfo], Datum], operand: Evaluate) -> Evaluate:
+    """A cast that depends on the session's time zone."""
+    return lambda row, context: None if (value := operand(row, context)) is None else run(value, context.zone)
 
 
 def coalesce(operands: list[Evaluate]) -> Evaluate:

@@ -18,7 +18,7 @@ Walk: `table` compiles defaults, checks and predicates; `sql.point` compiles con
 from collections.abc import Callable, Mapping, Sequence
 
 from tenure.expr.arrays import ArrayOf, check_shape
-from tenure.expr.casts import cast_function
+from tenure.expr.casts import asks_catalog, cast_function, zoned_cast
 from tenure.expr.closures import (
     Evaluate,
     Row,
@@ -31,6 +31,7 @@ from tenure.expr.closures import (
     strict_of_two,
     three_valued,
     with_context,
+    with_zone,
 )
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, UndefinedColumn
@@ -43,11 +44,13 @@ from tenure.expr.expressions import (
     ColumnRef,
     Const,
     Extreme,
+    Given,
     InList,
     IsDistinct,
     IsNull,
     IsTruth,
     MakeArray,
+    Nested,
     Node,
     Not,
     NullIf,
@@ -98,6 +101,8 @@ class _Compiler:
                 return self._const(tree)
             case ColumnRef():
                 return self._column(tree)
+            case Given() | Nested():
+                return self._from_context(tree)
             case Call():
                 return self._call(tree)
             case Cast():
@@ -128,6 +133,15 @@ class _Compiler:
             raise UndefinedColumn(f"column {column} does not exist")
         return (lambda row, context: row[column]), self.columns[column]
 
+    def _from_context(self, tree: Given | Nested) -> tuple[Evaluate, Type]:
+        number, kind = tree.number, type_of(tree.type, self.enum)
+        if isinstance(tree, Given):
+            return (lambda row, context: context.given[number]), kind
+        arguments = [self.compile(each)[0] for each in tree.arguments]
+        return (
+            lambda row, context: context.nested[number](context, *[each(row, context) for each in arguments])
+        ), kind
+
     def _call(self, tree: Call) -> tuple[Evaluate, Type]:
         function = function_with_id(tree.function)
         parts = [self.compile(each) for each in tree.arguments]
@@ -137,7 +151,7 @@ class _Compiler:
         evaluates = [evaluate for evaluate, _ in parts]
         kind = result_type(function, types)
         if function.wants_context:
-            return with_context(run, evaluates), kind
+            return with_context(run, evaluates, is_strict=function.is_strict), kind
         if not function.is_strict:
             return (lambda row, context: run(*[each(row, context) for each in evaluates])), kind
         if len(parts) == 2:
@@ -159,6 +173,13 @@ class _Compiler:
     def _cast(self, tree: Cast) -> tuple[Evaluate, Type]:
         operand, source = self.compile(tree.operand)
         target = type_of(tree.type, self.enum)
+        if asks_catalog(source, target):
+            family = target.family
+            return with_context(
+                lambda context, value: context.object(family, value), [operand], is_strict=True
+            ), target
+        if (zoned := zoned_cast(source, target, tree.context)) is not None:
+            return with_zone(zoned, operand), target
         convert = cast_function(source, target, tree.context)
         return (operand if convert is None else strict(convert, [operand])), target
 

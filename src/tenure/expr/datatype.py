@@ -20,6 +20,7 @@ Walk: `expr.types` makes the instances; the row encoding in `table` packs and ke
 """
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, ClassVar
 
 from tenure.catalog.descriptors import TypeRef
@@ -45,6 +46,11 @@ class Type:
     @property
     def key_is_exact(self) -> bool:
         return True
+
+    @property
+    def follows_zone(self) -> bool:
+        """Whether its text depends on the session's time zone: timestamptz, and arrays of it."""
+        return False
 
     @property
     def family(self) -> str:
@@ -91,6 +97,14 @@ class Type:
 
     def render(self, value: Datum) -> str:
         return str(value)
+
+    def parse_in(self, text: str, zone: tzinfo) -> Datum:
+        """As parse, where the session's time zone is this one."""
+        return self.parse(text)
+
+    def render_in(self, value: Datum, zone: tzinfo) -> str:
+        """As render, where the session's time zone is this one."""
+        return self.render(value)
 
     def _accept(self, value: Datum) -> Datum:
         raise NotImplementedError

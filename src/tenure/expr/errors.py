@@ -3,6 +3,7 @@
     UserError
     ├── StringTooLong           22001
     ├── OutOfRange              22003  a number that its type cannot hold
+    ├── NullNotAllowed          22004
     ├── InvalidDatetime         22007
     ├── DatetimeOverflow        22008
     ├── SubstringError          22011
@@ -11,6 +12,7 @@
     ├── InvalidPower            2201F
     ├── UnknownCharacter        22021  a zero byte or half a surrogate pair in text
     ├── InvalidEscape           22025
+    ├── SubscriptError          2202E
     ├── ArraySizesDiffer        2202E
     ├── InvalidText             22P02  text that is no value of the type
     ├── InvalidBinary           22P03
@@ -39,6 +41,10 @@ class StringTooLong(UserError):
 
 class OutOfRange(UserError):
     sqlstate = "22003"
+
+
+class NullNotAllowed(UserError):
+    sqlstate = "22004"
 
 
 class InvalidDatetime(UserError):
@@ -74,6 +80,10 @@ class UnknownCharacter(UserError):
 
 class InvalidEscape(UserError):
     sqlstate = "22025"
+
+
+class SubscriptError(UserError):
+    sqlstate = "2202E"
 
 
 class ArraySizesDiffer(UserError):

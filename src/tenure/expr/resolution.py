@@ -9,10 +9,15 @@
 
 None is an error (42883), several are another (42725).
 
-Walk: `expr.build` calls `resolve` and `common_type`.
+Aggregates, window functions and set-returning functions are chosen by the same rules: whatever has a
+`Signature` can be.
+
+Walk: `expr.build` calls `resolve` and `common_type`; `expr.aggregates`, `expr.window_functions` and
+`expr.set_functions` call `choose`.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from tenure.catalog.descriptors import TypeRef, replace
 from tenure.expr.arrays import ArrayOf
@@ -32,23 +37,43 @@ _ARRAYS = ("anyarray", "anycompatiblearray")
 _POLYMORPHIC = (*_STRICT, *_LENIENT, "any", "anynonarray")
 
 
+class Signature(Protocol):
+    """What the choice between overloads depends on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> tuple[str, ...]: ...
+    @property
+    def is_variadic(self) -> bool: ...
+
+
+S = TypeVar("S", bound=Signature)
+
+
 def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
     """Returns the overload and the types that the arguments have to be cast to."""
-    candidates = [each for each in functions_named(name) if _arity_fits(each, len(given))]
-    function = _exact(candidates, given) or _select(name, candidates, given)
-    return function, _targets(function, given)
+    return choose(name, functions_named(name), given)
+
+
+def choose(name: str, overloads: Sequence[S], given: Sequence[Type]) -> tuple[S, tuple[Type, ...]]:
+    candidates = [each for each in overloads if _arity_fits(each, len(given))]
+    chosen = _exact(candidates, given) or _select(name, candidates, given)
+    return chosen, _targets(chosen, given)
 
 
 def result_type(function: Function, given: Sequence[Type]) -> Type:
     """The type of a call whose arguments have these types, which are the function's own."""
-    if function.result == "anyelement":
-        assert isinstance(given[0], ArrayOf)
-        return given[0].element
-    if function.result == "anycompatiblearray":
-        return given[function.arguments.index("anycompatiblearray")]
-    if function.result.endswith("[]"):
-        return type_of(TypeRef(function.result[:-2], is_array=True))
-    return type_of(TypeRef(function.result))
+    return type_named(function.result, function, given)
+
+
+def type_named(result: str, function: Signature, given: Sequence[Type]) -> Type:
+    """The type that a word of the signature stands for, given the arguments' types."""
+    if result in _ARRAYS or result in ("anyelement", "anycompatible", "anyenum"):
+        element = _element(function, given)
+        assert element is not None
+        return array_of(element) if result in _ARRAYS else element
+    return _family_type(result)
 
 
 def common_type(types: Sequence[Type], what: str) -> Type:
@@ -80,23 +105,23 @@ def _reaches(source: Type, target: Type) -> bool:
     return can_cast(source, target, IMPLICIT)
 
 
-def _arity_fits(function: Function, count: int) -> bool:
+def _arity_fits(function: Signature, count: int) -> bool:
     return count == len(function.arguments) or (function.is_variadic and count >= len(function.arguments))
 
 
-def _parameter(function: Function, position: int) -> str:
+def _parameter(function: Signature, position: int) -> str:
     return function.arguments[min(position, len(function.arguments) - 1)]
 
 
-def _exact(candidates: list[Function], given: Sequence[Type]) -> Function | None:
+def _exact(candidates: list[S], given: Sequence[Type]) -> S | None:
     types = list(given)
     unknown = [each.family == UNKNOWN for each in types]
-    if candidates and candidates[0].is_operator and unknown in ([True, False], [False, True]):
+    if candidates and not candidates[0].name[0].isalpha() and unknown in ([True, False], [False, True]):
         types = [types[unknown.index(False)]] * 2
     return next((each for each in candidates if _takes_exactly(each, types)), None)
 
 
-def _takes_exactly(function: Function, types: Sequence[Type]) -> bool:
+def _takes_exactly(function: Signature, types: Sequence[Type]) -> bool:
     is_alike = len({each.family for each in types}) == 1
     return all(
         parameter == kind.family
@@ -106,10 +131,10 @@ def _takes_exactly(function: Function, types: Sequence[Type]) -> bool:
     )
 
 
-def _select(name: str, candidates: list[Function], given: Sequence[Type]) -> Function:
+def _select(name: str, candidates: list[S], given: Sequence[Type]) -> S:
     reachable = [each for each in candidates if _is_reachable(each, given)]
     if not reachable:
-        raise UndefinedFunction(f"{_described(name, given)} does not exist")
+        raise _missing(name, given)
     plain = [each for each in reachable if not set(each.arguments) & set(_POLYMORPHIC)]
     reachable = _most(reachable, lambda each: _exact_count(each, given))
     reachable = _most(reachable, lambda each: _preferred_count(each, given))
@@ -119,16 +144,16 @@ def _select(name: str, candidates: list[Function], given: Sequence[Type]) -> Fun
     if len(reachable) > 1 and plain:
         reachable = [each for each in reachable if each in plain] or reachable
     if len(reachable) > 1:
-        raise AmbiguousFunction(f"{_described(name, given)} is not unique")
+        raise _ambiguous(name, given)
     return reachable[0]
 
 
-def _most(candidates: list[Function], count: Callable[[Function], int]) -> list[Function]:
+def _most(candidates: list[S], count: Callable[[S], int]) -> list[S]:
     best = max(count(each) for each in candidates)
     return [each for each in candidates if count(each) == best]
 
 
-def _is_reachable(function: Function, given: Sequence[Type]) -> bool:
+def _is_reachable(function: Signature, given: Sequence[Type]) -> bool:
     for position, kind in enumerate(given):
         parameter = _parameter(function, position)
         if kind.family == UNKNOWN or parameter in ("any", "anyelement", "anycompatible"):
@@ -147,7 +172,7 @@ def _is_reachable(function: Function, given: Sequence[Type]) -> bool:
     return _unifies(function, given)
 
 
-def _unifies(function: Function, given: Sequence[Type]) -> bool:
+def _unifies(function: Signature, given: Sequence[Type]) -> bool:
     try:
         _element(function, given)
     except IndeterminateType:
@@ -162,11 +187,11 @@ def _family_type(family: str) -> Type:
     return type_of(TypeRef(family.removesuffix("[]"), is_array=is_array))
 
 
-def _exact_count(function: Function, given: Sequence[Type]) -> int:
+def _exact_count(function: Signature, given: Sequence[Type]) -> int:
     return sum(_parameter(function, at) == kind.family for at, kind in enumerate(given))
 
 
-def _preferred_count(function: Function, given: Sequence[Type]) -> int:
+def _preferred_count(function: Signature, given: Sequence[Type]) -> int:
     count = 0
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
@@ -178,7 +203,7 @@ def _preferred_count(function: Function, given: Sequence[Type]) -> int:
     return count
 
 
-def _by_category(candidates: list[Function], given: Sequence[Type]) -> list[Function]:
+def _by_category(candidates: list[S], given: Sequence[Type]) -> list[S]:
     """Gives each untyped literal a category; keeps the overloads that have it there, and prefer it."""
     slots: dict[int, tuple[str, bool]] = {}
     for at, kind in enumerate(given):
@@ -206,7 +231,7 @@ def _traits(parameter: str) -> tuple[str, bool]:
     return kind.category, kind.is_preferred
 
 
-def _suits(function: Function, slots: dict[int, tuple[str, bool]]) -> bool:
+def _suits(function: Signature, slots: dict[int, tuple[str, bool]]) -> bool:
     for at, (category, has_preferred) in slots.items():
         own_category, is_preferred = _traits(_parameter(function, at))
         if own_category != category or (has_preferred and not is_preferred):
@@ -214,7 +239,7 @@ def _suits(function: Function, slots: dict[int, tuple[str, bool]]) -> bool:
     return True
 
 
-def _by_known_type(candidates: list[Function], given: Sequence[Type]) -> list[Function]:
+def _by_known_type(candidates: list[S], given: Sequence[Type]) -> list[S]:
     """If all typed arguments are of one type, takes the literals to be of it too."""
     known = {each.family: each for each in given if each.family != UNKNOWN}
     if len(candidates) < 2 or len(known) != 1:
@@ -224,7 +249,7 @@ def _by_known_type(candidates: list[Function], given: Sequence[Type]) -> list[Fu
     return kept if len(kept) == 1 else candidates
 
 
-def _targets(function: Function, given: Sequence[Type]) -> tuple[Type, ...]:
+def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
     element = _element(function, given)
     targets: list[Type] = []
     for at, kind in enumerate(given):
@@ -242,7 +267,7 @@ def _targets(function: Function, given: Sequence[Type]) -> tuple[Type, ...]:
     return tuple(targets)
 
 
-def _element(function: Function, given: Sequence[Type]) -> Type | None:
+def _element(function: Signature, given: Sequence[Type]) -> Type | None:
     """What anyelement stands for in this call, and the elements of anyarray."""
     found: list[Type] = []
     is_needed = False
@@ -266,12 +291,28 @@ def array_of(element: Type) -> Type:
     return ArrayOf(replace(element.ref, is_array=True), element)
 
 
-def _described(name: str, given: Sequence[Type]) -> str:
-    types = [each.sql_name for each in map(_shown, given)]
-    if name[0].isalpha():
-        return f"function {name}({', '.join(types)})"
-    return f"operator {' '.join([*types[:-1], name, types[-1]])}" if types else f"operator {name}"
+def _missing(name: str, given: Sequence[Type]) -> UndefinedFunction:
+    what, described = _described(name, given)
+    return UndefinedFunction(
+        f"function {described} does not exist"
+        if what == "function"
+        else f"operator does not exist: {described}",
+        hint=f"No {what} matches the given name and argument types. You might need to add explicit type casts.",
+    )
 
 
-def _shown(kind: Type) -> Type:
-    return bare(kind)
+def _ambiguous(name: str, given: Sequence[Type]) -> AmbiguousFunction:
+    what, described = _described(name, given)
+    return AmbiguousFunction(
+        f"function {described} is not unique"
+        if what == "function"
+        else f"operator is not unique: {described}",
+        hint=f"Could not choose a best candidate {what}. You might need to add explicit type casts.",
+    )
+
+
+def _described(name: str, given: Sequence[Type]) -> tuple[str, str]:
+    types = [bare(each).sql_name for each in given]
+    if name[0].isalpha() or name[0] == "_":
+        return "function", f"{name}({', '.join(types)})"
+    return "operator", " ".join([*types[:-1], name, *types[-1:]])

@@ -1,4 +1,4 @@
-"""Days and times in text: what PostgreSQL accepts, with DateStyle "ISO, MDY" and TimeZone UTC.
+"""Days and times in text: what PostgreSQL accepts, with DateStyle "ISO, MDY" and the session's TimeZone.
 
     2024-02-29 12:34:56.789+02:00   20240229T123456Z   Feb 29, 2024 1 pm   2/29/2024   29-Feb-2024
 
@@ -13,10 +13,9 @@ Walk: `expr.times` calls `read`; this calls nothing above `base`.
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
 
-from tenure.base.errors import InvalidParameter
 from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.expr.zones import HOURS_AHEAD, from_zone, zone_named
 
 YEAR_MAX = 9999
 
@@ -46,11 +45,6 @@ _WEEKDAYS = (
     " thu thur thurs thursday fri friday sat saturday "
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
-_HOURS_AHEAD = {
-    **{"z": 0, "zulu": 0, "utc": 0, "gmt": 0, "ut": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2},
-    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "est": -5, "edt": -4, "cst": -6, "cdt": -5},
-    **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
-}
 _PIECE = re.compile(
     r"""[\s,]*(?:
       (?P<ymd>\d{3,6}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2})(?=$|[\s,]|t\d)
@@ -95,11 +89,8 @@ class Fields:
         except OverflowError:
             raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
 
-    def instant(self, text: str) -> datetime:
-        try:
-            return self.timestamp(text).replace(tzinfo=self.zone or UTC).astimezone(UTC)
-        except OverflowError:
-            raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
+    def instant(self, text: str, session_zone: tzinfo = UTC) -> datetime:
+        return from_zone(self.timestamp(text), self.zone or session_zone)
 
 
 def read(text: str, *, kind: str) -> Fields:
@@ -110,21 +101,6 @@ def read(text: str, *, kind: str) -> Fields:
     if word.lstrip("+-") in ("infinity", "inf") and kind != "time":
         raise NotSupported(f'"{word}" is not supported as a value of type {kind}')
     return _Reader(text, kind).read()
-
-
-def zone_named(name: str) -> tzinfo:
-    """Raises InvalidParameter (22023) if no zone has the name."""
-    lowered = name.lower()
-    if lowered in _HOURS_AHEAD:
-        return timezone(timedelta(hours=_HOURS_AHEAD[lowered]))
-    try:
-        return ZoneInfo("/".join(_spelled(part) for part in name.split("/")))
-    except (KeyError, ValueError, OSError):
-        raise InvalidParameter(f'time zone "{name}" not recognized') from None
-
-
-def _spelled(part: str) -> str:
-    return "_".join(each[:1].upper() + each[1:] for each in part.split("_"))
 
 
 class _Reader:
@@ -217,7 +193,7 @@ class _Reader:
             raise NotSupported(f'the year of "{self.text}" is outside the years 1 to {YEAR_MAX}')
         elif piece in _MOVING:
             raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
-        elif piece in _HOURS_AHEAD:
+        elif piece in HOURS_AHEAD:
             self._set_zone(zone_named(piece))
         elif f" {piece} " not in _WEEKDAYS and piece not in ("ad", "at"):
             raise _invalid(self.text, self.kind)

@@ -14,7 +14,7 @@ Walk: `expr.types` makes the types; `expr.time_functions` uses `micros_of` and `
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from tenure.base.errors import UserError
@@ -22,6 +22,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatetimeOverflow, NotSupported
 from tenure.expr.interval import MICROS_PER_DAY, Interval, parse_interval, render_interval
 from tenure.expr.time_text import read
+from tenure.expr.zones import in_zone, offset_text
 
 _EPOCH = datetime(2000, 1, 1)
 _EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
@@ -59,6 +60,12 @@ def beyond_timestamps(ordinal: int) -> UserError:
 
 def instant_of(micros: int) -> datetime:
     return timestamp_of(micros).replace(tzinfo=UTC)
+
+
+def iso_text(value: datetime) -> str:
+    """As JSON has it: with a T, and the offset of an aware one."""
+    text = f"{value.date().isoformat()}T{_clock_text(value)}"
+    return text if value.tzinfo is None else text + offset_text(value, has_minutes=True)
 
 
 def time_micros(value: time) -> int:
@@ -175,11 +182,24 @@ class InstantType(Type):
     def sql_name(self) -> str:
         return f"timestamp{_shown(self.precision)} with time zone"
 
+    @property
+    def follows_zone(self) -> bool:
+        return True
+
     def parse(self, text: str) -> datetime:
-        return self._accept(read(text, kind="timestamp with time zone").instant(text))
+        return self.parse_in(text, UTC)
 
     def render(self, value: datetime) -> str:
         return f"{value.date().isoformat()} {_clock_text(value)}+00"
+
+    def parse_in(self, text: str, zone: tzinfo) -> datetime:
+        return self._accept(read(text, kind="timestamp with time zone").instant(text, zone))
+
+    def render_in(self, value: datetime, zone: tzinfo) -> str:
+        if zone is UTC:
+            return self.render(value)
+        local = in_zone(value, zone)
+        return f"{local.date().isoformat()} {_clock_text(local)}{offset_text(local)}"
 
     def _accept(self, value: Datum) -> datetime:
         if not isinstance(value, datetime) or value.tzinfo is None:

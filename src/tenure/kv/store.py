@@ -19,10 +19,11 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.buffer import Limits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Known, Limits, Scope, State, Transaction
+from tenure.kv.transaction import Known, Scope, State, Transaction
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, History, Revision
 
@@ -59,7 +60,7 @@ class Store:
         takes care of that.
         """
         committer = self._urgent if urgent else self._committer
-        return Transaction(self._scope, committer.commit, known=known)
+        return Transaction(self._scope, committer, known=known)
 
     def transact(
         self,

@@ -73,6 +73,8 @@ class World:
             assert check_indexes(source, layout, CONTEXT, filled=filled) == []
             seen = {row.values[ID]: _named(layout, row) for row in rows(source, layout)}
             assert seen.keys() == self.model.keys()
+            if any(each.generated and each.id in layout.public for each in stage.table.columns):
+                assert all(row["c"] == row["a"] for row in seen.values()) or not self.filled
             for id, model in self.model.items():
                 assert {name: seen[id][name] for name in model} == model
 

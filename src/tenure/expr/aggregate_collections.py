@@ -1,0 +1,127 @@
+"""Aggregates that keep all the rows: array_agg, string_agg, json_agg and their like.
+
+Walk: `expr.aggregates` lists these.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from tenure.base.errors import InvalidParameter, UserError
+from tenure.expr.aggregate import Aggregate, Steps
+from tenure.expr.arrays import ArrayOf, dimensions
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import ArraySizesDiffer, NullNotAllowed
+from tenure.expr.function import Context
+from tenure.expr.json_making import json_text_of, jsonb_object, jsonb_value_of, member_name
+from tenure.expr.json_values import Json, Jsonb, quoted
+
+
+def aggregates() -> Iterator[Aggregate]:
+    yield Aggregate("array_agg", ("anyelement",), "anyarray", lambda kind: _ELEMENTS, is_strict=False)
+    yield Aggregate("array_agg", ("anyarray",), "anyarray", lambda kind: _ARRAYS, is_strict=False)
+    for family, empty in (("text", ""), ("bytea", b"")):
+        joined = _always(Steps(list, _gather_pair, partial(_join, empty)))
+        yield Aggregate("string_agg", (family, family), family, joined, is_strict=False)
+    json = partial(Aggregate, wants_context=True)
+    for suffix, is_strict in (("", False), ("_strict", True)):
+        yield json(f"json_agg{suffix}", ("anyelement",), "json", _json_array, is_strict=is_strict)
+        yield json(f"jsonb_agg{suffix}", ("anyelement",), "jsonb", _jsonb_array, is_strict=is_strict)
+    yield json("json_object_agg", ("any", "any"), "json", _json_object, is_strict=False)
+    yield json("jsonb_object_agg", ("any", "any"), "jsonb", _jsonb_object, is_strict=False)
+
+
+def _always(steps: Steps) -> Callable[..., Steps]:
+    return lambda *types: steps
+
+
+def _gather(rows: list[Datum], value: Datum) -> list[Datum]:
+    rows.append(value)
+    return rows
+
+
+def _gather_pair(rows: list[Datum], *values: Datum) -> list[Datum]:
+    rows.append(values)
+    return rows
+
+
+def _elements(rows: list[Datum]) -> Datum:
+    return tuple(rows) if rows else None
+
+
+def _gather_array(rows: list[Datum], value: Datum) -> list[Datum]:
+    if value is None:
+        raise NullNotAllowed("cannot accumulate null arrays")
+    if not value:
+        raise ArraySizesDiffer("cannot accumulate empty arrays")
+    if rows and dimensions(rows[0]) != dimensions(value):
+        raise ArraySizesDiffer("cannot accumulate arrays of different dimensionality")
+    return _gather(rows, value)
+
+
+_ELEMENTS, _ARRAYS = Steps(list, _gather, _elements), Steps(list, _gather_array, _elements)
+
+
+def _join(empty: Any, rows: list[tuple[Any, Any]]) -> Datum:
+    """A NULL is left out; each value but the first brings its own separator before it."""
+    kept = [(value, between) for value, between in rows if value is not None]
+    if not kept:
+        return None
+    pieces = [kept[0][0]]
+    for value, between in kept[1:]:
+        pieces += [between or empty, value]
+    return empty.join(pieces)
+
+
+# json: written as PostgreSQL writes it, spaces and all
+
+
+def _json_array(context: Context, kind: Type) -> Steps:
+    text, between = json_text_of(kind), ", \n " if isinstance(kind, ArrayOf) else ", "
+
+    def finish(rows: list[Datum]) -> Json | None:
+        return Json("[" + between.join([text(each, context.zone) for each in rows]) + "]") if rows else None
+
+    return Steps(list, _gather, finish)
+
+
+def _jsonb_array(context: Context, kind: Type) -> Steps:
+    value_of = jsonb_value_of(kind)
+
+    def finish(rows: list[Datum]) -> Jsonb | None:
+        return Jsonb(tuple(value_of(each, context.zone) for each in rows)) if rows else None
+
+    return Steps(list, _gather, finish)
+
+
+def _json_object(context: Context, key: Type, kind: Type) -> Steps:
+    name, text = _named(key, context), json_text_of(kind)
+
+    def finish(rows: list[tuple[Datum, Datum]]) -> Json | None:
+        members = [f"{quoted(name(each))} : {text(value, context.zone)}" for each, value in rows]
+        return Json("{ " + ", ".join(members) + " }") if rows else None
+
+    return Steps(
+        list, partial(_gather_member, NullNotAllowed("null value not allowed for object key")), finish
+    )
+
+
+def _jsonb_object(context: Context, key: Type, kind: Type) -> Steps:
+    name, value_of = _named(key, context), jsonb_value_of(kind)
+
+    def finish(rows: list[tuple[Datum, Datum]]) -> Jsonb | None:
+        pairs = [(name(each), value_of(value, context.zone)) for each, value in rows]
+        return jsonb_object(pairs) if rows else None
+
+    return Steps(list, partial(_gather_member, InvalidParameter("field name must not be null")), finish)
+
+
+def _named(key: Type, context: Context) -> Callable[[Datum], str]:
+    name = member_name(key)
+    return lambda value: name(value, context.zone)
+
+
+def _gather_member(refusal: UserError, rows: list[Datum], name: Datum, value: Datum) -> list[Datum]:
+    if name is None:
+        raise refusal
+    return _gather_pair(rows, name, value)
