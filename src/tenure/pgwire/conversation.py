@@ -173,7 +173,12 @@ class Conversation:
                 left = limit - sent if limit else 0
                 execute = partial(self.client.execute, name, left, ends=ends)
                 begun = yield from self._called(execute, is_short=is_short)
-            answer = yield from _settled(begun)
+            try:
+                answer = yield from _settled(begun)
+            except NotShort:
+                # Its commit met a rival: nothing was told yet, and it can be run again where one can wait.
+                begun, is_short = None, False
+                continue
             if answer.copy is not None:
                 answer = yield from self._copy(answer)
             sent += len(answer.rows)

@@ -68,7 +68,9 @@ class Pending(Protocol):
         ...
 
     def result(self) -> "Answer | Pending":
-        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong; NotShort if
+        the statement is to be run once more, in a thread.
+        """
         ...
 
 
@@ -113,19 +115,27 @@ class CopyOut(Protocol):
 
 
 class Prepared(Protocol):
-    parameters: Sequence[Type]
-    columns: Sequence[Column] | None
-    """None: it returns no rows."""
+    @property
+    def parameters(self) -> Sequence[Type]: ...
+
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        """None: it returns no rows."""
+        ...
 
 
 class Portal(Protocol):
-    columns: Sequence[Column] | None
-    is_short: bool
-    """It may be tried inline."""
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried inline."""
+        ...
 
 
 class NotShort(Exception):
-    """Raised inline, before any effect: run it again in a thread."""
+    """Raised inline, before any effect that lasts: run it again in a thread."""
 
 
 class Notice(NamedTuple):
@@ -150,11 +160,18 @@ class Client(Protocol):
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
     """
 
-    status: Status
-    notices: list[Notice]
-    """The door takes them out and sends them before the answer."""
-    changed: dict[str, str]
-    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The door takes them out and sends them before the answer."""
+        ...
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
 
     def parameters(self) -> dict[str, str]:
         """All reported settings, for the start."""
