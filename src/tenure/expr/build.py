@@ -197,7 +197,8 @@ def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
-    results = [*(then for _, then in branches), *([otherwise] if otherwise else [])]
+    # The order decides which types a mismatch names: ELSE counts first, as in PostgreSQL.
+    results = [*([otherwise] if otherwise else []), *(then for _, then in branches)]
     kind = common_type([each.type for each in results], "CASE")
     made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
     return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)

@@ -229,9 +229,9 @@ class _Mover:
             return ColumnRef(self.sets[number])
         return node
 
-    def grouping_keys(self, arguments: tuple[Node, ...], location: int) -> Set:
+    def grouping_keys(self, arguments: tuple[Node, ...], locations: tuple[int, ...]) -> Set:
         found = []
-        for each in arguments:
+        for each, location in zip(arguments, locations, strict=True):
             key = self._key_equal_to(each)
             if key is None:
                 raise GroupingFault(

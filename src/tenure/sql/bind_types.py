@@ -12,8 +12,8 @@ from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
 from tenure.sql.relations import Names
 
 _BUILT_IN = {
-    "bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea", "uuid",
-    "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "string", "bytes", "oid", "name",
+    "bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea",
+    "uuid", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "string", "bytes", "oid", "name",
     "regclass", "regtype", "regproc", "regnamespace", "regrole",
 }  # fmt: skip
 _INTERVAL_FULL = 0x7FFF

@@ -32,6 +32,8 @@ class Binding:
     """Of each Given that is no parameter: the level and the position in its row."""
     next_given: int = -1
     next_recursion: int = 0
+    places: list[int] = field(default_factory=list)
+    """Where the columns of the query that was bound last stand in the text."""
 
     def fresh_given(self, owner: Level, position: int) -> int:
         if self.next_given < 0:
