@@ -8,7 +8,9 @@ Walk: `sql.explain` asks for each node.
 from collections.abc import Iterator, Sequence
 
 from tenure.catalog.descriptors import EnumType, Index
+from tenure.expr.arrays import ArrayOf
 from tenure.expr.enums import EnumOf
+from tenure.expr.errors import UndefinedObject
 from tenure.expr.expressions import Node
 from tenure.expr.sql_text import render
 from tenure.sql.plan import (
@@ -60,8 +62,9 @@ class Writer:
         self._enums: dict[int, EnumType] = {}
         for plan in everything(query.plan, query):
             for output in plan.outputs:
-                if isinstance(output.type, EnumOf):
-                    self._enums[output.type.ref.enum] = output.type.descriptor
+                kind = output.type.element if isinstance(output.type, ArrayOf) else output.type
+                if isinstance(kind, EnumOf):
+                    self._enums[kind.ref.enum] = kind.descriptor
 
     def title(self, plan: Plan) -> str:
         match plan:
@@ -118,7 +121,12 @@ class Writer:
                 yield f"On: {self._list(plan.on, plan.outputs)}"
 
     def _text(self, tree: Node, outputs: Sequence[Output]) -> str:
-        return render(tree, lambda place: outputs[place].name or "?column?", self._enums.__getitem__)
+        return render(tree, lambda place: outputs[place].name or "?column?", self._enum)
+
+    def _enum(self, id: int) -> EnumType:
+        if id not in self._enums:
+            raise UndefinedObject("an enum of the plan is not known here")
+        return self._enums[id]
 
     def _list(self, trees: Sequence[Node], outputs: Sequence[Output]) -> str:
         return ", ".join(self._text(tree, outputs) for tree in trees)
