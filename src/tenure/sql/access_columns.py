@@ -5,13 +5,12 @@
 Walk: `sql.access` calls `pruned` last, with all outputs of a query needed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tenure.expr.expressions import ColumnRef, Node, columns
 from tenure.sql.plan import (
     Aggregate,
-    AggregateCall,
     Distinct,
     Filter,
     Join,
@@ -28,7 +27,6 @@ from tenure.sql.plan import (
     SortKey,
     Virtual,
     Window,
-    WindowCall,
     expressions,
     inputs,
     with_inputs,
@@ -134,6 +132,10 @@ def _passing(plan: Filter | Sort | Limit | Lock, needed: set[int]) -> tuple[Plan
             return replace(plan, input=below, key=tuple(places[each] for each in plan.key)), places
 
 
+def _moving(places: Places) -> Callable[[Node], Node]:
+    return lambda node: moved(node, places)
+
+
 def _keys(keys: Sequence[SortKey], places: Places) -> tuple[SortKey, ...]:
     return tuple(replace(key, node=moved(key.node, places)) for key in keys)
 
@@ -149,17 +151,8 @@ def _aggregate(plan: Aggregate, needed: set[int]) -> tuple[Plan, Places]:
         slim,
         input=below,
         keys=tuple(moved(node, places) for node in slim.keys),
-        calls=tuple(_call(call, places) for call in calls),
+        calls=tuple(call.rewritten(_moving(places)) for call in calls),
     ), kept
-
-
-def _call(call: AggregateCall, places: Places) -> AggregateCall:
-    return replace(
-        call,
-        arguments=tuple(moved(node, places) for node in call.arguments),
-        order=_keys(call.order, places),
-        condition=None if call.condition is None else moved(call.condition, places),
-    )
 
 
 def _widening(plan: Window | ProjectSet, needed: set[int]) -> tuple[Plan, Places]:
@@ -170,22 +163,12 @@ def _widening(plan: Window | ProjectSet, needed: set[int]) -> tuple[Plan, Places
     kept = places | {old: old + shift for old in range(width, len(plan.outputs))}
     outputs = (*below.outputs, *plan.outputs[width:])
     if isinstance(plan, Window):
-        calls = tuple(_window_call(call, places) for call in plan.calls)
+        calls = tuple(call.rewritten(_moving(places)) for call in plan.calls)
         return replace(plan, outputs=outputs, input=below, calls=calls), kept
     sets = tuple(
         call._replace(arguments=tuple(moved(node, places) for node in call.arguments)) for call in plan.calls
     )
     return replace(plan, outputs=outputs, input=below, calls=sets), kept
-
-
-def _window_call(call: WindowCall, places: Places) -> WindowCall:
-    return replace(
-        call,
-        arguments=tuple(moved(node, places) for node in call.arguments),
-        partition=tuple(moved(node, places) for node in call.partition),
-        order=_keys(call.order, places),
-        condition=None if call.condition is None else moved(call.condition, places),
-    )
 
 
 def _union_all(plan: SetOperation, needed: set[int]) -> tuple[Plan, Places]:

@@ -1,33 +1,69 @@
 """Calls: plain functions, and which of the other kinds a call is.
 
-Walk: `sql.bind_expressions` comes here with FuncCalls.
+Walk: `sql.bind_expressions` comes here with FuncCalls; aggregates go on to `sql.bind_aggregates`, window
+functions to `sql.bind_windows`.
 """
 
+from collections.abc import Sequence
+
 from tenure.expr import build
+from tenure.expr.aggregates import is_aggregate
 from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedFunction, UndefinedObject
 from tenure.expr.functions import functions_named
+from tenure.expr.set_functions import column_types, is_set_function, resolve_set
 from tenure.expr.types import parse_type_name, type_of
-from tenure.sql.bind_errors import WrongObject
+from tenure.expr.window_functions import is_window_function
+from tenure.sql import bind_aggregates, bind_windows
+from tenure.sql.bind_errors import WindowFault, WrongObject
+from tenure.sql.clauses import check_set
 from tenure.sql.locations import at
-from tenure.sql.parse import Tree, items, kind, names
+from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
+from tenure.sql.plan import SetCall
 from tenure.sql.scope import Level
 
 
 def call(tree: Tree, level: Level) -> Typed:
     path = names(tree.funcname)
-    for each in items(tree.args):
-        if kind(each) == "NamedArgExpr":
-            raise NotSupported("named arguments are not supported", position=each.location + 1)
+    name = path[-1]
     if tree.func_variadic:
         raise NotSupported("VARIADIC is not supported", position=tree.location + 1)
-    _check_plain(tree, path[-1])
-    arguments = [level.expression(each) for each in tree.args]
+    is_built_in = path[:-1] in ([], ["pg_catalog"])
+    if tree.HasField("over"):
+        if is_built_in and (is_window_function(name) or is_aggregate(name)):
+            return bind_windows.call(tree, level, name)
+    elif is_built_in and is_aggregate(name):
+        return bind_aggregates.call(tree, level, name)
+    elif is_built_in and is_window_function(name):
+        raise WindowFault(f"window function {name} requires an OVER clause", position=tree.location + 1)
+    _check_plain(tree, name)
+    if is_built_in and is_set_function(name):
+        return _set_call(tree, level, name)
+    return _plain_call(tree, level, path)
+
+
+def _plain_call(tree: Tree, level: Level, path: list[str]) -> Typed:
+    arguments: list[Typed] = []
+    by_name: dict[str, Typed] = {}
+    for each in items(tree.args):
+        if kind(each) != "NamedArgExpr":
+            if by_name:
+                raise SyntaxFault(
+                    "positional argument cannot follow named argument", position=tree.location + 1
+                )
+            arguments.append(level.expression(each))
+        elif each.name in by_name:
+            raise SyntaxFault(f'argument name "{each.name}" used more than once', position=each.location + 1)
+        else:
+            by_name[each.name] = level.expression(each.arg)
     with at(tree.location):
+        if by_name:
+            return build.call_named(path[-1], arguments, by_name)
         return plain(path, arguments, level)
 
 
-def plain(path: list[str], arguments: list[Typed], level: Level) -> Typed:
+def plain(path: list[str], arguments: Sequence[Typed], level: Level) -> Typed:
     """A function of values, by its name and arguments."""
     own = level.names.call(path, arguments)
     if own is not None:
@@ -45,7 +81,7 @@ def plain(path: list[str], arguments: list[Typed], level: Level) -> Typed:
         return made
 
 
-def _as_cast(name: str, arguments: list[Typed]) -> Typed | None:
+def _as_cast(name: str, arguments: Sequence[Typed]) -> Typed | None:
     """text(x), date(x): a type's name in front of one value."""
     if len(arguments) != 1 or functions_named(name):
         return None
@@ -74,5 +110,21 @@ def _check_plain(tree: Tree, name: str) -> None:
         )
 
 
-def grouping(tree: Tree, level: Level) -> Typed:
-    raise NotSupported("GROUPING is not supported", position=tree.location + 1)
+def _set_call(tree: Tree, level: Level, name: str) -> Typed:
+    made, columns = set_call(tree, level, name)
+    check_set(level.clause, tree.location)
+    if len(columns) != 1:
+        raise NotSupported(f"function {name} gives rows: use it in FROM", position=tree.location + 1)
+    return level.calls.set(made, columns[0][1], tree.location)
+
+
+def set_call(tree: Tree, level: Level, name: str) -> tuple[SetCall, list[tuple[str, Type]]]:
+    """A function that gives a set, and the names and types of its columns."""
+    arguments = [level.expression(each) for each in tree.args]
+    with at(tree.location):
+        function, targets = resolve_set(name, [each.type for each in arguments])
+        given = [build.coerce(each, target) for each, target in zip(arguments, targets, strict=True)]
+    types = column_types(function, [each.type for each in given])
+    titles = [title for title, _ in function.results]
+    made = SetCall(function.id, tuple(each.node for each in given), len(types))
+    return made, list(zip(titles, types, strict=True))

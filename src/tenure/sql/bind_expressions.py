@@ -17,7 +17,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.expressions import Cast, MakeArray
 from tenure.expr.types import type_of
-from tenure.sql import bind_calls, bind_rows, bind_subqueries, bind_values
+from tenure.sql import bind_aggregates, bind_calls, bind_rows, bind_subqueries, bind_values
 from tenure.sql.bind_types import type_at
 from tenure.sql.bind_values import INT4, TEXT
 from tenure.sql.locations import at, location_of
@@ -281,6 +281,8 @@ def _indirection(tree: Tree, level: Level) -> Typed:
     if kind(base) == "ColumnRef" and any(kind(each) != "A_Indices" for each in items(tree.indirection)):
         raise NotSupported("composite values are not supported", position=base.location + 1)
     operand = level.expression(base)
+    if len(tree.indirection) > 1 and operand.type.family != "jsonb":
+        raise NotSupported("several subscripts are not supported", position=location_of(base) + 1)
     for each in items(tree.indirection):
         if kind(each) != "A_Indices":
             raise NotSupported("composite values are not supported", position=location_of(base) + 1)
@@ -289,8 +291,6 @@ def _indirection(tree: Tree, level: Level) -> Typed:
 
 
 def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
-    if tree.is_slice:
-        raise NotSupported("slices of arrays are not supported", position=location + 1)
     if operand.type.family == "jsonb":
         return _member(operand, level.expression(tree.uidx))
     if not isinstance(operand.type, ArrayOf):
@@ -298,13 +298,21 @@ def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
             f"cannot subscript type {operand.type.sql_name} because it does not support subscripting",
             position=location + 1,
         )
-    subscript = level.expression(tree.uidx)
-    with at(location_of(tree.uidx)):
+    if tree.is_slice:
+        bounds = [_bound(child(tree, field), level) for field in ("lidx", "uidx")]
+        return build.call("array_slice", operand, *bounds)
+    return build.call("subscript", operand, _bound(child(tree, "uidx"), level))
+
+
+def _bound(tree: Tree | None, level: Level) -> Typed:
+    if tree is None:
+        return build.const(None, INT4)
+    subscript = level.expression(tree)
+    with at(location_of(tree)):
         try:
-            number = build.assign(subscript, INT4)
+            return build.assign(subscript, INT4)
         except (CannotCast, DatatypeMismatch):
             raise DatatypeMismatch("array subscript must have type integer") from None
-    return build.call("subscript", operand, number)
 
 
 def _member(operand: Typed, subscript: Typed) -> Typed:
@@ -359,7 +367,7 @@ _BY_KIND: dict[str, Callable[[Tree, Level], Typed]] = {
     "A_Indirection": _indirection,
     "SQLValueFunction": _keyword,
     "FuncCall": bind_calls.call,
-    "GroupingFunc": bind_calls.grouping,
+    "GroupingFunc": bind_aggregates.grouping,
     "SubLink": bind_subqueries.sublink,
     "RowExpr": bind_rows.refuse,
 }

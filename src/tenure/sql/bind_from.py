@@ -18,6 +18,7 @@ from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef
+from tenure.expr.resolution import common_type
 from tenure.expr.rewrite import shifted
 from tenure.expr.types import type_of
 from tenure.sql import bind_functions
@@ -154,7 +155,7 @@ def _entered(
         raise WrongReference(
             f'table "{name}" has {len(shown)} columns available but {len(given)} columns specified'
         )
-    titles = {at: title for at, title in zip(shown, given, strict=False)}
+    titles = dict(zip(shown, given, strict=False))
     columns = [
         Named(titles.get(at, each.name), Typed(ColumnRef(start + at), each.type), each, at in hidden)
         for at, each in enumerate(plan.outputs)
@@ -284,7 +285,7 @@ def _common(name: str, side: Sequence[Named], which: str) -> Named:
 
 
 def _one_column(how: JoinKind, left: Named, right: Named) -> Named:
-    kind_of_both = build.common_type([left.typed.type, right.typed.type], "JOIN/USING")
+    kind_of_both = common_type([left.typed.type, right.typed.type], "JOIN/USING")
     first, second = (build.coerce(each.typed, kind_of_both) for each in (left, right))
     if how is JoinKind.FULL:
         return Named(left.name, build.coalesce(first, second), Output(left.name, kind_of_both))

@@ -115,7 +115,7 @@ def _key(locked: LockedTable) -> list[Typed]:
 
 
 def locked(plan: Plan, locks: Sequence[LockedTable], targets: Sequence[Target]) -> Plan:
-    places = {}
+    places: dict[ColumnRef, int] = {}
     for at, target in enumerate(targets):
         if isinstance(target.typed.node, ColumnRef):
             places.setdefault(target.typed.node, at)

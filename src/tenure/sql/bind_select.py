@@ -15,7 +15,8 @@ from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported
 from tenure.expr.expressions import ColumnRef, Node, nodes
-from tenure.sql import bind_from, bind_groups, bind_locks, bind_sets, bind_targets, bind_with
+from tenure.expr.resolution import common_type
+from tenure.sql import bind_from, bind_groups, bind_locks, bind_sets, bind_targets, bind_windows, bind_with
 from tenure.sql.bind_errors import WrongReference
 from tenure.sql.bind_targets import Ordered, Target, check_boolean, check_equality
 from tenure.sql.bind_values import INT8
@@ -64,7 +65,7 @@ def bind(tree: Tree, parent: Level, *, keeps_unknown: bool = False, locks: tuple
 
 def _bound(tree: Tree, level: Level) -> Select:
     for each in items(tree.window_clause):
-        bind_groups.add_window(level, each)
+        bind_windows.add(level, each)
     source = bind_from.bind(tree.from_clause, level)
     targets = bind_targets.bind(tree.target_list, level)
     select = Select(tree, level, source, targets)
@@ -175,7 +176,7 @@ def _built(select: Select, keeps_unknown: bool) -> Plan:
     if select.where is not None:
         plan = Filter(plan, select.where)
     outputs = bind_targets.outputs(select.targets, select.level)
-    plan, moved = bind_groups.placed(plan, select.level, select.groups, select.having)
+    plan, moved = bind_groups.placed(plan, select.level, select.groups, select.having, select.targets)
     expressions = tuple(moved(target.typed.node) for target in select.targets)
     return _finished(select, projected(plan, outputs, expressions))
 
@@ -232,7 +233,7 @@ def _values(tree: Tree, level: Level) -> Values:
     columns = list(zip(*rows, strict=True))
     types = []
     for column in columns:
-        types.append(build.common_type([each.type for each in column], "VALUES"))
+        types.append(common_type([each.type for each in column], "VALUES"))
     made = tuple(
         tuple(build.coerce(each, kind).node for each, kind in zip(row, types, strict=True)) for row in rows
     )

@@ -20,6 +20,7 @@ from tenure.expr.expressions import ColumnRef, Given, Nested, Node
 from tenure.expr.resolution import array_of, resolve
 from tenure.sql.bind_rows import compared, operator_name
 from tenure.sql.bind_values import BOOL
+from tenure.sql.clauses import check_subquery
 from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
 from tenure.sql.plan import NestedKind, Output, Plan, Project, Subquery
@@ -27,6 +28,7 @@ from tenure.sql.scope import Level, seen_from
 
 
 def sublink(tree: Tree, level: Level) -> Typed:
+    check_subquery(level.clause, tree.location)
     inner = Level(level.binding, level.names, parent=level)
     form = option(tree, "sub_link_type").removesuffix("_SUBLINK")
     query = child(tree, "subselect")

@@ -15,7 +15,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef
 from tenure.sql.bind_errors import AmbiguousColumn, WrongReference
-from tenure.sql.bind_values import TEXT, star
+from tenure.sql.bind_values import BOOL, TEXT, star
 from tenure.sql.column_names import column_name
 from tenure.sql.locations import at, location_of
 from tenure.sql.parse import SyntaxFault, Tree, items, kind, names, option, unwrap
@@ -111,7 +111,7 @@ def _by_name(name: str, targets: Sequence[Target], clause: str, location: int) -
 def _by_number(tree: Tree, targets: Sequence[Target], clause: str) -> Target | None:
     if tree.isnull or tree.WhichOneof("val") != "ival":
         raise SyntaxFault(f"non-integer constant in {clause}", position=tree.location + 1)
-    number = tree.ival.ival
+    number: int = tree.ival.ival
     if not 1 <= number <= len(targets):
         raise WrongReference(f"{clause} position {number} is not in select list", position=tree.location + 1)
     return targets[number - 1]
@@ -162,8 +162,10 @@ def direction(tree: Tree) -> tuple[bool, bool]:
     return is_descending, is_descending if nulls.endswith("DEFAULT") else nulls.endswith("FIRST")
 
 
-def sort_keys(trees: Iterable[Tree], level: Level, clause: str) -> tuple[SortKey, ...]:
-    """ORDER BY inside an aggregate or a window: expressions only."""
+def sort_keys(
+    trees: Iterable[Tree], level: Level, clause: str, types: list[Type] | None = None
+) -> tuple[SortKey, ...]:
+    """ORDER BY inside an aggregate or a window: expressions only, whose types are added to `types`."""
     made = []
     for tree in items(trees):
         typed = level.bind(tree.node, clause)
@@ -171,6 +173,8 @@ def sort_keys(trees: Iterable[Tree], level: Level, clause: str) -> tuple[SortKey
             typed = build.coerce(typed, TEXT)
         check_ordered(typed.type, location_of(tree.node))
         made.append(SortKey(typed.node, *direction(tree)))
+        if types is not None:
+            types.append(typed.type)
     return tuple(made)
 
 
@@ -192,4 +196,4 @@ def check_equality(kind: Type, location: int) -> None:
 
 def check_boolean(typed: Typed, what: str, location: int) -> Typed:
     with at(location):
-        return Typed(build.condition(typed, what), build.BOOL)
+        return Typed(build.condition(typed, what), BOOL)

@@ -10,6 +10,7 @@ from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import Const
 from tenure.expr.numbers import parse_numeric
 from tenure.expr.types import type_of
+from tenure.sql.clauses import check_column
 from tenure.sql.locations import at
 from tenure.sql.parse import Tree, items, kind, names
 from tenure.sql.scope import Item, Level, column, column_of, qualified, seen_from
@@ -61,6 +62,7 @@ def parameter(tree: Tree, level: Level) -> Typed:
 
 
 def column_reference(tree: Tree, level: Level) -> Typed:
+    check_column(level.clause, tree.location)
     fields = items(tree.fields)
     if kind(fields[-1]) == "A_Star":
         raise NotSupported("whole-row references are not supported", position=tree.location + 1)

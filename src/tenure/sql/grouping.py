@@ -32,7 +32,8 @@ class SetUse(NamedTuple):
 @dataclass
 class Calls:
     aggregates: list[AggregateCall] = field(default_factory=list)
-    groupings: list[tuple[Node, ...]] = field(default_factory=list)
+    groupings: list[tuple[tuple[Node, ...], int]] = field(default_factory=list)
+    """The arguments of each GROUPING, and where it stands."""
     windows: list[WindowCall] = field(default_factory=list)
     sets: list[SetUse] = field(default_factory=list)
 
@@ -50,8 +51,8 @@ class Calls:
         self.sets.append(SetUse(call, type, depth, location))
         return Typed(ColumnRef(SET + len(self.sets) - 1), type)
 
-    def grouping(self, keys: tuple[Node, ...]) -> int:
-        self.groupings.append(keys)
+    def grouping(self, keys: tuple[Node, ...], location: int) -> int:
+        self.groupings.append((keys, location))
         return GROUPING + len(self.groupings) - 1
 
     def type_at(self, position: int) -> Type:

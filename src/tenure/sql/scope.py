@@ -121,6 +121,11 @@ class Level:
         """As part of what is being bound."""
         return self.binding.expression(tree, self)
 
+    def mention(self, position: int, location: int) -> None:
+        """Remembers where a column stands that GROUP BY may have to say something about."""
+        if self.clause not in ("", "JOIN/ON", "WHERE", "GROUP BY"):
+            self.locations.setdefault(position, location)
+
     def ancestors(self) -> Iterator["Level"]:
         level: Level | None = self
         while level is not None:
@@ -236,14 +241,14 @@ def seen_from(level: Level, owner: Level, typed: Typed, location: int = -1) -> T
     """What stands in `owner`'s row, as an expression of `level`: Givens, if that is further in."""
     if level is owner:
         if isinstance(typed.node, ColumnRef):
-            owner.locations.setdefault(typed.node.column, location)
+            owner.mention(typed.node.column, location)
         return typed
     child = next(each for each in level.ancestors() if each.parent is owner)
 
     def given(node: Node) -> Node | None:
         if not isinstance(node, ColumnRef):
             return None
-        owner.locations.setdefault(node.column, location)
+        owner.mention(node.column, location)
         if node.column not in child.taken:
             child.taken[node.column] = level.binding.fresh_given(owner, node.column)
         return Given(child.taken[node.column], owner.type_at(node.column).ref)
