@@ -15,10 +15,12 @@ templates, `duck_numbers` for numeric, and back for subqueries.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.arrays import ArrayOf, flatten
+from tenure.expr.casts import zoned_cast
 from tenure.expr.compiled import check, compile, volatility
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
@@ -181,6 +183,8 @@ class Expressions:
         if name not in ("date_trunc", "extract", "date_part"):
             return None
         of = types.rstrip(")").partition(",")[2]
+        if of == "timestamptz":
+            self._require_utc()
         if of not in ("date", "timestamp", "timestamptz") or not self._is_fixed(tree.arguments[0]):
             raise NotShared(tree.function)
         _, unit = self.value(tree.arguments[0])
@@ -212,9 +216,16 @@ class Expressions:
                 raise NotShared("char that keeps its spaces")
             return operand._replace(type=target)
         template = CASTS.get((source.family, target.family))
+        if template is not None and zoned_cast(source, target, tree.context) is not None:
+            self._require_utc()
         if template is None:
             raise NotShared(f"a cast from {source.sql_name} to {target.sql_name}")
         return Value(template.format(operand.sql), target, shape_of(target))
+
+    def _require_utc(self) -> None:
+        """Instants are in UTC there: what depends on the session's time zone is the same in UTC only."""
+        if not is_utc(self.known.context.zone):
+            raise NotShared("a session's time zone")
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Value:
         match tree:
@@ -301,6 +312,10 @@ class Expressions:
             return literal(BOOL, tree.is_all)
         equality = "=" + tree.function.removeprefix(name)
         return self.among(equality, operand, items, is_negated=tree.is_all)
+
+
+def is_utc(zone: tzinfo) -> bool:
+    return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
 
 
 def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:
