@@ -9,6 +9,7 @@ from tenure.expr import (
     arithmetic,
     array_functions,
     comparison,
+    format_functions,
     id_functions,
     json_building,
     json_changes,
@@ -43,6 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *json_functions.functions(),
     *json_building.functions(),
     *json_changes.functions(),
+    *format_functions.functions(),
     *id_functions.functions(),
     *session_functions.functions(),
 )
