@@ -99,6 +99,8 @@ class Session:
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
         self._advisory_owner: Owner | None = None
+        self._copying: Block | None = None
+        """The implicit transaction that a COPY under way will end."""
         self._sequence_block: Block | None = None
         self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
@@ -263,6 +265,8 @@ class Session:
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
+                if answer.copy is not None:
+                    self._copying = block
                 if not answer.is_done or answer.copy is not None:
                     return answer  # the transaction goes on with it
                 if inline and block.has_writes:
@@ -385,6 +389,12 @@ class Session:
         block.is_failed = True
         if not block.savepoints:
             block.close()
+
+    def finish_copy(self) -> None:
+        """A COPY is done: if it was a transaction of its own, that is committed."""
+        block, self._copying = self._copying, None
+        if block is not None and block is self.block and not block.is_explicit:
+            self._commit(block)
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
