@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from uuid import UUID
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import Database
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
@@ -35,6 +35,7 @@ from tenure.schema_change.changer import Asked
 from tenure.sql import planning
 from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
+from tenure.sql.constants import lift
 from tenure.sql.errors import (
     InFailedTransaction,
     PlanChanged,
@@ -153,7 +154,29 @@ class Session:
 
     def make_prepared(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
         self._check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
         made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
         if made is None:
             return Prepared(text, types, None, (), None)
         statement = made.statement
@@ -198,6 +221,8 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
+        if prepared.constants is not None:
+            values = prepared.constants
         made = Portal(prepared, values, prepared.columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
