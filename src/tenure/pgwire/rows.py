@@ -7,6 +7,7 @@ Walk: `pgwire.bound` makes a `Shape` for a statement's columns; `pgwire.connecti
 """
 
 from collections.abc import Callable, Sequence
+from datetime import tzinfo
 from struct import Struct
 from typing import Final
 
@@ -26,11 +27,11 @@ class Shape:
 
     __slots__ = ("_encoders", "columns", "description")
 
-    def __init__(self, columns: Sequence[Column], formats: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[Column], formats: Sequence[int], zone: tzinfo) -> None:
         self.columns = columns
         self.description = row_description(columns, formats)
         self._encoders: tuple[Callable[[Datum], bytes], ...] = tuple(
-            encoder(column.type, code) for column, code in zip(columns, formats, strict=True)
+            encoder(column.type, code, zone) for column, code in zip(columns, formats, strict=True)
         )
 
     def encode(self, rows: Sequence[Sequence[Datum]]) -> bytes:
