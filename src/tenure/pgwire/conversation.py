@@ -277,7 +277,8 @@ class Conversation:
             self._tell_notices()
             self.output.append(shape.description)
         self._unsynced |= not ends
-        yield from self._run_portal("", BoundPortal(portal, shape), 0, ends=ends)
+        self._bound.bind("", portal, shape)
+        yield from self._run_portal("", self._bound.portal(""), 0, ends=ends)
 
     def flush(self, data: bytes, at: int, stop: int) -> None:
         """All that is there is written after each piece of input anyway."""
@@ -291,6 +292,7 @@ class Conversation:
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
+        self._bound.forget_portals()
         self.client.failed()
 
     def ready(self) -> None:
