@@ -213,6 +213,8 @@ class Conversation:
             self.unsent_bytes += len(encoded)
 
     def _complete(self, answer: Answer, sent: int) -> None:
+        if self.client.changed:
+            self._bound.follow_zone()
         if answer.is_empty:
             self.output.append(EMPTY_QUERY)
         elif answer.counts:
@@ -270,12 +272,13 @@ class Conversation:
         is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
         yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
-        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT)
+        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
         if shape is not None:
             self._tell_notices()
             self.output.append(shape.description)
         self._unsynced |= not ends
-        yield from self._run_portal("", BoundPortal(portal, shape), 0, ends=ends)
+        self._bound.bind("", portal, shape)
+        yield from self._run_portal("", self._bound.portal(""), 0, ends=ends)
 
     def flush(self, data: bytes, at: int, stop: int) -> None:
         """All that is there is written after each piece of input anyway."""
@@ -289,6 +292,7 @@ class Conversation:
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
+        self._bound.forget_portals()
         self.client.failed()
 
     def ready(self) -> None:
@@ -296,12 +300,14 @@ class Conversation:
         if client.notices:
             self._tell_notices()
         if client.changed:
+            self._bound.follow_zone()
             self.output.append(parameter_statuses(client.changed))
             client.changed.clear()
-        if client.status is Status.IDLE:
+        status = client.status
+        if status is Status.IDLE:
             self._bound.forget_portals()
             self.output.append(READY_IDLE)
-        elif client.status is Status.FAILED:
+        elif status is Status.FAILED:
             self.output.append(READY_FAILED)
         else:
             self.output.append(READY_IN_TRANSACTION)

@@ -21,6 +21,7 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from uuid import UUID
 
@@ -119,6 +120,10 @@ class Session:
     @property
     def changed(self) -> dict[str, str]:
         return self.variables.reported
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.variables.zone
 
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()

@@ -249,6 +249,17 @@ def test_changed_settings_are_reported() -> None:
     assert talk.last[1].body == b"TimeZone\0UTC\0"
 
 
+def test_timestamps_follow_the_time_zone_at_once() -> None:
+    talk = opened()
+    instant, again = parse("select instant", "s"), [bind(statement="s"), execute(), SYNC]
+    talk.say(instant, *again, query("set TimeZone Asia/Kolkata; select instant"), *again)
+    assert [row[0] for row in talk.rows] == [
+        b"2026-07-01 12:00:00+00",
+        b"2026-07-01 17:30:00+05:30",
+        b"2026-07-01 17:30:00+05:30",
+    ]
+
+
 def test_ready_tells_the_transaction() -> None:
     talk = opened()
     assert talk.say(query("begin")) == "C:BEGIN Z:T"
