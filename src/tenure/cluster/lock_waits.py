@@ -49,7 +49,9 @@ from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 DEADLOCK_SECONDS = 1.0
-"""How long a wait may be before it looks for a cycle, as PostgreSQL's deadlock_timeout."""
+DEADLOCK_SECONDS_MAX = 4.0
+"""How long a wait is before it looks for a cycle, as PostgreSQL's deadlock_timeout; and then between two
+such looks, doubling up to the greatest: each reads all locks there are."""
 
 CANCEL_SECONDS = 0.1
 """How often a wait asks whether it shall go on: a person who cancels does not notice."""
@@ -323,7 +325,8 @@ class _Attempt:
         self._mode = mode
         self._how = how
         self._began = locks.env.monotonic()
-        self._cycle_checked = self._began
+        self._cycle_due = self._began + DEADLOCK_SECONDS
+        self._cycle_pause = DEADLOCK_SECONDS
         self.got: list[Name] = []
         self.keys: dict[Name, bytes] = {}
         self.has_waited = False
@@ -360,7 +363,9 @@ class _Attempt:
             self.keys |= self._locks.put(self._owner, new, self._mode)
             self._await_in_store(names)
             return
-        self.keys = self._locks.put_free(self._owner, names, self._mode)
+        for first in range(0, len(names), RECORDS_MAX):
+            part = names[first : first + RECORDS_MAX]
+            self.keys |= self._locks.put_free(self._owner, part, self._mode)
         missed = [name for name in names if name not in self.keys]
         if missed and self._how.wait is Wait.NOWAIT:
             raise self._refusal()
@@ -422,9 +427,10 @@ class _Attempt:
 
     def _is_cycle_due(self) -> bool:
         now = self._locks.env.monotonic()
-        if now < self._cycle_checked + DEADLOCK_SECONDS:
+        if now < self._cycle_due:
             return False
-        self._cycle_checked = now
+        self._cycle_pause = min(DEADLOCK_SECONDS_MAX, 2 * self._cycle_pause)
+        self._cycle_due = now + self._cycle_pause
         return True
 
     def _refusal(self) -> LockNotAvailable:

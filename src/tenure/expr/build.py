@@ -20,9 +20,10 @@ from tenure.expr.casts import (
     ASSIGNMENT,
     EXPLICIT,
     IMPLICIT,
+    asks_catalog,
     can_cast,
     cast_function,
-    is_same_in_every_zone,
+    is_fixed,
     zoned_cast,
 )
 from tenure.expr.datatype import Datum, Type
@@ -126,7 +127,7 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
     """What a constant without a type is as a value of this one."""
     if node.packed is None:
         return const(None, target)
-    if not is_same_in_every_zone(node.packed, target):
+    if not is_fixed(node.packed, target):
         return Typed(Cast(node, target.ref, context), target)
     convert = cast_function(UNKNOWN, target, context)
     return const(node.packed if convert is None else convert(node.packed), target)
@@ -134,7 +135,7 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
 
 def _folded(operand: Typed, node: Const, target: Type) -> Typed:
     """Casts a constant once and for all; one that cannot be cast is an error only where it is reached."""
-    if zoned_cast(operand.type, target, IMPLICIT) is not None:
+    if asks_catalog(operand.type, target) or zoned_cast(operand.type, target, IMPLICIT) is not None:
         return Typed(Cast(node, target.ref, IMPLICIT), target)
     convert = cast_function(operand.type, target, IMPLICIT)
     value = operand.type.unpack(node.packed)

@@ -4,7 +4,8 @@
     encode(value)                    once per value; NULL never gets here
 
 Text is what the types of `expr` parse and render; what is sent most goes a shorter way to the same
-bytes (`quick_text`). A type with modifiers, such as varchar(10), is held to
+bytes (`quick_text`). The text of timestamptz follows the session's time zone: whoever keeps encoders
+makes new ones when that changes. A type with modifiers, such as varchar(10), is held to
 them when it is read, as COPY needs it; parameters have none.
 
 Invariant (codec-exact): in either format, decoding what was encoded gives the value to the last digit,
@@ -14,6 +15,8 @@ Walk: `pgwire` asks for encoders when a portal is bound and for decoders when Bi
 """
 
 from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import partial
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.arrays import ArrayOf
@@ -39,9 +42,10 @@ __all__ = ["BINARY", "TEXT", "TypeInfo", "decoder", "encoder", "oid_of", "type_w
 TEXT, BINARY = 0, 1
 
 
-def encoder(type: Type, format: int) -> Callable[[Datum], bytes]:
+def encoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[Datum], bytes]:
+    """`zone` is the session's, for text alone."""
     if format == TEXT:
-        return _text_encoder(type)
+        return _text_encoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
         return array_encoder(type.element, encoder(type.element, BINARY))
@@ -50,10 +54,10 @@ def encoder(type: Type, format: int) -> Callable[[Datum], bytes]:
     return str.encode if isinstance(type, EnumOf) else ENCODERS[type.ref.name]
 
 
-def decoder(type: Type, format: int) -> Callable[[bytes], Datum]:
+def decoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[bytes], Datum]:
     """What it returns raises what PostgreSQL does: 22P02, 22P03, 22021, 08P01, or the type's own."""
     if format == TEXT:
-        return _text_decoder(type)
+        return _text_decoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
         return array_decoder(type.element, decoder(type.element, BINARY))
@@ -74,16 +78,15 @@ def _held_to_modifiers(type: Type, decode: Decode) -> Decode:
     return lambda data: type.accept(decode(data))
 
 
-def _text_encoder(type: Type) -> Encode:
-    return QUICK_ENCODERS.get(type_name(type)) or _rendered(type.render)
+def _text_encoder(type: Type, zone: tzinfo) -> Encode:
+    if zone is not UTC and type.follows_zone:
+        return lambda value: type.render_in(value, zone).encode()
+    render = type.render
+    return QUICK_ENCODERS.get(type_name(type)) or (lambda value: render(value).encode())
 
 
-def _rendered(render: Callable[[Datum], str]) -> Encode:
-    return lambda value: render(value).encode()
-
-
-def _text_decoder(type: Type) -> Decode:
+def _text_decoder(type: Type, zone: tzinfo) -> Decode:
+    parse = partial(type.parse_in, zone=zone) if zone is not UTC and type.follows_zone else type.parse
     if quick := QUICK_DECODERS.get(type_name(type)):
-        return quick(type)
-    parse = type.parse
+        return quick(type, parse)
     return lambda data: parse(text_of(data))

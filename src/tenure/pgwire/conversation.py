@@ -54,6 +54,9 @@ from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryC
 INLINE_TEXT_CHARS_MAX = 20_000
 """Longer statements are parsed in a thread: at 2 to 5 microseconds a token this is some milliseconds."""
 
+ANSWERS_AT_ONCE = 100
+"""Of one query string; then they are written, and other clients have their turn."""
+
 _STATEMENT, _PORTAL = ord("S"), ord("P")
 
 _complete = lru_cache(maxsize=4096)(command_complete)
@@ -254,6 +257,8 @@ class Conversation:
             self._offset = max(0, text.find(statement, end))
             end = self._offset + len(statement)
             yield from self._simple(statement, ends=number == len(statements))
+            if len(self.output) > ANSWERS_AT_ONCE:
+                yield Need.FLUSH
         self._offset = 0
         pending = yield from self._called(self.client.sync, is_short=True)
         if pending is not None:

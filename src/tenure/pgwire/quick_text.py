@@ -23,6 +23,7 @@ _DAY = rb"(?!0000)\d{4}-\d\d-\d\d"
 _CLOCK = rb"\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _DATE = re.compile(_DAY)
 _TIMESTAMP = re.compile(_DAY + rb"[ T]" + _CLOCK)
+# With its offset, so that the session's time zone does not matter.
 _INSTANT = re.compile(_DAY + rb"[ T]" + _CLOCK + rb"[+-](?:0\d|1[0-5])(?::[0-5]\d)?")
 
 
@@ -64,11 +65,14 @@ QUICK_ENCODERS: dict[str, Encode] = {
 }
 
 
-def _int_decoder(type: Type) -> Decode:
-    assert isinstance(type, IntType)
-    size, parse = type.size, type.parse
+Parse = Callable[[str], Datum]
 
-    def decode(data: bytes) -> int:
+
+def _int_decoder(type: Type, parse: Parse) -> Decode:
+    assert isinstance(type, IntType)
+    size = type.size
+
+    def decode(data: bytes) -> Datum:
         try:
             value = int(data)
         except ValueError:  # 0x1F, thousands of digits, or no number
@@ -78,14 +82,12 @@ def _int_decoder(type: Type) -> Decode:
     return decode
 
 
-def _string_decoder(type: Type) -> Decode:
+def _string_decoder(type: Type, parse: Parse) -> Decode:
     return text_of
 
 
-def _iso_decoder(shape: re.Pattern[bytes], read: Callable[[str], Datum]) -> Callable[[Type], Decode]:
-    def decoder(type: Type) -> Decode:
-        parse = type.parse
-
+def _iso_decoder(shape: re.Pattern[bytes], read: Callable[[str], Datum]) -> Callable[[Type, Parse], Decode]:
+    def decoder(type: Type, parse: Parse) -> Decode:
         def decode(data: bytes) -> Datum:
             if shape.fullmatch(data):
                 try:
@@ -103,7 +105,8 @@ def _read_instant(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-QUICK_DECODERS: dict[str, Callable[[Type], Decode]] = {
+# Made with the type's parse, in the session's time zone, for the rest.
+QUICK_DECODERS: dict[str, Callable[[Type, Parse], Decode]] = {
     **dict.fromkeys(("text", "unknown"), _string_decoder),
     **dict.fromkeys(("int2", "int4", "int8"), _int_decoder),
     "date": _iso_decoder(_DATE, date.fromisoformat),

@@ -115,15 +115,23 @@ class CopyOut(Protocol):
 
 
 class Prepared(Protocol):
-    parameters: Sequence[Type]
-    columns: Sequence[Column] | None
-    """None: it returns no rows."""
+    @property
+    def parameters(self) -> Sequence[Type]: ...
+
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        """None: it returns no rows."""
+        ...
 
 
 class Portal(Protocol):
-    columns: Sequence[Column] | None
-    is_short: bool
-    """It may be tried inline."""
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried inline."""
+        ...
 
 
 class NotShort(Exception):
@@ -152,11 +160,18 @@ class Client(Protocol):
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
     """
 
-    status: Status
-    notices: list[Notice]
-    """The door takes them out and sends them before the answer."""
-    changed: dict[str, str]
-    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The door takes them out and sends them before the answer."""
+        ...
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
 
     def parameters(self) -> dict[str, str]:
         """All reported settings, for the start."""

@@ -14,6 +14,7 @@ Walk: `sql.session` calls `split` and `one`; the binder reads the trees.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import postgast
@@ -207,3 +208,15 @@ def after(text: str, keyword: str) -> str:
         if depth == 0 and token.kind == keyword:
             return text.encode()[token.end :].decode()
     raise SyntaxFault(f"syntax error: {keyword} is missing")
+
+
+@lru_cache(maxsize=4096)
+def is_reserved(word: str) -> bool:
+    """Whether a word needs quotes to be a name: what is a keyword of any reserved kind."""
+    try:
+        found = postgast.scan(word)
+    except postgast.PgQueryError:
+        return True
+    kinds = type(found.tokens[0]).DESCRIPTOR.fields_by_name["keyword_kind"].enum_type
+    kind_of = kinds.values_by_number[found.tokens[0].keyword_kind].name
+    return kind_of in ("RESERVED_KEYWORD", "TYPE_FUNC_NAME_KEYWORD", "COL_NAME_KEYWORD")

@@ -14,6 +14,7 @@ from tenure.catalog.users import Users
 from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.locks import RowLocks
+from tenure.cluster.sessions import SessionId
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
 from tenure.schema_change.changer import SchemaChanger
@@ -46,6 +47,9 @@ class Parts:
     virtual: "VirtualTables"
     next_owner: Callable[[], int]
     """Numbers for whoever locks, unlike any other on this node."""
+    is_alive: Callable[[SessionId], bool]
+    """Whether a node's session is there, from the store."""
+    started_micros: int = 0
     duck: "Duck | None" = None
     """What takes large queries over."""
     runs_inline: bool = False

@@ -41,8 +41,10 @@ from tenure.sql.errors import (
     StatementTimeout,
     TooFewParameters,
     UndefinedTable,
+    UndefinedVariable,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.facts import Answers, Facts
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
@@ -75,6 +77,7 @@ class Session:
     ) -> None:
         self.parts = parts
         self.number = number
+        self.pid = number
         self.user = user
         self.database = database.id
         self.database_name = database.name
@@ -95,6 +98,7 @@ class Session:
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
+        self._advisory_owner: Owner | None = None
         self._sequence_block: Block | None = None
         self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
@@ -152,7 +156,8 @@ class Session:
             return Prepared(text, types, None, (), None)
         statement = made.statement
         is_short = statement.is_short and self.parts.runs_inline
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short)
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
@@ -217,6 +222,11 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
@@ -279,10 +289,9 @@ class Session:
         self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+        block.begin_statement(self.statement)
         statement = self.statement_for(portal.prepared, block)
         execution = Execution(self, block, portal.values, inline=inline)
-        if block.past is None:
-            block.use.statement = self.statement
         return statement.run(execution)
 
     def statement_for(self, prepared: Prepared, block: Block) -> Statement:
@@ -296,6 +305,8 @@ class Session:
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
         prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -437,7 +448,25 @@ class Session:
             given=values,
             zone=self.variables.zone,
             sequences=self._sequences(block),
+            session=Facts(self, block),
+            setting=self._setting,
+            set_setting=self._set_setting,
+            sleep=self.sleep,
+            ask=Answers(self, block),
         )
+
+    def _setting(self, name: str) -> str | None:
+        try:
+            return self.variables.show(name)[1]
+        except UndefinedVariable:
+            return None
+
+    def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
+        if is_local and self.block is not None and self.block.is_explicit:
+            self.set_local(name, value)
+        else:
+            self.variables.set(name, value)
+        return self.variables.show(name)[1]
 
     def _sequences(self, block: Block) -> SessionSequences:
         """The values that this session was given last, over the catalog as the block sees it."""
@@ -460,6 +489,18 @@ class Session:
             owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
             block.on_end.append(lambda: self.parts.locks.release(owner))
         return block.lock_owner
+
+    def advisory_owner(self) -> Owner:
+        """Whose the advisory locks of this session are; they end with it at the latest."""
+        if self._advisory_owner is None:
+            owner = self._advisory_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            self.on_close.append(lambda: self.parts.advisory.release_all(owner))
+            self.on_discard.append(lambda: self.parts.advisory.unlock_all(owner))
+        return self._advisory_owner
+
+    def end_advisory(self) -> None:
+        """Those of the transaction end with it."""
+        self.parts.advisory.end_transaction(self.advisory_owner())
 
     def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
         """Plans a query in a block that reads the past."""

@@ -15,6 +15,7 @@ from psycopg import pq
 from tenure.base.errors import UserError
 from tenure.expr import Interval, Json
 from tenure.expr.datatype import Datum, Type
+from tenure.expr.zones import zone_named
 from tenure.pgwire.codecs import BINARY, TEXT, decoder, encoder, oid_of, type_with_oid
 from tests.postgres_server import Server
 from tests.unit.expr.oracle import named
@@ -121,6 +122,23 @@ def test_postgresql_reads_and_writes_the_same_bytes_at_the_ends_of_a_type(peer: 
 def test_postgresql_reads_and_writes_the_same_bytes(peer: Peer, name: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(GENERATED[name], min_size=BATCH, max_size=BATCH))
     _check_against(peer, named(name), name, values)
+
+
+@pytest.mark.invariant("codec-exact")
+@pytest.mark.parametrize("name", ["timestamp", "timestamptz", "timestamptz[]", "date"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kolkata"])
+def test_text_follows_the_time_zone_of_the_session(peer: Peer, zone: str, name: str) -> None:
+    kind, session = named(name), zone_named(zone)
+    texts = ["2024-07-01 12:00:00", "2024-12-01 12:00:00.5", "2024-07-01 12:00:00.25+00"]
+    given = [f'{{"{text}"}}'.encode() if name.endswith("[]") else text.encode() for text in texts]
+    values = [decoder(kind, TEXT, session)(each) for each in given]
+    peer.connection.execute(f"SET TimeZone = '{zone}'")
+    try:
+        for wanted in FORMATS:
+            theirs = peer.echo(name, given, oid_of(kind).oid, TEXT, wanted)
+            assert [encoder(kind, wanted, session)(value) for value in values] == theirs
+    finally:
+        peer.connection.execute("SET TimeZone = 'UTC'")
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tenure.pgwire.waits import Need
 from tests.unit.pgwire.toy import BATCH
 from tests.unit.pgwire.wire import (
     FLUSH,
@@ -196,6 +197,25 @@ def test_a_long_result_is_written_batch_by_batch() -> None:
     talk = opened()
     assert talk.say(query(f"series {BATCH * 3}")) == f"T D C:SELECT {BATCH * 3} Z:I"
     assert talk.toys.clients[0].batches_made == 3
+
+
+@pytest.mark.invariant("reader-holds-one-batch")
+def test_the_next_batch_is_made_when_the_last_one_was_taken() -> None:
+    talk = opened()
+    talk.connection.receive(query(f"series {BATCH * 3}"))
+    talk.attend()
+    assert talk.connection.wait is Need.FLUSH
+    assert talk.toys.clients[0].batches_made == 1
+    assert talk.connection.take_output().count(b"D\0\0\0") == BATCH
+
+
+def test_a_query_string_of_many_statements_is_answered_in_parts() -> None:
+    talk = opened()
+    talk.connection.receive(query("select 1;" * 1000))
+    assert talk.connection.wait is Need.FLUSH
+    assert len(talk.connection.take_output()) < 20_000
+    talk.say()
+    assert len(talk.toys.log) == 1000
 
 
 def test_closing_what_is_not_there_is_fine() -> None:

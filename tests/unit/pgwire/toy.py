@@ -158,7 +158,7 @@ class ToyClient:
             raise NotShort
         if name and name in self._statements:
             raise ToyError("42P05", f'prepared statement "{name}" already exists')
-        statement = self._statements[name] = _statement(text.strip(), types)
+        statement = self._statements[name] = _statement(_lowered(text.strip()), types)
         return statement
 
     def prepared(self, name: str) -> ToyStatement:
@@ -196,10 +196,11 @@ class ToyClient:
             case []:
                 return Answer((), "", is_empty=True)
             case ["select", *_]:
-                number = portal.values[0] + 1 if portal.values and portal.values[0] is not None else 1
+                value = portal.values[0] if portal.values else None
+                number = value + 1 if isinstance(value, int) and abs(value) < 2**31 - 1 else 1
                 return Answer([(number, "hällo", None)], "SELECT", counts=True)
-            case ["series", count]:
-                return self._series(portal, min(int(count), SERIES_MAX), limit)
+            case ["series", count] if count.isdecimal():
+                return self._series(portal, min(int(count[:9]), self._toys.series_max), limit)
             case ["insert", *rest]:
                 return ToyCommit(self.log, Answer((), "INSERT 0 1"), 2 if "retried" in rest else 1)
             case ["wait"]:
@@ -280,6 +281,11 @@ class ToyClient:
         self.is_closed = True
 
 
+def _lowered(text: str) -> str:
+    """Clients write BEGIN; but settings have capital letters."""
+    return text if text.startswith("set") else text.lower()
+
+
 def _statement(text: str, types: Sequence[Type | None]) -> ToyStatement:
     if text.startswith("select"):
         given = [*types, *[None] * text.count("$")][: text.count("$")]
@@ -295,6 +301,7 @@ class Toys:
     clients: list[ToyClient] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     timeouts: Timeouts = NO_TIMEOUTS
+    series_max: int = SERIES_MAX
     waiting: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
