@@ -19,10 +19,11 @@ from tenure.sql.relations import Names
 _BUILT_IN = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea"),
     *("uuid", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "string", "bytes"),
-    *("oid", "name", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"),
+    *("char", "oid", "name", "void", "regclass", "regtype", "regproc", "regprocedure", "regnamespace"),
+    "regrole",
 }
 _ABSENT = {
-    *("char", "bit", "varbit", "money", "timetz", "xml", "inet", "cidr", "macaddr", "macaddr8", "pg_lsn"),
+    *("bit", "varbit", "money", "timetz", "xml", "inet", "cidr", "macaddr", "macaddr8", "pg_lsn"),
     *("point", "line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "jsonpath"),
     *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record", "xid", "tid"),
     *("regoper", "regoperator", "regconfig", "regdictionary", "regcollation", "oidvector", "int2vector"),
@@ -70,6 +71,9 @@ def _named(path: list[str], modifiers: tuple[int, ...], is_array: bool, known: N
 
 
 def _ref_of(name: str) -> TypeRef:
+    if name == "char":
+        # Written in quotes: without them the grammar says bpchar.
+        return TypeRef('"char"')
     try:
         return parse_type_name(name)
     except UndefinedObject:
