@@ -24,7 +24,9 @@ from tenure.base.env import Env
 from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
+    COLUMNS_MEMORY,
     DEFINITIONS,
+    DUCKDB_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
@@ -351,9 +353,13 @@ class Node:
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
             started_micros=self._env.wall_micros(),
-            duck=Duck(self.store),
+            duck=self._duck(),
             runs_inline=runs_inline,
         )
+
+    def _duck(self) -> Duck:
+        settings = self.settings.current()
+        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
