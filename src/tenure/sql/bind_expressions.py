@@ -13,11 +13,12 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr import build
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.build import Typed
+from tenure.expr.casts import bare
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.expressions import Cast, MakeArray
 from tenure.expr.types import type_of
 from tenure.sql import bind_aggregates, bind_calls, bind_rows, bind_subqueries, bind_values
-from tenure.sql.bind_types import type_at
+from tenure.sql.bind_types import type_at, with_unit
 from tenure.sql.bind_values import INT4, TEXT
 from tenure.sql.locations import at, location_of, odd_one
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
@@ -114,8 +115,6 @@ def _outside(operand: Typed, low: Typed, high: Typed) -> Typed:
 def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:
     operand, array = level.expression(tree.lexpr), level.expression(tree.rexpr)
     with at(tree.location):
-        if operand.type.family == array.type.family == "unknown":
-            operand = build.coerce(operand, TEXT)
         return build.quantified(bind_rows.operator_name(tree.name), operand, array, is_all=is_all)
 
 
@@ -175,7 +174,9 @@ def _case(tree: Tree, level: Level) -> Typed:
         otherwise = level.expression(tree.defresult) if tree.HasField("defresult") else None
     results = [*([tree.defresult] if otherwise else []), *(each.result for each in items(tree.args))]
     with at(odd_one(results, [*([otherwise] if otherwise else []), *(then for _, then in branches)])):
-        return build.case(branches, otherwise)
+        made = build.case(branches, otherwise)
+    # A missing ELSE is a NULL without modifiers.
+    return made if otherwise else Typed(made.node, bare(made.type))
 
 
 def _coalesce(tree: Tree, level: Level) -> Typed:
@@ -201,6 +202,8 @@ def _type_cast(tree: Tree, level: Level) -> Typed:
     if kind(inner) == "A_ArrayExpr" and isinstance(target, ArrayOf):
         return _array_of(inner, level, target)
     operand = level.expression(inner)
+    if kind(inner) == "A_Const" and target.family == "interval":
+        operand = with_unit(inner, tree.type_name, operand)
     location = tree.location if tree.location >= 0 else location_of(inner)
     with at(location):
         return build.cast(operand, target)

@@ -17,9 +17,10 @@ from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported
 from tenure.expr.expressions import ColumnRef, Node, nodes
 from tenure.expr.resolution import common_type
 from tenure.sql import bind_from, bind_groups, bind_locks, bind_sets, bind_targets, bind_windows, bind_with
-from tenure.sql.bind_errors import WrongReference
+from tenure.sql.bind_errors import WrongRecursion, WrongReference
 from tenure.sql.bind_targets import Ordered, Target, check_boolean, check_equality
 from tenure.sql.bind_values import INT8
+from tenure.sql.grouping import AGGREGATE
 from tenure.sql.locations import at, location_of, odd_one
 from tenure.sql.parse import SyntaxFault, Tree, items, option, unwrap
 from tenure.sql.plan import Distinct, Filter, Limit, Output, Plan, Sort, Values
@@ -76,6 +77,11 @@ def _bound(tree: Tree, level: Level) -> Select:
     _bind_distinct(select)
     _bind_limit(select)
     select.locks = bind_locks.bind(tree, level)
+    if level.reads_working and level.calls.aggregates:
+        raise WrongRecursion(
+            "aggregate functions are not allowed in a recursive query's recursive term",
+            position=level.calls.locations[AGGREGATE] + 1,
+        )
     return select
 
 

@@ -20,6 +20,7 @@ from tenure.expr.expressions import ColumnRef, Given, Nested, Node
 from tenure.expr.resolution import array_of, resolve
 from tenure.sql.bind_rows import compared, operator_name
 from tenure.sql.bind_values import BOOL
+from tenure.sql.binding import refuse_recursion
 from tenure.sql.clauses import check_subquery
 from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
@@ -87,6 +88,7 @@ def _asked(
     function: str = "",
 ) -> Typed:
     binding = level.binding
+    refuse_recursion(plan, binding, "a subquery")
     taken = binding.taken_by(plan, level)
     arguments: list[Node] = list(operands)
     for given in taken:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from tenure.expr.errors import DatatypeMismatch, NotSupported
 from tenure.sql import bind_sets
 from tenure.sql.bind_errors import DuplicateAlias, WrongRecursion, WrongReference
-from tenure.sql.parse import SyntaxFault, Tree, child, has, items, kind, names, option
+from tenure.sql.binding import Binding
+from tenure.sql.locations import location_of
+from tenure.sql.parse import SyntaxFault, Tree, child, has, items, kind, names, option, unwrap
 from tenure.sql.plan import Output, Plan, Recursive, Shared, Working
 from tenure.sql.renaming import renamed
 from tenure.sql.scope import Level
@@ -125,7 +127,9 @@ def _recursive(tree: Tree, level: Level) -> Cte:
     start = _titled(binding.query(query.larg, inner), tree)
     places = binding.places
     outputs = tuple(Output(each.name, each.type) for each in start.outputs)
-    inner.ctes[tree.ctename] = Cte(tree.ctename, Working(outputs, number), _once(tree.ctename))
+    inner.ctes[tree.ctename] = Cte(
+        tree.ctename, Working(outputs, number), _once(tree.ctename, number, binding)
+    )
     step = binding.query(query.rarg, Level(binding, level.names, parent=inner), keeps_unknown=True)
     step = _matched(tree.ctename, outputs, step, places, binding.places)
     plan: Plan = Recursive(outputs, number, start, step, query.all)
@@ -144,10 +148,13 @@ def _check_form(tree: Tree, query: Tree) -> None:
         )
     for field, what in (("sort_clause", "ORDER BY"), ("locking_clause", "FOR UPDATE/SHARE")):
         if len(getattr(query, field)):
-            raise NotSupported(f"{what} in a recursive query is not implemented")
+            place = unwrap(getattr(query, field)[0])
+            location = location_of(place.node) if field == "sort_clause" else -1
+            raise NotSupported(f"{what} in a recursive query is not implemented", position=location + 1)
     for field, what in (("limit_offset", "OFFSET"), ("limit_count", "LIMIT")):
         if has(query, field):
-            raise NotSupported(f"{what} in a recursive query is not implemented")
+            location = location_of(getattr(query, field))
+            raise NotSupported(f"{what} in a recursive query is not implemented", position=location + 1)
     if query.HasField("with_clause"):
         raise NotSupported("WITH inside a recursive query is not supported")
 
@@ -162,15 +169,13 @@ def _refusing(name: str) -> Callable[[int], None]:
     return check
 
 
-def _once(name: str) -> Callable[[int], None]:
-    seen: list[int] = []
-
+def _once(name: str, number: int, binding: Binding) -> Callable[[int], None]:
     def check(location: int) -> None:
-        if seen:
+        if number in binding.recursions:
             raise WrongRecursion(
                 f'recursive reference to query "{name}" must not appear more than once', position=location + 1
             )
-        seen.append(location)
+        binding.recursions[number] = name, location
 
     return check
 

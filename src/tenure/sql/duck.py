@@ -15,15 +15,15 @@ what it would have done, with PostgreSQL's own errors.
 DuckDB, Arrow and numpy are imported when the first query needs them: a node that never runs one starts
 faster and is a hundred megabytes smaller.
 
-Walk: the session hands `Duck.taking_over(...)` to its `Run` -> `duck_sql.render` -> `duck_engine`.
+Walk: the session hands `Duck.taking(...)` to its `Run` -> `duck_sql.render` -> `duck_engine`.
 """
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
-from tenure.catalog.descriptors import EnumType
+from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
@@ -59,18 +59,16 @@ Rows: TypeAlias = Iterator[tuple[Any, ...]]
 ROWS_MIN = 2_000
 """A plan none of whose scans reaches so many rows is sooner done by rows."""
 
-MEMORY_BYTES = 512 << 20
-"""Of all running queries in DuckDB."""
-
-CACHE_BYTES = 256 << 20
-"""Of tables held as columns."""
-
 
 class Duck:
     """One per node."""
 
     def __init__(
-        self, store: Store, *, cache_bytes: int = CACHE_BYTES, memory_bytes: int = MEMORY_BYTES
+        self,
+        store: Store,
+        *,
+        cache_bytes: int = COLUMNS_MEMORY.default,
+        memory_bytes: int = DUCKDB_MEMORY.default,
     ) -> None:
         self._store = store
         self._cache_bytes = cache_bytes
@@ -84,9 +82,9 @@ class Duck:
         self.given_up = 0
         """How many plans ran here, and how many DuckDB could not answer after all."""
 
-    def taking_over(self, run: Run, block: "Enums", *, is_forced: bool = False) -> "_Taking":
+    def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
         """What a `Run` asks at each node; forced, it takes what it can, however small."""
-        return _Taking(self, block.enum, is_forced=is_forced)
+        return _Taking(self, enum, is_forced=is_forced)
 
     def close(self) -> None:
         if self._engine is not None:
@@ -141,14 +139,8 @@ class Duck:
             return self._engine, self._columnar
 
 
-class Enums(Protocol):
-    """Who knows the enums of a statement: its block."""
-
-    def enum(self, id: int, /) -> EnumType: ...
-
-
 class _Taking:
-    def __init__(self, duck: Duck, enum: EnumLookup, *, is_forced: bool) -> None:
+    def __init__(self, duck: Duck, enum: EnumLookup | None, *, is_forced: bool) -> None:
         self._duck = duck
         self._enum = enum
         self._is_forced = is_forced

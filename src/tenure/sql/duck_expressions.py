@@ -59,12 +59,12 @@ from tenure.sql.duck_numbers import (
     from_numeric,
     to_numeric,
 )
-from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, shape_of
+from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
 
 SQL_LENGTH_MAX = 20_000
 """Of one expression: templates that name an argument several times may grow it without end."""
 
-_BOOLEAN = Shape("BOOLEAN")
+_BOOLEAN, _VARCHAR = Shape("BOOLEAN"), Shape("VARCHAR")
 _TEXT, _NUMERIC = TypeRef("text"), TypeRef("numeric")
 
 
@@ -154,8 +154,15 @@ class Expressions:
     def _call(self, tree: Call) -> Value:
         if (made := self._with_unit(tree)) is not None:
             return made
-        arguments = [self.render(each) for each in tree.arguments]
+        arguments = [self._argument(tree.function, each) for each in tree.arguments]
         return self.called(tree.function, arguments, self._pattern(tree))
+
+    def _argument(self, id: str, tree: Node) -> Value:
+        """A literal beside a char(n) has no length, but as little to say about its spaces."""
+        if not id.endswith("(char,char)") or not self._is_fixed(tree):
+            return self.render(tree)
+        kind, value = self.value(tree)
+        return Value(quoted(value.rstrip(" ")), kind, _VARCHAR) if value is not None else literal(kind, None)
 
     def called(self, id: str, arguments: Sequence[Value], template: str | None = None) -> Value:
         """A function of arguments that are rendered already."""
@@ -283,7 +290,7 @@ class Expressions:
 
     def _in(self, tree: InList) -> Value:
         operand = self.render(tree.operand)
-        items = [self.render(each) for each in tree.items]
+        items = [self._argument(tree.equality, each) for each in tree.items]
         return self.among(tree.equality, operand, items, is_negated=tree.is_negated)
 
     def among(

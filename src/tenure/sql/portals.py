@@ -33,6 +33,8 @@ class Prepared:
     columns: tuple[Column, ...] | None
     is_short: bool = False
     lookup: Lookup | None = None
+    constants: tuple[Datum, ...] | None = None
+    """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
     from_sql: bool = False
     made_at_micros: int = 0
 

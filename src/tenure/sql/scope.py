@@ -62,6 +62,8 @@ class Item:
     """Whether its columns may be called without its name: not inside a join that merges or hides them."""
     is_lateral_only: bool = False
     is_lateral_ok: bool = True
+    source: str = ""
+    """What it is, if no table: "a function", "a WITH query", "a join"."""
     is_nullable: bool = False
     """On the side of an outer join that may be missing."""
 
@@ -104,6 +106,8 @@ class Level:
     calls: Calls = field(default_factory=Calls)
     locations: dict[int, int] = field(default_factory=dict)
     """Where each column was first mentioned outside of aggregates."""
+    reads_working: bool = False
+    """It is, or is part of, the recursive term of a WITH RECURSIVE, and reads its rows."""
     locks: tuple[Locking, ...] = ()
     windows: dict[str, object] = field(default_factory=dict)
     """The WINDOW clause: parse trees by name."""

@@ -77,7 +77,7 @@ class House:
 
     def by_duck(self, query: Query, source: Source | None = None, *, is_forced: bool = True) -> Any:
         run = self.run(source)
-        run.instead = self.duck.taking_over(run, NAMES, is_forced=is_forced)
+        run.instead = self.duck.taking(NAMES.enum, is_forced=is_forced)
         return _outcome(query, run)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ WHOLE = [
     "SELECT p.id, o.id FROM people p LEFT JOIN orders o ON o.person = p.id AND o.amount < 500",
     "SELECT p.id, o.id FROM people p RIGHT JOIN orders o ON o.person = p.id",
     "SELECT p.id, o.id FROM people p FULL JOIN orders o ON o.person = p.id AND p.age > 5",
-    "SELECT p.id FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id AND o.amount > p.age)",
+    "SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE person = p.id AND amount > age)",
     "SELECT p.id FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id)",
     "SELECT p.id FROM people p WHERE p.id IN (SELECT person FROM orders WHERE amount > 300)",
     "SELECT p.id FROM people p WHERE p.id NOT IN (SELECT person FROM orders WHERE person IS NOT NULL)",
@@ -190,7 +190,7 @@ WHOLE = [
     "SELECT id, first_value(age) OVER (PARTITION BY mood ORDER BY id) FROM people",
     "WITH rich AS (SELECT person, sum(amount) AS total FROM orders GROUP BY person) "
     "SELECT p.city, count(*) FROM rich JOIN people p ON p.id = rich.person WHERE total > 100 GROUP BY p.city",
-    "WITH r AS (SELECT id, age FROM people) SELECT a.id, b.id FROM r a JOIN r b ON a.age = b.age WHERE a.id < b.id",
+    "WITH r AS (SELECT id, age FROM people) SELECT a.id, b.id FROM r a JOIN r b USING (age) WHERE a.id < b.id",
     "SELECT tags, data, id FROM people WHERE age > 20",
     "SELECT e, count(*) FROM u GROUP BY e",
     "SELECT e FROM u WHERE e = 'a' OR e > 'b'",
@@ -217,7 +217,7 @@ WHOLE = [
     "SELECT city, count(*) FROM people WHERE id < 0 GROUP BY city",
     "SELECT id + 1 AS n FROM people WHERE score >= 1.5 ORDER BY n DESC LIMIT 3",
     "SELECT score::int, score::numeric(10,1), age::text, born::text, age::float8, score * 3 FROM people",
-    "SELECT max(score) - min(score), sum(score) + 1 FROM people",
+    "SELECT max(score) - min(score), sum(age) + 1 FROM people",
     "SELECT * FROM pairs WHERE (a, b) = (3, 10) OR c = 'x'",
     "SELECT a, string FROM (SELECT a, c || '!' AS string FROM pairs) s WHERE string <> 'x!'",
     "SELECT substring(name, 2, 2), left(name, 2), replace(name, 'n', 'm'), position('n' IN name), "
@@ -236,7 +236,7 @@ PARTLY = [
     "SELECT seen::text, seen - now() > interval '0' FROM people",
     "SELECT id FROM people ORDER BY tags, id LIMIT 5",
     "SELECT stddev(age), variance(score) FROM people",
-    "SELECT name ~ '^a.*[0-9]$', name SIMILAR TO 'a%' FROM people",
+    "SELECT sum(score) + 1 FROM people",
     "SELECT round(score, 1), round(c), sqrt(abs(age)) FROM people JOIN t ON t.a = people.id",
 ]
 
@@ -268,7 +268,7 @@ def test_a_query_runs_whole_in_duckdb_with_the_same_answer(house: House, text: s
 def _took_whole(house: House, query: Query) -> bool:
     run = house.run()
     asked: list[bool] = []
-    taking = house.duck.taking_over(run, NAMES, is_forced=True)
+    taking = house.duck.taking(NAMES.enum, is_forced=True)
 
     def instead(plan: Any, run: Run) -> Any:
         rows = taking(plan, run)
@@ -299,7 +299,7 @@ def test_errors_are_those_of_postgres(house: House, text: str) -> None:
 _CONDITIONS = [
     *("age > 20", "age IS NULL", "city = 'Rome'", "name LIKE 'a%'", "score < 1.25", "mood = 'ok'"),
     *(
-        "age + 5 < id",
+        "age + 5 < people.id",
         "NOT (age > 20)",
         "city IN ('Oslo', 'Rome')",
         "born < date '2005-05-05'",
@@ -309,7 +309,7 @@ _CONDITIONS = [
         "length(name) > 3",
         "coalesce(age, 0) > 3",
         "score * 2 > score + 1",
-        "id IN (SELECT person FROM orders)",
+        "people.id IN (SELECT person FROM orders)",
     ),
 ]
 _KEYS = ["city", "mood", "age % 5", "age > 20", "length(name)", "score", "name", "extract(year FROM born)"]
@@ -344,7 +344,6 @@ def _random_query(rng: random.Random) -> str:
         ]
     )
     conditions = f" {rng.choice(['AND', 'OR'])} ".join(rng.sample(_CONDITIONS, rng.randrange(1, 4)))
-    conditions = conditions.replace("id ", "people.id ")
     keys = rng.sample(_KEYS, rng.randrange(0, 3))
     calls = [each.replace("(id)", "(people.id)") for each in rng.sample(_CALLS, rng.randrange(1, 4))]
     text = f"SELECT {', '.join(keys + calls)} FROM {source} WHERE {conditions}"
@@ -390,7 +389,7 @@ def test_a_query_that_is_canceled_ends(house: House) -> None:
             raise Canceled("canceling statement due to user request")
 
     run.check = check
-    run.instead = house.duck.taking_over(run, NAMES, is_forced=True)
+    run.instead = house.duck.taking(NAMES.enum, is_forced=True)
     with pytest.raises(Canceled):
         list(compile(query, NAMES.enum).rows(run))
 
