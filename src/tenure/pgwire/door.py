@@ -178,17 +178,20 @@ class Door(asyncio.Protocol):
     def _attend(self, wait: Wait | None) -> None:
         self._attended = wait
         loop = self._hall.loop
-        match wait:
-            case InThread():
-                self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
-            case Commit(pending):
-                pending.submit(partial(_tell, loop, self._resume))
-            case Delay(seconds):
-                loop.call_later(seconds, self._resume)
-            case Need.TLS:
-                self._handshake = loop.create_task(self._start_tls())
-            case Need.FLUSH:
-                loop.call_soon(self._flushed)  # others have their turn first
+        try:
+            match wait:
+                case InThread():
+                    self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
+                case Commit(pending):
+                    pending.submit(partial(_tell, loop, self._resume))
+                case Delay(seconds):
+                    loop.call_later(seconds, self._resume)
+                case Need.TLS:
+                    self._handshake = loop.create_task(self._start_tls())
+                case Need.FLUSH:
+                    loop.call_soon(self._flushed)  # others have their turn first
+        except Exception as error:  # it could not even be begun
+            loop.call_soon(self._resume, None, error)
 
     def _flushed(self) -> None:
         """May come more often than it is waited for."""
