@@ -7,12 +7,16 @@ Walk: `expr.functions` lists these.
 """
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
-from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
+from tenure.expr.arrays import DIMENSIONS_MAX, ArrayOf, check_shape, dimensions, flatten, fold
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.errors import ArraySizesDiffer, NotSupported
-from tenure.expr.function import Function, Volatility, function
+from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
+from tenure.expr.function import Context, Function, Volatility, function
+
+_FILL_MAX = 2**27
+"""Elements of an array: PostgreSQL's MaxArraySize, at eight bytes each."""
 
 
 def functions() -> Iterator[Function]:
@@ -49,6 +53,12 @@ def functions() -> Iterator[Function]:
         _join,
         is_strict=False,
     )
+    yield from _searches()
+    yield from _shapes()
+    yield from _texts()
+
+
+def _searches() -> Iterator[Function]:
     pair = ("anyarray", "anyarray")
     yield Function("@>", pair, "bool", _contains, wants_types=True)
     yield Function("<@", pair, "bool", lambda a, b: _swapped(_contains(b, a)), wants_types=True)
@@ -56,9 +66,35 @@ def functions() -> Iterator[Function]:
     search = ("anycompatiblearray", "anycompatible")
     yield Function("array_position", search, "int4", _position, is_strict=False, wants_types=True)
     yield Function("array_remove", search, "anycompatiblearray", _remove, is_strict=False, wants_types=True)
-    yield Function(
-        "array_to_string", ("anyarray", "text"), "text", _to_string, Volatility.STABLE, wants_types=True
-    )
+    three = ("anycompatiblearray", "anycompatible", "int4")
+    yield Function("array_position", three, "int4", _position, is_strict=False, wants_types=True)
+    yield Function("array_positions", search, "int4[]", _positions, is_strict=False, wants_types=True)
+    replacing = ("anycompatiblearray", "anycompatible", "anycompatible")
+    yield Function("array_replace", replacing, replacing[0], _replace, is_strict=False, wants_types=True)
+
+
+def _shapes() -> Iterator[Function]:
+    yield function("array_dims", "anyarray -> text", _dims)
+    yield function("trim_array", "anyarray, int4 -> anyarray", _trim)
+    yield function("array_reverse", "anyarray -> anyarray", lambda array: array[::-1])
+    yield Function("array_slice", ("anyarray", "int4", "int4"), "anyarray", _slice, is_strict=False)
+    yield Function("array_sort", ("anyarray",), "anyarray", _sort, wants_types=True)
+    yield Function("array_sort", ("anyarray", "bool"), "anyarray", _sort, wants_types=True)
+    yield Function("array_fill", ("anyelement", "int4[]"), "anyarray", _fill, is_strict=False)
+
+
+def _texts() -> Iterator[Function]:
+    for given in (("anyarray", "text"), ("anyarray", "text", "text")):
+        yield Function(
+            "array_to_string",
+            given,
+            "text",
+            _to_string,
+            Volatility.STABLE,
+            is_strict=False,
+            wants_types=True,
+            wants_context=True,
+        )
     yield Function("string_to_array", ("text", "text"), "text[]", split, is_strict=False)
     yield Function("string_to_array", ("text", "text", "text"), "text[]", split, is_strict=False)
 
@@ -146,17 +182,87 @@ def _sameness(kind: Type) -> Callable[[Datum, Datum], bool]:
     return is_same
 
 
-def _position(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], int | None]:
+def _position(array_type: Type, *_: Type) -> Callable[..., int | None]:
     is_same = _sameness(array_type)
 
-    def position(array: Datum, sought: Datum) -> int | None:
+    def position(array: Datum, sought: Datum, first: int | None = 1) -> int | None:
         if array is None:
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("searching for elements in multidimensional arrays is not supported")
-        return next((at for at, each in enumerate(array, 1) if is_same(each, sought)), None)
+        if first is None:
+            raise NullNotAllowed("initial position must not be null")
+        places = range(max(first, 1), len(array) + 1)
+        return next((at for at in places if is_same(array[at - 1], sought)), None)
 
     return position
+
+
+def _positions(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], Datum]:
+    is_same = _sameness(array_type)
+
+    def positions(array: Datum, sought: Datum) -> Datum:
+        if array is None:
+            return None
+        if len(dimensions(array)) > 1:
+            raise NotSupported("searching for elements in multidimensional arrays is not supported")
+        return tuple(at for at, each in enumerate(array, 1) if is_same(each, sought))
+
+    return positions
+
+
+def _replace(array_type: Type, *_: Type) -> Callable[[Datum, Datum, Datum], Datum]:
+    is_same = _sameness(array_type)
+
+    def replace(array: Datum, sought: Datum, new: Datum) -> Datum:
+        if not isinstance(array, tuple):
+            return new if is_same(array, sought) else array
+        return tuple(replace(each, sought, new) for each in array)
+
+    return lambda array, sought, new: None if array is None else replace(array, sought, new)
+
+
+def _dims(array: Datum) -> str | None:
+    return "".join([f"[1:{side}]" for side in dimensions(array)]) or None
+
+
+def _trim(array: Datum, count: int) -> Datum:
+    if not 0 <= count <= len(array):
+        raise SubscriptError(f"number of elements to trim must be between 0 and {len(array)}")
+    return array[: len(array) - count]
+
+
+def _slice(array: Datum, first: int | None, last: int | None) -> Datum:
+    """array[first:last] of the first dimension; NULL for a bound means up to the end."""
+    if array is None:
+        return None
+    return array[max((1 if first is None else first) - 1, 0) : max(len(array) if last is None else last, 0)]
+
+
+def _sort(array_type: Type, *_: Type) -> Callable[..., Datum]:
+    assert isinstance(array_type, ArrayOf)
+    of = array_type.comparable
+
+    def sort(array: Datum, is_descending: bool = False) -> Datum:
+        nulls = tuple(each for each in array if each is None)
+        values = [each for each in array if each is not None]
+        ordered = sorted(values, key=lambda each: of((each,)), reverse=is_descending)
+        return (*nulls, *ordered) if is_descending else (*ordered, *nulls)
+
+    return sort
+
+
+def _fill(value: Datum, sides: Datum) -> Datum:
+    if sides is None:
+        raise NullNotAllowed("dimension array or low bound array cannot be null")
+    if any(each is None for each in sides):
+        raise NullNotAllowed("dimension values cannot be null")
+    if any(each < 0 for each in sides) or len(sides) > DIMENSIONS_MAX:
+        raise LimitExceeded("array size exceeds the maximum allowed")
+    count = prod(sides) if sides else 0
+    if count > _FILL_MAX:
+        raise LimitExceeded("array size exceeds the maximum allowed")
+    return fold((value,) * count, tuple(sides))
 
 
 def _remove(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], Datum]:
@@ -172,10 +278,17 @@ def _remove(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], Dat
     return remove
 
 
-def _to_string(array_type: Type, separator_type: Type) -> Callable[[Datum, str], str]:
+def _to_string(array_type: Type, *_: Type) -> Callable[..., str | None]:
     assert isinstance(array_type, ArrayOf)
-    text = array_type.element.render
-    return lambda array, between: between.join([text(each) for each in flatten(array) if each is not None])
+    write = array_type.element.render_in
+
+    def joined(context: Context, array: Datum, between: str | None, null: str | None = None) -> str | None:
+        if array is None or between is None:
+            return None
+        texts = [null if each is None else write(each, context.zone) for each in flatten(array)]
+        return between.join([each for each in texts if each is not None])
+
+    return joined
 
 
 def split(text: str | None, separator: str | None, null: str | None = None) -> Datum:

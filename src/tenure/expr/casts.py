@@ -8,11 +8,14 @@ A cast goes from family to family by the table below, by text (to and from strin
 elements (arrays), or from an untyped literal; then the target's modifiers are applied: an explicit
 cast cuts a string that is too long, the others refuse it (22001).
 
+Casts between timestamptz and text, date, time or timestamp go by the session's time zone, which only
+the Context knows: `zoned_cast`. `cast_function` makes the same casts in UTC.
+
 Walk: `expr.resolution` asks `can_cast`, `expr.compiled` asks `cast_function`.
 """
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from math import inf
@@ -28,14 +31,17 @@ from tenure.expr.floats import FloatType, to_float4
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text
 from tenure.expr.numbers import fits, parse_numeric, rounded
+from tenure.expr.system_types import RegType, cast_rules, to_name
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
+from tenure.expr.zones import from_zone, local_in
 
 Convert = Callable[[Datum], Datum]
+ZonedConvert = Callable[[Datum, tzinfo], Datum]
 
 IMPLICIT, ASSIGNMENT, EXPLICIT = "implicit", "assignment", "explicit"
 _RANK = {IMPLICIT: 0, ASSIGNMENT: 1, EXPLICIT: 2}
-_STRINGS = ("text", "varchar", "char")
+_STRINGS = ("text", "varchar", "char", "name")
 
 
 def can_cast(source: Type, target: Type, context: str) -> bool:
@@ -55,6 +61,44 @@ def cast_function(source: Type, target: Type, context: str) -> Convert | None:
         return convert
     fit = target.truncate if context == EXPLICIT else target.accept
     return fit if convert is None else _then(convert, fit)
+
+
+def zoned_cast(source: Type, target: Type, context: str) -> ZonedConvert | None:
+    """Returns what casts by the session's time zone; None where the zone does not matter."""
+    if not can_cast(source, target, context):
+        return None
+    convert = _zoned_family_cast(source, target)
+    if convert is None or not target.ref.modifiers:
+        return convert
+    fit = target.truncate if context == EXPLICIT else target.accept
+    return lambda value, zone: fit(convert(value, zone))
+
+
+def _zoned_family_cast(source: Type, target: Type) -> ZonedConvert | None:
+    if target.follows_zone and source.family in (*_STRINGS, "unknown"):
+        return bare(target).parse_in
+    if source.follows_zone and target.family in _STRINGS:
+        return source.render_in
+    if isinstance(source, ArrayOf) and isinstance(target, ArrayOf):
+        inner, array = _zoned_family_cast(source.element, target.element), target
+        if inner is None:
+            return None
+        return lambda value, zone: array.map(value, lambda each: inner(each, zone))
+    return _ZONED.get((source.family, target.family))
+
+
+def asks_catalog(source: Type, target: Type) -> bool:
+    """Whether the cast is to regclass or its like: the Context's `find_object` makes it."""
+    return isinstance(target, RegType) and not isinstance(source, RegType)
+
+
+def is_fixed(text: str, target: Type) -> bool:
+    """Whether a literal means the same in every session. Raises as reading it does."""
+    if isinstance(target, RegType):
+        return False
+    if not target.follows_zone:
+        return True
+    return bool(target.parse_in(text, UTC) == target.parse_in(text, _ELSEWHERE))
 
 
 def _then(first: Convert, second: Convert) -> Convert:
@@ -100,6 +144,8 @@ def _family_cast(source: Type, target: Type) -> Convert | None:
     rule = _RULES.get((source.family, target.family))
     if rule is not None:
         return rule[1]
+    if target.family == "name":
+        return lambda value: to_name(source.render(value))
     if target.family in _STRINGS:
         return None if isinstance(source, EnumOf) else source.render
     return bare(target).parse
@@ -214,8 +260,18 @@ def _number_rules() -> dict[tuple[str, str], tuple[str, Convert | None]]:
     return rules
 
 
+_ELSEWHERE = timezone(timedelta(hours=1))
+_ZONED: dict[tuple[str, str], ZonedConvert] = {
+    ("date", "timestamptz"): lambda value, zone: from_zone(_midnight(value), zone),
+    ("timestamp", "timestamptz"): from_zone,
+    ("timestamptz", "timestamp"): local_in,
+    ("timestamptz", "date"): lambda value, zone: local_in(value, zone).date(),
+    ("timestamptz", "time"): lambda value, zone: local_in(value, zone).time(),
+}
+
 _RULES: dict[tuple[str, str], tuple[str, Convert | None]] = {
     **_number_rules(),
+    **cast_rules(),
     ("numeric", "float4"): (IMPLICIT, _to_float(_FLOAT4)),
     ("numeric", "float8"): (IMPLICIT, _to_float(_FLOAT8)),
     ("float4", "numeric"): (ASSIGNMENT, _float_to_numeric(6)),
@@ -224,7 +280,7 @@ _RULES: dict[tuple[str, str], tuple[str, Convert | None]] = {
     ("float8", "float4"): (ASSIGNMENT, to_float4),
     ("bool", "int4"): (EXPLICIT, int),
     ("int4", "bool"): (EXPLICIT, bool),
-    **{("bool", target): (ASSIGNMENT, lambda value: "true" if value else "false") for target in _STRINGS},
+    **{("bool", target): (ASSIGNMENT, lambda value: "true" if value else "false") for target in _STRINGS[:3]},
     ("text", "varchar"): (IMPLICIT, None),
     ("text", "char"): (IMPLICIT, None),
     ("varchar", "text"): (IMPLICIT, None),

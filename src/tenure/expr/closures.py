@@ -6,6 +6,7 @@ Walk: `expr.compiled` puts these together.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import tzinfo
 from typing import Protocol, TypeAlias
 
 from tenure.expr.arrays import flatten
@@ -49,8 +50,20 @@ def strict(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
     return of_many
 
 
-def with_context(run: Callable[..., Datum], evaluates: list[Evaluate]) -> Evaluate:
-    return lambda row, context: run(context, *[each(row, context) for each in evaluates])
+def with_context(run: Callable[..., Datum], evaluates: list[Evaluate], *, is_strict: bool) -> Evaluate:
+    if not evaluates:
+        return lambda row, context: run(context)
+
+    def of_context(row: Row, context: Context) -> Datum:
+        values = [each(row, context) for each in evaluates]
+        return None if is_strict and None in values else run(context, *values)
+
+    return of_context
+
+
+def with_zone(run: Callable[[Datum, tzinfo], Datum], operand: Evaluate) -> Evaluate:
+    """A cast that depends on the session's time zone."""
+    return lambda row, context: None if (value := operand(row, context)) is None else run(value, context.zone)
 
 
 def coalesce(operands: list[Evaluate]) -> Evaluate:

@@ -6,14 +6,15 @@
     arrays, jsonb        see `expr.arrays`, `expr.json_values`
 
 Whole numbers, floats, and days with timestamps compare across their sizes without a cast, as in
-PostgreSQL; that also decides which overload mixed arguments get.
+PostgreSQL; that also decides which overload mixed arguments get. Beside a timestamptz, a day or a
+timestamp is cast to one, by the session's time zone.
 
 Walk: `expr.functions` lists these; `expr.compiled` runs them and takes `equality` for IN and the like.
 """
 
 import operator
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -31,8 +32,8 @@ SIGNS: dict[str, Compare] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NATIVE = ("bool", "text", "bytea", "uuid", "time", "interval")
-_INTS, _FLOATS, _DAYS = ("int2", "int4", "int8"), ("float4", "float8"), ("date", "timestamp", "timestamptz")
+_NATIVE = ("bool", "oid", "name", '"char"', "text", "bytea", "uuid", "time", "timestamptz", "interval")
+_INTS, _FLOATS, _DAYS = ("int2", "int4", "int8"), ("float4", "float8"), ("date", "timestamp")
 
 
 def functions() -> Iterator[Function]:
@@ -85,18 +86,11 @@ def _compare_days(pair: tuple[str, str], compare: Compare) -> Compare:
     left, right = pair
     if left == right:
         return compare
-    if "timestamptz" in pair:
-        return lambda a, b: compare(_as_instant(a), _as_instant(b))
     return lambda a, b: compare(_as_timestamp(a), _as_timestamp(b))
 
 
 def _as_timestamp(value: date) -> datetime:
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-
-
-def _as_instant(value: date) -> datetime:
-    timestamp = _as_timestamp(value)
-    return timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
 
 
 def _without_spaces(compare: Compare) -> Compare:

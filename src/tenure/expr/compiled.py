@@ -18,7 +18,7 @@ Walk: `table` compiles defaults, checks and predicates; `sql.point` compiles con
 from collections.abc import Callable, Mapping, Sequence
 
 from tenure.expr.arrays import ArrayOf, check_shape
-from tenure.expr.casts import cast_function
+from tenure.expr.casts import asks_catalog, cast_function, zoned_cast
 from tenure.expr.closures import (
     Evaluate,
     Row,
@@ -31,6 +31,7 @@ from tenure.expr.closures import (
     strict_of_two,
     three_valued,
     with_context,
+    with_zone,
 )
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, UndefinedColumn
@@ -150,7 +151,7 @@ class _Compiler:
         evaluates = [evaluate for evaluate, _ in parts]
         kind = result_type(function, types)
         if function.wants_context:
-            return with_context(run, evaluates), kind
+            return with_context(run, evaluates, is_strict=function.is_strict), kind
         if not function.is_strict:
             return (lambda row, context: run(*[each(row, context) for each in evaluates])), kind
         if len(parts) == 2:
@@ -172,6 +173,13 @@ class _Compiler:
     def _cast(self, tree: Cast) -> tuple[Evaluate, Type]:
         operand, source = self.compile(tree.operand)
         target = type_of(tree.type, self.enum)
+        if asks_catalog(source, target):
+            family = target.family
+            return with_context(
+                lambda context, value: context.object(family, value), [operand], is_strict=True
+            ), target
+        if (zoned := zoned_cast(source, target, tree.context)) is not None:
+            return with_zone(zoned, operand), target
         convert = cast_function(source, target, tree.context)
         return (operand if convert is None else strict(convert, [operand])), target
 

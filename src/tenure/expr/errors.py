@@ -12,6 +12,7 @@
     ├── InvalidPower            2201F
     ├── UnknownCharacter        22021  a zero byte or half a surrogate pair in text
     ├── InvalidEscape           22025
+    ├── SubscriptError          2202E
     ├── ArraySizesDiffer        2202E
     ├── InvalidText             22P02  text that is no value of the type
     ├── InvalidBinary           22P03
@@ -79,6 +80,10 @@ class UnknownCharacter(UserError):
 
 class InvalidEscape(UserError):
     sqlstate = "22025"
+
+
+class SubscriptError(UserError):
+    sqlstate = "2202E"
 
 
 class ArraySizesDiffer(UserError):

@@ -8,15 +8,24 @@ from collections import defaultdict
 from tenure.expr import (
     arithmetic,
     array_functions,
+    asking_functions,
     comparison,
+    format_functions,
     id_functions,
+    json_building,
+    json_changes,
     json_functions,
     math_functions,
     sequence_functions,
+    session_functions,
+    text_coding,
     text_functions,
+    text_joining,
     time_arithmetic,
     time_functions,
+    time_making,
     time_parts,
+    transcendental,
 )
 from tenure.expr.errors import UndefinedFunction
 from tenure.expr.function import Function
@@ -25,14 +34,23 @@ FUNCTIONS: tuple[Function, ...] = (
     *comparison.functions(),
     *arithmetic.functions(),
     *math_functions.functions(),
+    *transcendental.functions(),
     *text_functions.functions(),
+    *text_coding.functions(),
+    *text_joining.functions(),
     *time_arithmetic.functions(),
     *time_functions.functions(),
+    *time_making.functions(),
     *time_parts.functions(),
     *array_functions.functions(),
     *json_functions.functions(),
+    *json_building.functions(),
+    *json_changes.functions(),
+    *format_functions.functions(),
     *id_functions.functions(),
     *sequence_functions.functions(),
+    *session_functions.functions(),
+    *asking_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

@@ -11,6 +11,7 @@ Walk: `expr.functions` lists these.
 import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
@@ -31,8 +32,12 @@ def functions() -> Iterator[Function]:
             one = _step_into_scalar if kind == "jsonb" else step
             yield function("->", f"{kind}, {key} -> {kind}", one)
             yield function("->>", f"{kind}, {key} -> text", _then_text(one, as_text))
-        yield function("#>", f"{kind}, text[] -> {kind}", _path(step))
-        yield function("#>>", f"{kind}, text[] -> text", _then_text(_path(step), as_text))
+        walk, walk_to_text = _path(step), _then_text(_path(step), as_text)
+        yield function("#>", f"{kind}, text[] -> {kind}", walk)
+        yield function("#>>", f"{kind}, text[] -> text", walk_to_text)
+        for name, result, run in (("path", kind, walk), ("path_text", "text", walk_to_text)):
+            spread = partial(_spread, run)
+            yield Function(f"{kind}_extract_{name}", (kind, "text"), result, spread, is_variadic=True)
     yield function("@>", "jsonb, jsonb -> bool", lambda a, b: contains(a.value, b.value))
     yield function("<@", "jsonb, jsonb -> bool", lambda a, b: contains(b.value, a.value))
     yield function("?", "jsonb, text -> bool", has_key)
@@ -44,6 +49,8 @@ def functions() -> Iterator[Function]:
     yield function("-", "jsonb, int4 -> jsonb", _without_element)
     yield function("jsonb_typeof", "jsonb -> text", lambda a: _type_name(a.value))
     yield function("jsonb_array_length", "jsonb -> int4", _array_length)
+    yield function("json_typeof", "json -> text", _json_type_name)
+    yield function("json_array_length", "json -> int4", _json_array_length)
 
 
 # Members
@@ -89,6 +96,10 @@ def _path(step: Callable[..., Datum]) -> Callable[[Datum, tuple[str | None, ...]
         return value
 
     return walk
+
+
+def _spread(walk: Callable[[Datum, Datum], Datum], value: Datum, *path: str) -> Datum:
+    return walk(value, path)
 
 
 # json: the same on text
@@ -222,3 +233,18 @@ def _array_length(value: Jsonb) -> int:
         shape = "non-array" if isinstance(value.value, JsonObject) else "scalar"
         raise InvalidParameter(f"cannot get array length of a {shape}")
     return len(value.value)
+
+
+_JSON_TYPES = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+
+
+def _json_type_name(value: Json) -> str:
+    return _JSON_TYPES.get(value.text.strip(_SPACE)[0], "number")
+
+
+def _json_array_length(value: Json) -> int:
+    kind = _json_type_name(value)
+    if kind != "array":
+        shape = "non-array" if kind == "object" else "scalar"
+        raise InvalidParameter(f"cannot get array length of a {shape}")
+    return len(raw_members(value.text.strip(_SPACE)))

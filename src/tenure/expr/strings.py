@@ -199,13 +199,11 @@ class UuidType(Type):
 
 @dataclass(frozen=True)
 class BytesType(Type):
-    _escape = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|)")
-
     def parse(self, text: str) -> bytes:
         check_characters(text)
         if text.startswith("\\x"):
-            return _from_hex(text[2:])
-        return self._escape.sub(_unescape, text.encode())
+            return bytes_from_hex(text[2:])
+        return bytes_unescaped(text)
 
     def render(self, value: bytes) -> str:
         return "\\x" + value.hex()
@@ -216,6 +214,24 @@ class BytesType(Type):
         return value
 
 
+_ESCAPE = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|)")
+_SPECIAL_BYTE = re.compile(rb"[\x00\x80-\xff\\]")
+
+
+def bytes_unescaped(text: str) -> bytes:
+    """The format "escape": a byte as a backslash and three octal digits."""
+    return _ESCAPE.sub(_unescape, text.encode())
+
+
+def bytes_escaped(data: bytes) -> str:
+    return _SPECIAL_BYTE.sub(_escape, data).decode()
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    byte = found.group()
+    return b"\\\\" if byte == b"\\" else b"\\%03o" % byte[0]
+
+
 def _unescape(found: re.Match[bytes]) -> bytes:
     if found.group(1):
         return b"\\"
@@ -224,7 +240,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
     raise InvalidText("invalid input syntax for type bytea")
 
 
-def _from_hex(digits: str) -> bytes:
+def bytes_from_hex(digits: str) -> bytes:
     packed: Any = re.sub(r"(?<![0-9a-fA-F])[ \t\n\r]+", "", digits)
     pairs = re.sub(r"([0-9a-fA-F]{2})[ \t\n\r]*", r"\1", packed)
     for digit in pairs:

@@ -9,15 +9,12 @@ Walk: `expr.functions` lists these.
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from hashlib import md5
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
-from tenure.expr.casts import ASSIGNMENT, cast_function
-from tenure.expr.datatype import Type
-from tenure.expr.errors import InvalidEscape, LimitExceeded, SubstringError
-from tenure.expr.function import Function, Volatility, function
-from tenure.expr.strings import TEXT
+from tenure.expr.errors import InvalidEscape, LimitExceeded, OutOfRange, SubstringError
+from tenure.expr.function import Function, function
+from tenure.expr.numbers import fits
 
 LENGTH_MAX = 2**28
 """Characters that a function makes of little input: PostgreSQL's gigabyte, at four bytes each."""
@@ -26,7 +23,6 @@ LENGTH_MAX = 2**28
 def functions() -> Iterator[Function]:
     yield from _plain()
     yield from _likes()
-    yield from _joins()
 
 
 def _plain() -> Iterator[Function]:
@@ -60,8 +56,17 @@ def _plain() -> Iterator[Function]:
     yield function("split_part", "text, text, int4 -> text", _split_part)
     yield function("starts_with", "text, text -> bool", str.startswith)
     yield function("^@", "text, text -> bool", str.startswith)
-    yield function("md5", "text -> text", lambda text: _md5(text.encode()))
-    yield function("md5", "bytea -> text", _md5)
+    for family in ("text", "bytea"):
+        yield function("overlay", f"{family}, {family}, int4, int4 -> {family}", _overlay)
+        yield function("overlay", f"{family}, {family}, int4 -> {family}", _overlay)
+    yield function("initcap", "text -> text", initcap)
+    yield function("translate", "text, text, text -> text", _translate)
+    yield function("bit_length", "text -> int4", lambda text: 8 * len(text.encode()))
+    yield function("bit_length", "bytea -> int4", lambda data: 8 * len(data))
+    for name, cut in (("btrim", bytes.strip), ("ltrim", bytes.lstrip), ("rtrim", bytes.rstrip)):
+        yield function(name, "bytea, bytea -> bytea", partial(_strip, cut))
+    yield function("position", "bytea, bytea -> int4", lambda data, sought: data.find(sought) + 1)
+    yield function("reverse", "bytea -> bytea", lambda data: data[::-1])
 
 
 def lower(text: str) -> str:
@@ -96,7 +101,7 @@ def _strip_spaces(strip: Any, text: str) -> str:
     return stripped
 
 
-def _strip(strip: Any, text: str, letters: str) -> str:
+def _strip(strip: Any, text: Any, letters: Any) -> Any:
     return strip(text, letters) if letters else text
 
 
@@ -119,17 +124,17 @@ def _pad_right(text: str, size: int, fill: str) -> str:
 
 
 def _repeat(text: str, count: int) -> str:
-    _check_length(len(text) * count)
+    check_length(len(text) * count)
     return text * max(count, 0)
 
 
-def _check_length(size: int) -> None:
+def check_length(size: int) -> None:
     if size > LENGTH_MAX:
         raise LimitExceeded("requested length too large")
 
 
 def _filling(size: int, fill: str) -> str:
-    _check_length(size)
+    check_length(size)
     return (fill * (size // len(fill) + 1))[:size]
 
 
@@ -141,8 +146,36 @@ def _split_part(text: str, separator: str, field: int) -> str:
     return parts[at] if 0 <= at < len(parts) else ""
 
 
-def _md5(data: bytes) -> str:
-    return md5(data, usedforsecurity=False).hexdigest()
+def _overlay(text: Any, new: Any, start: int, length: int | None = None) -> Any:
+    if start <= 0:
+        raise SubstringError("negative substring length not allowed")
+    end = start + (len(new) if length is None else length)
+    _check_int4(end)
+    return text[: start - 1] + new + text[max(end - 1, 0) :]
+
+
+def _check_int4(value: int) -> None:
+    if not fits(value, 4):
+        raise OutOfRange("integer out of range")
+
+
+def initcap(text: str) -> str:
+    letters, is_inside = [], False
+    for each in text:
+        letters.append(_lower_one(each) if is_inside else _title_one(each))
+        is_inside = each.isalnum()
+    return "".join(letters)
+
+
+def _title_one(letter: str) -> str:
+    titled = letter.title()
+    return titled if len(titled) == 1 else letter
+
+
+def _translate(text: str, sought: str, replacements: str) -> str:
+    """Letters without a counterpart are removed; of a letter named twice, the first counts."""
+    table = {ord(each): replacements[at : at + 1] or None for at, each in reversed(list(enumerate(sought)))}
+    return text.translate(table)
 
 
 # LIKE
@@ -163,7 +196,7 @@ def like(text: str, pattern: str) -> bool:
     if unfinished is None:
         return whole.fullmatch(text) is not None
     # Like PostgreSQL, complain about the escape at the end only if matching gets there with text left.
-    if any(unfinished.fullmatch(text, 0, end) for end in range(len(text))):
+    if unfinished.fullmatch(text):
         raise InvalidEscape("LIKE pattern must not end with escape character")
     return False
 
@@ -193,7 +226,7 @@ def like_escape(pattern: str, escape: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _like_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
-    """The pattern as a regular expression; the second one of it without an escape at its end."""
+    """The pattern as a regular expression; if an escape ends it, also of what comes before and more text."""
     segments, is_unfinished = [""], False
     letters = iter(pattern)
     for each in letters:
@@ -208,7 +241,10 @@ def _like_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str] | None
         else:
             segments[-1] += re.escape(each)
     compiled = re.compile(_leftmost(segments), re.DOTALL)
-    return compiled, compiled if is_unfinished else None
+    if not is_unfinished:
+        return compiled, None
+    longer = [*segments[:-1], segments[-1] + ".", ""]
+    return compiled, re.compile(_leftmost(longer), re.DOTALL)
 
 
 def _leftmost(segments: list[str]) -> str:
@@ -217,57 +253,3 @@ def _leftmost(segments: list[str]) -> str:
         return segments[0]
     first, *middle, last = segments
     return first + "".join([f"(?>.*?{each})" for each in middle if each]) + ".*" + last
-
-
-# Joining
-
-
-def _joins() -> Iterator[Function]:
-    yield Function("||", ("text", "text"), "text", lambda left, right: left + right)
-    yield Function("||", ("bytea", "bytea"), "bytea", lambda left, right: left + right)
-    for pair in (("text", "anynonarray"), ("anynonarray", "text")):
-        yield Function("||", pair, "text", _join_as_text, Volatility.STABLE, wants_types=True)
-    for name, arguments, make in (("concat", ("any",), _concat), ("concat_ws", ("text", "any"), _concat_ws)):
-        yield Function(
-            name,
-            arguments,
-            "text",
-            make,
-            Volatility.STABLE,
-            is_strict=False,
-            is_variadic=True,
-            wants_types=True,
-        )
-
-
-def _as_text(kind: Type) -> Any:
-    convert = cast_function(kind, TEXT, ASSIGNMENT)
-    return convert if convert is not None else lambda value: value
-
-
-def _output(kind: Type) -> Any:
-    return kind.render
-
-
-def _join_as_text(left: Type, right: Type) -> Any:
-    to_left, to_right = _as_text(left), _as_text(right)
-    return lambda a, b: to_left(a) + to_right(b)
-
-
-def _concat(*types: Type) -> Any:
-    outputs = [_output(each) for each in types]
-    return lambda *values: "".join(
-        [output(value) for output, value in zip(outputs, values, strict=True) if value is not None]
-    )
-
-
-def _concat_ws(separator: Type, *types: Type) -> Any:
-    outputs = [_output(each) for each in types]
-
-    def joined(between: str | None, *values: Any) -> str | None:
-        if between is None:
-            return None
-        pairs = zip(outputs, values, strict=True)
-        return between.join([output(value) for output, value in pairs if value is not None])
-
-    return joined

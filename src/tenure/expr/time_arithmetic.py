@@ -13,11 +13,12 @@ Walk: `expr.functions` lists these; `expr.time_functions` uses `add_interval`.
 from calendar import monthrange
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import partial
 from math import inf, trunc
 from typing import TypeVar
 
 from tenure.expr.errors import DatetimeOverflow, DivisionByZero, NotSupported
-from tenure.expr.function import Function, function
+from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
 from tenure.expr.numbers import fits
 from tenure.expr.times import beyond_dates, beyond_timestamps, micros_of, time_micros, time_of
@@ -39,10 +40,11 @@ def functions() -> Iterator[Function]:
     yield function("+", "interval, date -> timestamp", lambda by, day: add_interval(_midnight(day), by))
     yield function("-", "date, interval -> timestamp", lambda a, by: add_interval(_midnight(a), negated(by)))
     for kind in ("timestamp", "timestamptz"):
-        yield function("+", f"{kind}, interval -> {kind}", add_interval)
-        yield function("+", f"interval, {kind} -> {kind}", lambda by, at: add_interval(at, by))
-        yield function("-", f"{kind}, interval -> {kind}", lambda at, by: add_interval(at, negated(by)))
         yield function("-", f"{kind}, {kind} -> interval", difference)
+    yield function("+", "timestamp, interval -> timestamp", add_interval)
+    yield function("+", "interval, timestamp -> timestamp", lambda by, at: add_interval(at, by))
+    yield function("-", "timestamp, interval -> timestamp", lambda at, by: add_interval(at, negated(by)))
+    yield from _instants()
     yield function("+", "time, interval -> time", add_to_time)
     yield function("+", "interval, time -> time", lambda by, clock: add_to_time(clock, by))
     yield function("-", "time, interval -> time", lambda clock, by: add_to_time(clock, negated(by)))
@@ -55,6 +57,19 @@ def functions() -> Iterator[Function]:
     yield function("*", "interval, float8 -> interval", scaled)
     yield function("*", "float8, interval -> interval", lambda factor, value: scaled(value, factor))
     yield function("/", "interval, float8 -> interval", divided)
+
+
+def _instants() -> Iterator[Function]:
+    moving = partial(Function, result="timestamptz", volatility=Volatility.STABLE, wants_context=True)
+    yield moving("+", ("timestamptz", "interval"), run=_later)
+    yield moving("+", ("interval", "timestamptz"), run=lambda context, by, at: _later(context, at, by))
+    yield moving(
+        "-", ("timestamptz", "interval"), run=lambda context, at, by: _later(context, at, negated(by))
+    )
+
+
+def _later(context: Context, at: datetime, by: Interval) -> datetime:
+    return add_interval_in(at, by, context.zone)
 
 
 def _midnight(day: date) -> datetime:

@@ -7,15 +7,16 @@ Walk: `expr.functions` lists these.
 
 from calendar import monthrange
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import partial
 
-from tenure.expr.errors import DatetimeOverflow, NotSupported
+from tenure.base.errors import InvalidParameter
+from tenure.expr.errors import NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, Interval, checked
-from tenure.expr.time_arithmetic import trunc_divide
+from tenure.expr.time_arithmetic import negated, trunc_divide
 from tenure.expr.times import time_micros
-from tenure.expr.zones import from_zone, local_in, zone_named
+from tenure.expr.zones import from_zone, in_zone, local_in, zone_named
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
@@ -23,13 +24,18 @@ _SECOND, _HOUR = 1_000_000, 3_600_000_000
 
 def functions() -> Iterator[Function]:
     yield from _clocks()
-    for kind in ("timestamp", "timestamptz"):
-        yield function("age", f"{kind}, {kind} -> interval", age)
+    yield function("age", "timestamp, timestamp -> interval", age)
+    stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
+    yield stable("age", ("timestamptz", "timestamptz"), "interval", _age_of_instants)
     yield function("timezone", "text, timestamptz -> timestamp", _in_zone)
     yield function("timezone", "text, timestamp -> timestamptz", _from_zone)
-    yield function("make_date", "int4, int4, int4 -> date", _make_date)
+    yield function("timezone", "interval, timestamptz -> timestamp", _in_offset)
+    yield function("timezone", "interval, timestamp -> timestamptz", _from_offset)
+    for kind in ("date", "timestamp", "timestamptz", "interval"):
+        yield function("isfinite", f"{kind} -> bool", lambda value: True)
     yield function("justify_days", "interval -> interval", _justify_days)
     yield function("justify_hours", "interval -> interval", _justify_hours)
+    yield function("justify_interval", "interval -> interval", _justify_interval)
 
 
 # The clock
@@ -42,10 +48,11 @@ def _clocks() -> Iterator[Function]:
     yield stable(
         "statement_timestamp", result="timestamptz", run=lambda context: _instant(context.statement_micros)
     )
-    yield stable("current_date", result="date", run=lambda context: _instant(context.now_micros).date())
+    yield stable("current_date", result="date", run=lambda context: _local(context).date())
     yield stable("localtimestamp", result="timestamp", run=_local)
     yield stable("localtime", result="time", run=lambda context: _local(context).time())
     yield Function("clock_timestamp", (), "timestamptz", _right_now, Volatility.VOLATILE, wants_context=True)
+    yield Function("timeofday", (), "text", _time_of_day, Volatility.VOLATILE, wants_context=True)
     for name, kind in (("age", "timestamp"), ("age", "timestamptz")):
         yield Function(name, (kind,), "interval", _age_today, Volatility.STABLE, wants_context=True)
 
@@ -55,7 +62,7 @@ def _instant(micros: int) -> datetime:
 
 
 def _local(context: Context) -> datetime:
-    return _instant(context.now_micros).replace(tzinfo=None)
+    return local_in(_instant(context.now_micros), context.zone)
 
 
 def _right_now(context: Context) -> datetime:
@@ -63,16 +70,28 @@ def _right_now(context: Context) -> datetime:
     return _instant(micros)
 
 
-def _age_today(context: Context, value: datetime | None) -> Interval | None:
-    if value is None:
-        return None
-    midnight = datetime.combine(_instant(context.now_micros).date(), time(), tzinfo=value.tzinfo)
-    return age(midnight, value)
+def _time_of_day(context: Context) -> str:
+    local = in_zone(_right_now(context), context.zone)
+    return f"{local:%a %b %d %H:%M:%S.%f %Y} {local.tzname()}"
+
+
+def _age_today(context: Context, value: datetime) -> Interval:
+    local = value if value.tzinfo is None else local_in(value, context.zone)
+    return age(datetime.combine(_local(context).date(), time()), local)
+
+
+def _age_of_instants(context: Context, a: datetime, b: datetime) -> Interval:
+    # Which is the later one the instants say: clocks that were set back show it with less.
+    local_a, local_b = local_in(a, context.zone), local_in(b, context.zone)
+    return _years_between(local_b, local_a) if a >= b else negated(_years_between(local_a, local_b))
 
 
 def age(a: datetime, b: datetime) -> Interval:
     """Years, months, days and time as on a calendar; a borrowed month has the earlier one's days."""
-    later, earlier = max(a, b), min(a, b)
+    return _years_between(b, a) if a >= b else negated(_years_between(a, b))
+
+
+def _years_between(earlier: datetime, later: datetime) -> Interval:
     micros = time_micros(later.time()) - time_micros(earlier.time())
     days = later.day - earlier.day
     months = (later.year - earlier.year) * 12 + later.month - earlier.month
@@ -82,7 +101,7 @@ def age(a: datetime, b: datetime) -> Interval:
     while days < 0:
         days += monthrange(earlier.year, earlier.month)[1]
         months -= 1
-    return Interval(months, days, micros) if a >= b else Interval(-months, -days, -micros)
+    return Interval(months, days, micros)
 
 
 # Zones and making
@@ -96,13 +115,21 @@ def _from_zone(zone: str, at: datetime) -> datetime:
     return from_zone(at, zone_named(zone))
 
 
-def _make_date(year: int, month: int, day: int) -> date:
-    if year < 0:
-        raise NotSupported("years before 1 are not supported")
+def _in_offset(by: Interval, at: datetime) -> datetime:
+    return local_in(at, _offset(by))
+
+
+def _from_offset(by: Interval, at: datetime) -> datetime:
+    return from_zone(at, _offset(by))
+
+
+def _offset(by: Interval) -> tzinfo:
+    if by.months or by.days:
+        raise InvalidParameter("interval time zone must not include months or days")
     try:
-        return date(year, month, day)
-    except (ValueError, OverflowError):
-        raise DatetimeOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
+        return timezone(timedelta(seconds=trunc_divide(by.micros, _SECOND)))
+    except ValueError:
+        raise NotSupported("a time zone a day or more from UTC is not supported") from None
 
 
 def _justify_days(value: Interval) -> Interval:
@@ -123,3 +150,20 @@ def _justify_hours(value: Interval) -> Interval:
     elif days < 0 < micros:
         days, micros = days + 1, micros - MICROS_PER_DAY
     return checked(value.months, days, micros)
+
+
+def _justify_interval(value: Interval) -> Interval:
+    """Months, days and time of one sign; a day has 24 hours, a month 30 days."""
+    whole_days = trunc_divide(value.micros, MICROS_PER_DAY)
+    days, micros = value.days + whole_days, value.micros - whole_days * MICROS_PER_DAY
+    whole_months = trunc_divide(days, 30)
+    months, days = value.months + whole_months, days - whole_months * 30
+    if months > 0 and (days < 0 or (days == 0 and micros < 0)):
+        months, days = months - 1, days + 30
+    elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
+        months, days = months + 1, days - 30
+    if days > 0 > micros:
+        days, micros = days - 1, micros + MICROS_PER_DAY
+    elif days < 0 < micros:
+        days, micros = days + 1, micros - MICROS_PER_DAY
+    return checked(months, days, micros)

@@ -7,25 +7,30 @@ Walk: `expr.functions` lists these.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.errors import NotSupported
-from tenure.expr.function import Function, function
+from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import UNITS, Interval
 from tenure.expr.time_arithmetic import trunc_divide
 from tenure.expr.times import JULIAN_OF_ORDINAL_0, micros_of, time_micros
+from tenure.expr.zones import from_zone, in_zone, zone_named
 
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
 
 
 def functions() -> Iterator[Function]:
-    for kind in ("timestamp", "timestamptz"):
-        yield function("date_trunc", f"text, {kind} -> {kind}", _truncate)
+    yield function("date_trunc", "text, timestamp -> timestamp", _truncate)
+    stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
+    yield stable("date_trunc", ("text", "timestamptz"), "timestamptz", _truncate_instant)
+    yield function("date_trunc", "text, timestamptz, text -> timestamptz", _truncate_in_zone)
     yield function("date_trunc", "text, interval -> interval", _truncate_interval)
+    yield stable("extract", ("text", "timestamptz"), "numeric", _extract_instant)
+    yield stable("date_part", ("text", "timestamptz"), "float8", _instant_part)
     for kind, part in _PARTS.items():
         yield function("extract", f"text, {kind} -> numeric", partial(_extract, part, kind))
         yield function("date_part", f"text, {kind} -> float8", partial(_date_part, part, kind))
@@ -65,6 +70,26 @@ def _truncate(unit: str, at: datetime) -> datetime:
         return _TRUNCATED[known](at)
     except OverflowError:
         raise NotSupported("the result lies before the year 1") from None
+
+
+_CLOCK_UNITS = ("microsecond", "millisecond", "second", "minute", "hour")
+
+
+def _truncate_instant(context: Context, unit: str, at: datetime) -> datetime:
+    return _truncated_in(unit, at, context.zone)
+
+
+def _truncate_in_zone(unit: str, at: datetime, zone: str) -> datetime:
+    return _truncated_in(unit, at, zone_named(zone))
+
+
+def _truncated_in(unit: str, at: datetime, zone: tzinfo) -> datetime:
+    """By the clocks of the zone; up to the hour, with the offset they have at the time itself."""
+    local = in_zone(at, zone)
+    truncated = _truncate(unit, local).replace(tzinfo=None, fold=0)
+    if _unit(unit, "timestamp with time zone") in _CLOCK_UNITS:
+        return from_zone(truncated, timezone(local.utcoffset() or timedelta()))
+    return from_zone(truncated, zone)
 
 
 def _truncate_interval(unit: str, value: Interval) -> Interval:
@@ -153,9 +178,15 @@ def _timestamp_field(unit: str, value: datetime) -> Decimal | None:
     if unit == "epoch":
         return _scaled(micros_of(value) + 946_684_800 * _SECOND, 6)
     if value.tzinfo is not None and unit.startswith("timezone"):
-        return Decimal(0)
+        return _offset_part(unit, round((value.utcoffset() or timedelta()).total_seconds()))
     part = _clock_part(unit, time_micros(value.time()))
     return _day_part(unit, value.date()) if part is None else part
+
+
+def _offset_part(unit: str, seconds: int) -> Decimal:
+    hours, minutes = trunc_divide(seconds, 3600), trunc_divide(seconds, 60)
+    parts = {"timezone_hour": hours, "timezone_minute": minutes - hours * 60}
+    return Decimal(parts.get(unit, seconds))
 
 
 def _interval_field(unit: str, value: Interval) -> Decimal | None:
@@ -181,10 +212,17 @@ _PARTS: dict[str, Callable[[str, Any], Decimal | None]] = {
     "date": _date_field,
     "time": _time_field,
     "timestamp": _timestamp_field,
-    "timestamptz": _timestamp_field,
     "interval": _interval_field,
 }
 _SHOWN = {"time": "time without time zone", "timestamp": "timestamp without time zone"}
+
+
+def _extract_instant(context: Context, word: str, value: datetime) -> Decimal:
+    return _extract(_timestamp_field, "timestamptz", word, in_zone(value, context.zone))
+
+
+def _instant_part(context: Context, word: str, value: datetime) -> float:
+    return float(_extract_instant(context, word, value))
 
 
 def _extract(part: Callable[[str, Any], Decimal | None], kind: str, word: str, value: Any) -> Decimal:

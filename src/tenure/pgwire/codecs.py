@@ -3,8 +3,9 @@
     encode = encoder(type, TEXT)     once per column of a portal
     encode(value)                    once per value; NULL never gets here
 
-Text is what the types of `expr` parse and render; what is sent most (numbers, strings, booleans)
-goes a shorter way to the same bytes. A type with modifiers, such as varchar(10), is held to
+Text is what the types of `expr` parse and render; what is sent most goes a shorter way to the same
+bytes (`quick_text`). The text of timestamptz follows the session's time zone: whoever keeps encoders
+makes new ones when that changes. A type with modifiers, such as varchar(10), is held to
 them when it is read, as COPY needs it; parameters have none.
 
 Invariant (codec-exact): in either format, decoding what was encoded gives the value to the last digit,
@@ -14,13 +15,14 @@ Walk: `pgwire` asks for encoders when a portal is bound and for decoders when Bi
 """
 
 from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import partial
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
 from tenure.expr.json_values import JsonbType
-from tenure.expr.numbers import IntType, fits
 from tenure.pgwire.binary import (
     DECODERS,
     ENCODERS,
@@ -33,15 +35,17 @@ from tenure.pgwire.binary import (
 )
 from tenure.pgwire.binary_arrays import array_decoder, array_encoder
 from tenure.pgwire.oids import TypeInfo, oid_of, type_with_oid
+from tenure.pgwire.quick_text import QUICK_DECODERS, QUICK_ENCODERS, type_name
 
 __all__ = ["BINARY", "TEXT", "TypeInfo", "decoder", "encoder", "oid_of", "type_with_oid"]
 
 TEXT, BINARY = 0, 1
 
 
-def encoder(type: Type, format: int) -> Callable[[Datum], bytes]:
+def encoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[Datum], bytes]:
+    """`zone` is the session's, for text alone."""
     if format == TEXT:
-        return _text_encoder(type)
+        return _text_encoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
         return array_encoder(type.element, encoder(type.element, BINARY))
@@ -50,10 +54,10 @@ def encoder(type: Type, format: int) -> Callable[[Datum], bytes]:
     return str.encode if isinstance(type, EnumOf) else ENCODERS[type.ref.name]
 
 
-def decoder(type: Type, format: int) -> Callable[[bytes], Datum]:
+def decoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[bytes], Datum]:
     """What it returns raises what PostgreSQL does: 22P02, 22P03, 22021, 08P01, or the type's own."""
     if format == TEXT:
-        return _text_decoder(type)
+        return _text_decoder(type, zone)
     _require_binary(format)
     if isinstance(type, ArrayOf):
         return array_decoder(type.element, decoder(type.element, BINARY))
@@ -74,39 +78,15 @@ def _held_to_modifiers(type: Type, decode: Decode) -> Decode:
     return lambda data: type.accept(decode(data))
 
 
-_AS_STRING = ("text", "varchar", "char", "name", "unknown")
-
-
-def _text_encoder(type: Type) -> Encode:
-    if isinstance(type, IntType):
-        return b"%d".__mod__
-    if isinstance(type, EnumOf) or (type.ref.name in _AS_STRING and not type.ref.is_array):
-        return str.encode
-    if type.ref.name == "bool" and not type.ref.is_array:
-        return _bool_text
+def _text_encoder(type: Type, zone: tzinfo) -> Encode:
+    if zone is not UTC and type.follows_zone:
+        return lambda value: type.render_in(value, zone).encode()
     render = type.render
-    return lambda value: render(value).encode()
+    return QUICK_ENCODERS.get(type_name(type)) or (lambda value: render(value).encode())
 
 
-def _bool_text(value: bool) -> bytes:
-    return b"t" if value else b"f"
-
-
-def _text_decoder(type: Type) -> Decode:
-    if isinstance(type, IntType):
-        return _int_decoder(type)
-    if type.ref.name in ("text", "unknown") and not type.ref.is_array:
-        return text_of
-    parse = type.parse
+def _text_decoder(type: Type, zone: tzinfo) -> Decode:
+    parse = partial(type.parse_in, zone=zone) if zone is not UTC and type.follows_zone else type.parse
+    if quick := QUICK_DECODERS.get(type_name(type)):
+        return quick(type, parse)
     return lambda data: parse(text_of(data))
-
-
-def _int_decoder(type: IntType) -> Decode:
-    def decode(data: bytes) -> int:
-        try:
-            value = int(data)
-        except ValueError:  # 0x1F, thousands of digits, or no number: the type knows
-            return type.parse(text_of(data))
-        return value if fits(value, type.size) else type.parse(text_of(data))
-
-    return decode

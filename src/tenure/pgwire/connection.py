@@ -172,7 +172,9 @@ class Connection:
             handler = _handler(kind)
             if handler is None or self._is_skipping:
                 self._skip(kind, handler)
-                if self.is_closing or self._is_skipping or handler is None:
+                if self.is_closing:
+                    return
+                if self._is_skipping or handler is None:
                     continue
             try:
                 talk = handler(conversation, data, body_at, stop)

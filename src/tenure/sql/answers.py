@@ -20,6 +20,7 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -68,7 +69,9 @@ class Pending(Protocol):
         ...
 
     def result(self) -> "Answer | Pending":
-        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong; NotShort if
+        the statement is to be run once more, in a thread.
+        """
         ...
 
 
@@ -113,19 +116,27 @@ class CopyOut(Protocol):
 
 
 class Prepared(Protocol):
-    parameters: Sequence[Type]
-    columns: Sequence[Column] | None
-    """None: it returns no rows."""
+    @property
+    def parameters(self) -> Sequence[Type]: ...
+
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        """None: it returns no rows."""
+        ...
 
 
 class Portal(Protocol):
-    columns: Sequence[Column] | None
-    is_short: bool
-    """It may be tried inline."""
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried inline."""
+        ...
 
 
 class NotShort(Exception):
-    """Raised inline, before any effect: run it again in a thread."""
+    """Raised inline, before any effect that lasts: run it again in a thread."""
 
 
 class Notice(NamedTuple):
@@ -150,11 +161,23 @@ class Client(Protocol):
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
     """
 
-    status: Status
-    notices: list[Notice]
-    """The door takes them out and sends them before the answer."""
-    changed: dict[str, str]
-    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The door takes them out and sends them before the answer."""
+        ...
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone, for timestamptz as text; the door asks when `changed` is not empty."""
+        ...
 
     def parameters(self) -> dict[str, str]:
         """All reported settings, for the start."""

@@ -19,6 +19,7 @@ from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
+from tenure.cluster.lock_table import Owner
 from tenure.kv.buffer import Savepoint as Mark
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
@@ -38,12 +39,14 @@ class Savepoint(NamedTuple):
 class Block:
     __slots__ = (
         "_parts",
+        "_statement",
         "_use",
         "as_of",
         "asked",
         "is_explicit",
         "is_failed",
         "is_read_only",
+        "lock_owner",
         "now_micros",
         "on_end",
         "past",
@@ -54,11 +57,13 @@ class Block:
     def __init__(self, parts: Parts, *, is_explicit: bool, variables: dict[str, str]) -> None:
         self._parts = parts
         self._use: Use | None = None
+        self._statement = ""
         self.past: HistoricalUse | None = None
         self.as_of: Timestamp | None = None
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
+        self.lock_owner: Owner | None = None
         self.now_micros = parts.env.wall_micros()
         self.savepoints: list[Savepoint] = []
         self.variables = variables
@@ -74,8 +79,14 @@ class Block:
         """The use of the leased catalog; made when it is first asked for."""
         if self._use is None:
             assert self.past is None, "a block that reads the past has no lease"
-            self._use = self._parts.leases.bind(self._parts.store.begin())
+            self._use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
         return self._use
+
+    def begin_statement(self, text: str) -> None:
+        """Says what it is doing, for whoever has to wait for it."""
+        self._statement = text
+        if self._use is not None:
+            self._use.statement = text
 
     @property
     def has_begun(self) -> bool:

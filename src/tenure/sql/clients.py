@@ -3,8 +3,6 @@
 Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged in.
 """
 
-from collections.abc import Mapping
-
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database, Place, State
 from tenure.sql.block import Block
@@ -23,7 +21,7 @@ class SqlSessions:
         self._next = 1
         self._open: dict[int, Session] = {}
 
-    def open(self, *, user: str, database: str, options: Mapping[str, str], address: str = "") -> Session:
+    def open(self, *, user: str, database: str, options: dict[str, str], address: str = "") -> Session:
         """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
         found = self._database(database)
         with self._lock:

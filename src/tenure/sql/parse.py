@@ -14,6 +14,7 @@ Walk: `sql.session` calls `split` and `one`; the binder reads the trees.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import postgast
@@ -96,7 +97,7 @@ _CHAINS = ("UNION", "INTERSECT", "EXCEPT", "JOIN", "CASE")
 _PLAIN = ("IDENT", "SCONST", "ICONST", "FCONST", "PARAM", "ASCII_46")
 
 
-def check_depth(found: "list[Token]") -> None:
+def check_depth(found: "tuple[Token, ...]") -> None:
     """Refuses (54001) what might become too deep a tree, by a guess that is never too low."""
     levels = [[0, 0]]
     depth = 0  # the sum over the levels that are open
@@ -181,8 +182,9 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str) -> list[Token]:
-    """What PostgreSQL's lexer makes of a text; comments are left out."""
+@lru_cache(maxsize=32)
+def tokens(text: str) -> tuple[Token, ...]:
+    """What PostgreSQL's lexer makes of a text; comments are left out. Kept, as several ask in a row."""
     _check_size(text)
     try:
         found = postgast.scan(text)
@@ -196,7 +198,7 @@ def tokens(text: str) -> list[Token]:
         if name in ("SQL_COMMENT", "C_COMMENT"):
             continue
         listed.append(Token(data[token.start : token.end].decode(), name, token.start, token.end))
-    return listed
+    return tuple(listed)
 
 
 def after(text: str, keyword: str) -> str:
@@ -207,3 +209,15 @@ def after(text: str, keyword: str) -> str:
         if depth == 0 and token.kind == keyword:
             return text.encode()[token.end :].decode()
     raise SyntaxFault(f"syntax error: {keyword} is missing")
+
+
+@lru_cache(maxsize=4096)
+def is_reserved(word: str) -> bool:
+    """Whether a word needs quotes to be a name: what is a keyword of any reserved kind."""
+    try:
+        found = postgast.scan(word)
+    except postgast.PgQueryError:
+        return True
+    kinds = type(found.tokens[0]).DESCRIPTOR.fields_by_name["keyword_kind"].enum_type
+    kind_of = kinds.values_by_number[found.tokens[0].keyword_kind].name
+    return kind_of in ("RESERVED_KEYWORD", "TYPE_FUNC_NAME_KEYWORD", "COL_NAME_KEYWORD")

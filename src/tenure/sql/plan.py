@@ -20,14 +20,21 @@ Walk: `sql.bind` makes them from parse trees, `sql.access` pushes conditions dow
 `sql.rows` and `sql.duck` run them, `sql.explain` shows them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from tenure.catalog.descriptors import Table
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import Node
+from tenure.sql.plan_access import Access as Access
+from tenure.sql.plan_access import Among as Among
+from tenure.sql.plan_access import Bound as Bound
+from tenure.sql.plan_frames import DEFAULT_FRAME
+from tenure.sql.plan_frames import Frame as Frame
+from tenure.sql.plan_frames import FrameEdge as FrameEdge
+from tenure.sql.plan_frames import FrameMode as FrameMode
 
 
 class Output(NamedTuple):
@@ -39,39 +46,6 @@ class Output(NamedTuple):
     """The descriptor's id, where it is a table's own column."""
     number: int = 0
     """And the column's id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Where a span along an index begins or ends, in its order, after the columns that are fixed."""
-
-    value: Node
-    """Without columns of the scan itself."""
-    is_inclusive: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """One of several values: IN (...), or = ANY (array). NULLs among them count for nothing."""
-
-    items: tuple[Node, ...] = ()
-    array: Node | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A way to read a table: along an index, the first columns of its key fixed, the next bounded.
-
-    Rows come in the index's order, also where one of the columns may have several values.
-    """
-
-    index: int
-    prefix: tuple[Node | Among, ...] = ()
-    """Without columns of the scan itself; a NULL among them means: no rows."""
-    start: Bound | None = None
-    end: Bound | None = None
-    is_point: bool = False
-    """All columns of a unique index are fixed: one row at most for each choice of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +178,15 @@ class AggregateCall:
     condition: Node | None = None
     """FILTER (WHERE ...)."""
 
+    def rewritten(self, change: Callable[[Node], Node]) -> "AggregateCall":
+        """The same call with its expressions changed."""
+        return replace(
+            self,
+            arguments=tuple(change(each) for each in self.arguments),
+            order=tuple(replace(each, node=change(each.node)) for each in self.order),
+            condition=None if self.condition is None else change(self.condition),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -222,31 +205,6 @@ class Aggregate:
     groupings: tuple[tuple[int, ...], ...] = ()
 
 
-class FrameMode(Enum):
-    ROWS = "rows"
-    RANGE = "range"
-    GROUPS = "groups"
-
-
-class FrameEdge(Enum):
-    UNBOUNDED_PRECEDING = "unbounded preceding"
-    PRECEDING = "preceding"
-    CURRENT = "current row"
-    FOLLOWING = "following"
-    UNBOUNDED_FOLLOWING = "unbounded following"
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    mode: FrameMode = FrameMode.RANGE
-    start: FrameEdge = FrameEdge.UNBOUNDED_PRECEDING
-    end: FrameEdge = FrameEdge.CURRENT
-    start_offset: Node | None = None
-    end_offset: Node | None = None
-    exclude: str = ""
-    """"", "current row", "group" or "ties"."""
-
-
 @dataclass(frozen=True, slots=True)
 class WindowCall:
     """A window function of `expr.window_functions`, or an aggregate over a window, by its id."""
@@ -256,9 +214,19 @@ class WindowCall:
     type: Type
     partition: tuple[Node, ...] = ()
     order: tuple[SortKey, ...] = ()
-    frame: Frame = Frame()
+    frame: Frame = DEFAULT_FRAME
     is_aggregate: bool = False
     condition: Node | None = None
+
+    def rewritten(self, change: Callable[[Node], Node]) -> "WindowCall":
+        """The same call with its expressions changed; those of its frame have no columns."""
+        return replace(
+            self,
+            arguments=tuple(change(each) for each in self.arguments),
+            partition=tuple(change(each) for each in self.partition),
+            order=tuple(replace(each, node=change(each.node)) for each in self.order),
+            condition=None if self.condition is None else change(self.condition),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +244,9 @@ class Sort:
 
     input: "Plan"
     keys: tuple[SortKey, ...]
+    is_given: bool = False
+    """The input comes in this order by itself, along an index: there is nothing to sort, as long as
+    nobody else makes its rows."""
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -444,6 +415,19 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return (plan.input,)
 
 
+def with_inputs(plan: Plan, given: Sequence[Plan]) -> Plan:
+    """The same node over other inputs with the same outputs."""
+    match plan:
+        case Join() | SetOperation():
+            return replace(plan, left=given[0], right=given[1])
+        case Recursive():
+            return replace(plan, start=given[0], step=given[1])
+        case Scan() | Virtual() | Values() | FunctionScan() | Shared() | Working():
+            return plan
+        case _:
+            return replace(plan, input=given[0])
+
+
 def walk(plan: Plan) -> Iterator[Plan]:
     yield plan
     for each in inputs(plan):
@@ -462,9 +446,9 @@ def expressions(plan: Plan) -> tuple[Node, ...]:
         case Project():
             return plan.expressions
         case Aggregate():
-            return (*plan.keys, *(node for call in plan.calls for node in _of_call(call)))
+            return (*plan.keys, *(node for call in plan.calls for node in of_call(call)))
         case Window():
-            return tuple(node for call in plan.calls for node in (*_of_call(call), *_of_window(call)))
+            return tuple(node for call in plan.calls for node in (*of_call(call), *_of_window(call)))
         case Sort():
             return tuple(key.node for key in plan.keys)
         case Limit():
@@ -478,18 +462,11 @@ def expressions(plan: Plan) -> tuple[Node, ...]:
 
 def access_nodes(plan: Plan) -> tuple[Node, ...]:
     """The expressions that say which part of an index a Scan reads."""
-    if not isinstance(plan, Scan) or plan.access is None:
-        return ()
-    found: list[Node] = []
-    for part in plan.access.prefix:
-        if isinstance(part, Among):
-            found += part.items if part.array is None else (part.array,)
-        else:
-            found.append(part)
-    return (*found, *(bound.value for bound in (plan.access.start, plan.access.end) if bound is not None))
+    return plan.access.nodes if isinstance(plan, Scan) and plan.access is not None else ()
 
 
-def _of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
+def of_call(call: AggregateCall | WindowCall) -> tuple[Node, ...]:
+    """What it reads of the row, but for the partition of a window."""
     ordered = tuple(key.node for key in call.order)
     return (*call.arguments, *ordered, *(() if call.condition is None else (call.condition,)))
 

@@ -24,6 +24,7 @@ from tenure.sql.plan import (
     Sort,
     access_nodes,
     expressions,
+    inputs,
     walk,
 )
 from tenure.sql.trees import givens, is_volatile
@@ -56,15 +57,21 @@ def _nested(plan: Plan) -> Iterator[int]:
 
 
 def free_givens(plan: Plan, query: Query) -> set[int]:
-    """The numbers of values that somebody outside has to fill."""
-    used: set[int] = set()
-    filled: set[int] = set(range(len(query.parameters)))
-    for node in everything(plan, query):
-        used.update(givens((*expressions(node), *access_nodes(node))))
-        filled.update(number for inner in _nested(node) for number in query.nested[inner].takes)
-        if isinstance(node, Join):
-            filled.update(number for number, _ in node.lateral)
-    return used - filled
+    """The numbers of values that somebody outside has to fill, beyond the statement's parameters."""
+    return _free(plan, query) - set(range(len(query.parameters)))
+
+
+def _free(plan: Plan, query: Query) -> set[int]:
+    found = set(givens((*expressions(plan), *access_nodes(plan))))
+    for number in _nested(plan):
+        inner = query.nested[number]
+        found |= _free(inner.plan, query) - set(inner.takes)
+    if isinstance(plan, Shared):
+        found |= _free(query.shared[plan.number], query)
+    if isinstance(plan, Join):
+        filled = {number for number, _ in plan.lateral}
+        return found | _free(plan.left, query) | (_free(plan.right, query) - filled)
+    return found.union(*(_free(below, query) for below in inputs(plan)))
 
 
 def is_volatile_plan(plan: Plan, query: Query) -> bool:

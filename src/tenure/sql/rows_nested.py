@@ -40,9 +40,7 @@ class CompiledSubquery:
         self._node = compiler.node(subquery.plan)
         self._free = sorted(free_givens(subquery.plan, query))
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
-        self._answer = _ANSWERS[subquery.kind]
-        if subquery.kind in (NestedKind.IN, NestedKind.ALL):
-            self._answer = _quantified(subquery)
+        self._answer = _ANSWERS.get(subquery.kind) or _quantified(subquery)
 
     def asked(self, run: Run) -> Ask:
         """What a run's Context calls: with the operand, if it has one, then the outer values."""

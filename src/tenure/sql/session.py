@@ -21,30 +21,39 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from uuid import UUID
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import Database
+from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
+from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning
-from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status
+from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
+from tenure.sql.constants import lift
 from tenure.sql.errors import (
     InFailedTransaction,
     PlanChanged,
     StatementTimeout,
     TooFewParameters,
+    UndefinedTable,
+    UndefinedVariable,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.facts import Answers, Facts
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.statement import Result, Statement
+from tenure.sql.statements.queries import Select
 from tenure.sql.variables import Variables
+from tenure.table.sequences import SessionSequences
 
 BATCH_ROWS = 1_000
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
@@ -70,6 +79,7 @@ class Session:
     ) -> None:
         self.parts = parts
         self.number = number
+        self.pid = number
         self.user = user
         self.database = database.id
         self.database_name = database.name
@@ -81,6 +91,8 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_inline = False
+        """Something is being planned on the door's loop."""
         self.local: dict[str, object] = {}
         """What statements keep for the session: currval of sequences, advisory locks."""
         self._portals = Portals()
@@ -88,6 +100,11 @@ class Session:
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
+        self._advisory_owner: Owner | None = None
+        self._copying: Block | None = None
+        """The implicit transaction that a COPY under way will end."""
+        self._sequence_block: Block | None = None
+        self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
         self.on_discard: list[Callable[[], None]] = []
 
@@ -104,14 +121,17 @@ class Session:
     def changed(self) -> dict[str, str]:
         return self.variables.reported
 
+    @property
+    def zone(self) -> tzinfo:
+        return self.variables.zone
+
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
 
-    def timeouts(self) -> tuple[float | None, float | None]:
-        """Seconds that the session may idle: outside a transaction, and in one."""
-        return (
-            self.variables.seconds("idle_session_timeout"),
-            self.variables.seconds("idle_in_transaction_session_timeout"),
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            self.variables.seconds("idle_session_timeout") or 0.0,
+            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
     def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
@@ -122,25 +142,58 @@ class Session:
     def split(self, text: str) -> list[str]:
         return planning.split(text)
 
-    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
-        prepared = self.make_prepared(text, tuple(types))
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        self.is_inline = inline
+        try:
+            prepared = self.make_prepared(text, tuple(types))
+        except RetryError as error:
+            if inline:
+                raise NotShort from error
+            raise
+        finally:
+            self.is_inline = False
         self._portals.add_prepared(name, prepared)
         return prepared
 
     def make_prepared(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
         self._check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
         made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
         if made is None:
             return Prepared(text, types, None, (), None)
         statement = made.statement
         is_short = statement.is_short and self.parts.runs_inline
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short)
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
         if self.block is not None and not self.block.is_failed:
             return plan(self.block)
-        attempts = ATTEMPTS
+        attempts = 1 if self.is_inline else ATTEMPTS
         while True:
             attempts -= 1
             block = Block(self.parts, is_explicit=False, variables=self.variables.values)
@@ -166,13 +219,15 @@ class Session:
     def prepared(self, name: str) -> Prepared:
         return self._portals.prepared_named(name)
 
-    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal:
+    def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
         prepared = self._portals.prepared_named(statement)
         if len(values) != len(prepared.parameters):
             raise TooFewParameters(
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
+        if prepared.constants is not None:
+            values = prepared.constants
         made = Portal(prepared, values, prepared.columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
@@ -199,6 +254,11 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
@@ -235,6 +295,8 @@ class Session:
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
+                if answer.copy is not None:
+                    self._copying = block
                 if not answer.is_done or answer.copy is not None:
                     return answer  # the transaction goes on with it
                 if inline and block.has_writes:
@@ -261,10 +323,9 @@ class Session:
         self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+        block.begin_statement(self.statement)
         statement = self.statement_for(portal.prepared, block)
         execution = Execution(self, block, portal.values, inline=inline)
-        if block.past is None:
-            block.use.statement = self.statement
         return statement.run(execution)
 
     def statement_for(self, prepared: Prepared, block: Block) -> Statement:
@@ -278,6 +339,8 @@ class Session:
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
         prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -357,6 +420,12 @@ class Session:
         if not block.savepoints:
             block.close()
 
+    def finish_copy(self) -> None:
+        """A COPY is done: if it was a transaction of its own, that is committed."""
+        block, self._copying = self._copying, None
+        if block is not None and block is self.block and not block.is_explicit:
+            self._commit(block)
+
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
     def begin(self, *, is_read_only: bool) -> Block:
@@ -417,10 +486,67 @@ class Session:
             rowid=self.parts.rowids,
             clock_micros=env.wall_micros,
             given=values,
+            zone=self.variables.zone,
+            sequences=self._sequences(block),
+            session=Facts(self, block),
+            setting=self._setting,
+            set_setting=self._set_setting,
+            sleep=self.sleep,
+            ask=Answers(self, block),
         )
+
+    def _setting(self, name: str) -> str | None:
+        try:
+            return self.variables.show(name)[1]
+        except UndefinedVariable:
+            return None
+
+    def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
+        if is_local and self.block is not None and self.block.is_explicit:
+            self.set_local(name, value)
+        else:
+            self.variables.set(name, value)
+        return self.variables.show(name)[1]
+
+    def _sequences(self, block: Block) -> SessionSequences:
+        """The values that this session was given last, over the catalog as the block sees it."""
+        self._sequence_block = block
+        return self._sequence_values
+
+    def _sequence(self, id: int) -> Sequence_:
+        assert self._sequence_block is not None
+        found = self._sequence_block.descriptor(id)
+        if not isinstance(found, Sequence_):
+            raise UndefinedTable(f"could not open relation with OID {id}")
+        return found
 
     def _uuid(self) -> UUID:
         return UUID(int=self.parts.env.rng.getrandbits(128), version=4)
+
+    def lock_owner(self, block: Block) -> Owner:
+        """Whose the locks of a transaction are; they end with it."""
+        if block.lock_owner is None:
+            owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            block.on_end.append(lambda: self.parts.locks.release(owner))
+        return block.lock_owner
+
+    def advisory_owner(self) -> Owner:
+        """Whose the advisory locks of this session are; they end with it at the latest."""
+        if self._advisory_owner is None:
+            owner = self._advisory_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            self.on_close.append(lambda: self.parts.advisory.release_all(owner))
+            self.on_discard.append(lambda: self.parts.advisory.unlock_all(owner))
+        return self._advisory_owner
+
+    def end_advisory(self) -> None:
+        """Those of the transaction end with it."""
+        self.parts.advisory.end_transaction(self.advisory_owner())
+
+    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
+        """Plans a query in a block that reads the past."""
+        made = planning.plan(self, block, text, types)
+        assert made is not None and isinstance(made.statement, Select)
+        return made.statement
 
     def check(self) -> None:
         if self._interrupted.is_set():

@@ -17,6 +17,7 @@ Walk: `sql.session` holds a `Variables`; `statements.variables` runs SET and SHO
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tenure.base.errors import InvalidParameter
@@ -299,6 +300,12 @@ class Variables:
         """A time-out; None: there is none."""
         number = milliseconds(self[name])
         return number / 1000 if number else None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone."""
+        name = self["TimeZone"]
+        return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
 
     def search_path(self) -> tuple[str, ...]:
         return tuple(split_names(self["search_path"]))

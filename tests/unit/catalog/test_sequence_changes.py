@@ -1,6 +1,7 @@
 """Sequences in the catalog: options, ownership, defaults that call them; identity and generated columns."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -290,7 +291,7 @@ def test_an_identity_columns_sequence_is_part_of_it(identity: Shelf) -> None:
 
 def test_an_identity_column_keeps_default_and_not_null(identity: Shelf) -> None:
     for change in (SetDefault("id", reading()), DropDefault("id")):
-        error = refused("42601", lambda change=change: alter(identity.draft, identity, 501, change))
+        error = refused("42601", partial(alter, identity.draft, identity, 501, change))
         assert str(error) == 'column "id" of relation "i" is an identity column'
 
 

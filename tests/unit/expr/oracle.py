@@ -20,7 +20,7 @@ from tests.postgres_server import Server
 UNKNOWN = "unknown"
 CONTEXT = Context(0, 0, lambda: UUID(int=0), lambda: 0)
 
-CASED = ("lower", "upper", "~~*", "!~~*")
+CASED = ("lower", "upper", "initcap", "~~*", "!~~*")
 """What depends on the collation in PostgreSQL: the one here has Unicode's letters, in C's order."""
 
 _TRY = """
@@ -90,18 +90,19 @@ def sql_call(name: str, operands: Sequence[Operand]) -> str:
     return f"{name} {parts[0]}" if len(parts) == 1 else f"{parts[0]} {name} {parts[1]}"
 
 
-def our_call(name: str, operands: Sequence[Operand]) -> Answer:
-    return ours(lambda: call(name, *(each.built for each in operands)))
+def our_call(name: str, operands: Sequence[Operand], context: Context = CONTEXT) -> Answer:
+    return ours(lambda: call(name, *(each.built for each in operands)), context)
 
 
-def ours(build: Callable[[], Typed]) -> Answer:
+def ours(build: Callable[[], Typed], context: Context = CONTEXT) -> Answer:
     """What the expression gives here, in the words of the oracle."""
     try:
         typed = build()
-        value = compile(typed.node, {})({}, CONTEXT)
+        value = compile(typed.node, {})({}, context)
+        text = None if value is None else typed.type.render_in(value, context.zone)
     except UserError as error:
         return Failure(error.sqlstate)
-    return Value(None if value is None else typed.type.render(value), shown(typed.type))
+    return Value(text, shown(typed.type))
 
 
 def shown(kind: Type) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from tenure.expr.build import cast
 from tenure.expr.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, can_cast
-from tenure.expr.function import Function
+from tenure.expr.function import Function, Volatility
 from tenure.expr.functions import FUNCTIONS
 from tests.unit.expr.oracle import (
     Answer,
@@ -131,6 +131,12 @@ def test_numeric_arithmetic_has_the_digits_of_postgres(oracle: Oracle) -> None:
     for name in ("sqrt", "round", "ceil", "floor", "trunc", "abs", "sign"):
         singles = [(number(),) for _ in range(100)]
         questions += [(sql_call(name, one), _calls(name, one)) for one in singles]
+    for name in ("ln", "exp", "log", "trim_scale", "scale", "min_scale"):
+        singles = [(number(),) for _ in range(60)]
+        questions += [(sql_call(name, one), _calls(name, one)) for one in singles]
+    for name in ("log", "gcd", "lcm"):
+        pairs = [(number(), number()) for _ in range(60)]
+        questions += [(sql_call(name, pair), _calls(name, pair)) for pair in pairs]
     for exponent in ("2", "3", "-1", "-2", "0.5", "7", "-0.25", "1.5", "31"):
         pairs = [(number(), Operand(exponent, "numeric")) for _ in range(30)]
         questions += [(sql_call("power", pair), _calls("power", pair)) for pair in pairs]
@@ -202,10 +208,19 @@ def _calls(name: str, operands: Sequence[Operand]) -> Callable[[], Answer]:
 
 
 def _is_comparable(each: Function) -> bool:
-    """Without those that take from the context, need an enum, or are SQL's own syntax."""
-    return not (each.wants_context or "anyenum" in each.arguments or each.name == "subscript")
+    """Without those that have no one answer, need an enum, or are SQL's own syntax."""
+    is_moving = each.volatility is Volatility.VOLATILE or (each.name == "age" and len(each.arguments) == 1)
+    return not (
+        is_moving
+        or '"char"' in each.arguments
+        or "anyenum" in each.arguments
+        or each.name in (*HERE_ONLY, *BY_PATTERN)
+    )
 
 
+BY_PATTERN = ("to_char", "to_number", "to_date", "to_timestamp")
+HERE_ONLY = ("subscript", "array_slice", "current_schemas", "pg_encoding_to_char", "uuid_generate_v4")
+"""SQL's own syntax, and what depends on the server."""
 STAND_INS = {
     "char": "char(5)",
     "any": "text",
@@ -241,6 +256,55 @@ PATTERNS = ["%", "a%", "%c", "a_c", "ab\\", "%b%", "A%", "", "\\%", "100\\%", "_
 SMALL = ["0", "3", "-1", "7", "1"]
 
 
+WORDS = {
+    ("encode", 1): ["hex", "base64", "escape", "HEX", "x"],
+    ("decode", 1): ["hex", "base64", "escape"],
+    ("decode", 0): ["6162", "YWJj", "YW Jj", "YQ==", "YQ=", "zz", "a", "\\\\", "\\001\\377", "\\8", "!"],
+    ("format", 0): [
+        "%s",
+        "%I|%L",
+        "%2$s %1$s",
+        "%-6s|",
+        "%6s|",
+        "%",
+        "%x",
+        "%%",
+        "%0$s",
+        "%1$*2$s",
+        "a",
+        "%s %s",
+    ],
+    ("convert_from", 1): ["UTF8", "utf-8", "LATIN1", "x"],
+    ("convert_to", 1): ["UTF8", "LATIN1", "x"],
+    ("unistr", 0): ["\\00e4b", "\\u0061", "\\+01F600", "\\\\", "\\x", "\\ud83d\\ude00", "\\d83d", "abc"],
+    **{
+        (name, 1): [
+            "{a}",
+            "{b,1}",
+            "{b,-1}",
+            "{0}",
+            "{b,7}",
+            "{x}",
+            "{}",
+            "{a,b}",
+            "{-9}",
+            "{1,0}",
+            "{NULL}",
+            "{b,x}",
+        ]
+        for name in ("jsonb_set", "jsonb_insert", "#-", "jsonb_delete_path", "#>", "#>>")
+    },
+    ("array_fill", 1): ["{2}", "{2,3}", "{}", "{-1}", "{NULL}", "{0}"],
+}
+
+
+def _takes_zone(each: Function, at: int) -> bool:
+    is_last = at == len(each.arguments) - 1
+    return (each.name == "timezone" and at == 0) or (
+        is_last and each.name in ("date_trunc", "make_timestamptz", "date_add", "date_subtract")
+    )
+
+
 def _pools(each: Function) -> list[list[Operand]]:
     pools = []
     for at, family in enumerate(each.arguments):
@@ -248,11 +312,13 @@ def _pools(each: Function) -> list[list[Operand]]:
         texts = POOLS[kind]
         if each.name in ("date_trunc", "extract", "date_part") and at == 0:
             texts = UNITS
-        elif each.name == "timezone" and at == 0:
+        elif family == "text" and _takes_zone(each, at):
             texts = ["UTC", "Europe/Berlin", "America/New_York", "x"]
         elif each.name.endswith(("~~", "~~*")) and at == 1:
             texts = PATTERNS
-        elif family == "int4" and each.name in ("lpad", "rpad", "repeat", "left", "right"):
+        elif family == "int4" and each.name in ("lpad", "rpad", "repeat", "left", "right", "array_fill"):
             texts = SMALL
+        elif (each.name, at) in WORDS:
+            texts = WORDS[each.name, at]
         pools.append([*(Operand(text, kind) for text in texts), Operand(None, kind)])
     return pools

@@ -32,7 +32,7 @@ CONTEXT = Context(0, 0, lambda: UUID(int=0), lambda: 0, sequences=Values())
 
 def evaluated(name: str, *arguments: object) -> object:
     types = {bool: BOOL, int: INT}
-    made = [const(each, types.get(type(each), INT)) for each in arguments]  # type: ignore[arg-type]
+    made = [const(each, types.get(type(each), INT)) for each in arguments]
     return compile(call(name, *made).node, {})({}, CONTEXT)
 
 

@@ -1,7 +1,7 @@
 """Bytes against PostgreSQL: it must read what is written here, and be read, in both formats."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from psycopg import pq
 from tenure.base.errors import UserError
 from tenure.expr import Interval, Json
 from tenure.expr.datatype import Datum, Type
+from tenure.expr.zones import zone_named
 from tenure.pgwire.codecs import BINARY, TEXT, decoder, encoder, oid_of, type_with_oid
 from tests.postgres_server import Server
 from tests.unit.expr.oracle import named
@@ -123,6 +124,23 @@ def test_postgresql_reads_and_writes_the_same_bytes(peer: Peer, name: str, data:
     _check_against(peer, named(name), name, values)
 
 
+@pytest.mark.invariant("codec-exact")
+@pytest.mark.parametrize("name", ["timestamp", "timestamptz", "timestamptz[]", "date"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kolkata"])
+def test_text_follows_the_time_zone_of_the_session(peer: Peer, zone: str, name: str) -> None:
+    kind, session = named(name), zone_named(zone)
+    texts = ["2024-07-01 12:00:00", "2024-12-01 12:00:00.5", "2024-07-01 12:00:00.25+00"]
+    given = [f'{{"{text}"}}'.encode() if name.endswith("[]") else text.encode() for text in texts]
+    values = [decoder(kind, TEXT, session)(each) for each in given]
+    peer.connection.execute(f"SET TimeZone = '{zone}'")
+    try:
+        for wanted in FORMATS:
+            theirs = peer.echo(name, given, oid_of(kind).oid, TEXT, wanted)
+            assert [encoder(kind, wanted, session)(value) for value in values] == theirs
+    finally:
+        peer.connection.execute("SET TimeZone = 'UTC'")
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @given(label=MOODS)
 @settings(max_examples=10, deadline=None)
@@ -144,6 +162,43 @@ def test_an_array_of_an_enum_comes_back(peer: Peer) -> None:
 def test_an_unknown_label_is_refused_in_either_format() -> None:
     for format in FORMATS:
         assert _sqlstate(mood(), b"angry", format) == "22P02"
+
+
+# The shorter ways of text
+
+_DAYS_AS_TEXT = st.from_regex(r"\A(0000|0001|9999|2[0-9]{3})-(0[0-9]|1[0-3])-(0[0-9]|[12][0-9]|3[0-2])\Z")
+_CLOCKS_AS_TEXT = st.from_regex(r"\A[ T](0[0-9]|2[0-5]):([0-5][0-9]|60):([0-5][0-9]|60)(\.[0-9]{1,7})?\Z")
+_ZONES_AS_TEXT = st.from_regex(r"\A[+-][0-2][0-9](:[0-6][0-9])?\Z")
+TIMES = st.tuples(_DAYS_AS_TEXT, st.just("") | _CLOCKS_AS_TEXT, st.just("") | _ZONES_AS_TEXT).map("".join)
+NUMBERS_AS_TEXT = st.from_regex(r"\A[ +-]?(0x)?[0-9_]{1,12}[ .e]?\Z")
+
+
+@pytest.mark.invariant("quick-text")
+@pytest.mark.parametrize(
+    "name", ["date", "timestamp", "timestamptz", "timestamp(2)", "int2", "int4", "int8", "text"]
+)
+@given(text=TIMES | NUMBERS_AS_TEXT)
+@settings(max_examples=100, deadline=None)
+def test_a_shorter_way_reads_what_the_type_reads(name: str, text: str) -> None:
+    kind = named(name)
+    assert _outcome(lambda: decoder(kind, TEXT)(text.encode())) == _outcome(lambda: kind.parse(text))
+
+
+def _outcome(read: Callable[[], Datum]) -> tuple[Datum, Any]:
+    try:
+        value = read()
+    except UserError as error:
+        return error.sqlstate, str(error)
+    return value, getattr(value, "tzinfo", None)
+
+
+@pytest.mark.invariant("quick-text")
+@pytest.mark.parametrize("name", ["bool", "int8", "float8", "text", "timestamp", "timestamptz"])
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_shorter_way_writes_what_the_type_writes(name: str, data: st.DataObject) -> None:
+    value = data.draw(VALUES[name])
+    assert encoder(named(name), TEXT)(value) == named(name).render(value).encode()
 
 
 # What types are called

@@ -1,8 +1,10 @@
 """Columns whose value follows from the row: on every write, in every state, and for rows that are there."""
 
+from typing import Any
+
 import pytest
 
-from tenure.catalog.descriptors import Check
+from tenure.catalog.descriptors import Check, Column
 from tenure.kv.store import Store
 from tenure.table.backfill import backfill_column
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
@@ -12,7 +14,7 @@ from tests.unit.table.trees import CONTEXT, above, column_value
 C = 4
 
 
-def with_generated(**more: object) -> tuple:  # type: ignore[type-arg]
+def with_generated(**more: Any) -> tuple[Column, ...]:
     """id, a, b and c, which is always a."""
     plain = table().columns
     return (*plain, column(C, "c", generated=column_value(A), **more))

@@ -116,7 +116,7 @@ class Insert:
                     if evaluate is not None
                 }
             return
-        run = run_of(execution, is_bounded=self.is_bounded)
+        run = run_of(execution, None if self.is_bounded else self.source.query)
         for found in list(self.source.rows(run)):
             yield dict(zip(targets, found, strict=True))
 
@@ -169,15 +169,17 @@ class _Resolving:
 
 class _Found(NamedTuple):
     row: Row
+    values: Tuple
+    """What it is to become, in the order of the changes."""
     joined: Tuple
-    """What was found with it: the row that SET, WHERE and RETURNING are over."""
+    """What RETURNING is over: the table's columns and those of FROM; empty if nothing is returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """UPDATE (with `changes`) or DELETE (without): the rows that a plan finds, by their primary keys.
+    """UPDATE (with `targets`) or DELETE (without): the rows that a plan finds, by their primary keys.
 
-    The plan gives the primary key's columns, then the joined row: the table's columns and those of FROM.
+    The plan gives the primary key's columns, then the new values, then what RETURNING is over.
     """
 
     table: Table
@@ -186,8 +188,10 @@ class Change:
     key_width: int
     parameters: tuple[Type, ...]
     visible: tuple[int, ...]
-    changes: tuple[tuple[int, Evaluate | None], ...] | None = None
-    """By column id, over the joined row; None: the default."""
+    targets: tuple[int, ...] | None = None
+    """The columns that get the plan's values."""
+    defaults: tuple[int, ...] = ()
+    """The columns that are set to their default."""
     point: tuple[Evaluate, ...] | None = None
     """The primary key, where the statement names it: locked before anything is read."""
     returning: Returning | None = None
@@ -200,7 +204,7 @@ class Change:
 
     @property
     def verb(self) -> str:
-        return "DELETE" if self.changes is None else "UPDATE"
+        return "DELETE" if self.targets is None else "UPDATE"
 
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn(self.verb)
@@ -212,7 +216,7 @@ class Change:
             relation=self.table.name,
             known=self._known_keys(execution, writer.layout),
         )
-        changed = [(self._written(execution, txn, writer, each), each.joined) for each in found]
+        changed = [(self._written(txn, writer, each), each.joined) for each in found]
         writer.finish(txn)
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
@@ -231,26 +235,25 @@ class Change:
 
     def _found(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
         """Each row once, as it is now, with the first that it was joined with."""
-        run = run_of(execution, is_bounded=self.is_bounded)
-        joined: dict[Tuple, Tuple] = {}
-        for row in self.source.rows(run):
-            joined.setdefault(row[: self.key_width], row[self.key_width :])
+        run = run_of(execution, None if self.is_bounded else self.source.query)
+        width = self.key_width
+        end = width + len(self.targets or ())
+        rests: dict[Tuple, Tuple] = {}
+        for each in self.source.rows(run):
+            rests.setdefault(each[:width], each)
         found = []
-        for key, rest in joined.items():
+        for key, rest in rests.items():
             row = read.get(txn, layout, key)
             assert row is not None, "what the transaction has just found is there"
-            found.append(_Found(row, rest))
+            found.append(_Found(row, rest[width:end], rest[end:]))
         return found
 
-    def _written(self, execution: Execution, txn: Transaction, writer: Writer, found: _Found) -> Row:
-        if self.changes is None:
+    def _written(self, txn: Transaction, writer: Writer, found: _Found) -> Row:
+        if self.targets is None:
             writer.delete(txn, found.row)
             return found.row
-        context = execution.context
-        changes = {
-            id: writer.default(id) if evaluate is None else evaluate(found.joined, context)
-            for id, evaluate in self.changes
-        }
+        changes = dict(zip(self.targets, found.values, strict=True))
+        changes |= {id: writer.default(id) for id in self.defaults}
         return writer.update(txn, found.row, changes)
 
 
