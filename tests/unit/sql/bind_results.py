@@ -168,7 +168,7 @@ SELECT * FROM a l JOIN a r ON l.id = r.x JOIN b ON b.a_id = r.id LEFT JOIN p ON 
 SELECT * FROM (a CROSS JOIN e) RIGHT JOIN b ON true ORDER BY b.id
 SELECT l.id FROM a l WHERE l.x < ALL (SELECT r.y FROM a r WHERE r.id = l.id + 1) ORDER BY l.id
 SELECT * FROM (SELECT id, x, row_number() OVER (PARTITION BY x ORDER BY id) AS r FROM a) s WHERE r = 1 ORDER BY x
-WITH RECURSIVE t(k, d) AS (SELECT id, 0 FROM a WHERE id = 1 UNION ALL SELECT a.id, d + 1 FROM t JOIN a ON a.id = t.k * 2 WHERE d < 5) SELECT * FROM t ORDER BY k
+WITH RECURSIVE t(k, deep) AS (SELECT id, 0 FROM a WHERE id = 1 UNION ALL SELECT a.id, deep + 1 FROM t JOIN a ON a.id = t.k * 2 WHERE deep < 5) SELECT * FROM t ORDER BY k
 WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 4), u AS (SELECT n * 10 AS n FROM t) SELECT t.n, u.n FROM t, u ORDER BY 1, 2
 WITH RECURSIVE t(n) AS (VALUES (0) UNION SELECT (n * 3 + 1) % 11 FROM t), s AS (SELECT sum(n) AS v FROM t) SELECT * FROM s
 SELECT a.id, r.n FROM a, LATERAL (WITH RECURSIVE t(n) AS (SELECT a.x UNION ALL SELECT n - 1 FROM t WHERE n > 0) SELECT count(*) AS n FROM t) r ORDER BY 1
