@@ -7,27 +7,21 @@ Walk: `node.py` makes a `Front` when it is asked to serve SQL; it starts the doo
 
 import logging
 import secrets
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenure.base.errors import InputOutput, InvalidParameter
-from tenure.catalog.users import Users
+from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
+from tenure.pgwire.codecs import BINARY, decoder, encoder
 from tenure.pgwire.login import Mode
 from tenure.pgwire.server import Server
 from tenure.pgwire.throttle import is_loopback
 from tenure.pgwire.tls import load
 from tenure.sql.clients import SqlSessions
 from tenure.sql.parts import Parts
-from tenure.sql.plan_cache import PlanCache
-from tenure.sql.virtual import VirtualTables
-from tenure.table.sequences import Sequences
-
-if TYPE_CHECKING:
-    from tenure.node import Node
 
 DRAIN_SECONDS = 10.0
 """How long a drain waits for transactions that are open before it ends them."""
@@ -68,29 +62,32 @@ class Listen:
 
 
 class Front:
-    def __init__(self, node: "Node", listen: Listen, *, runs_inline: bool) -> None:
+    def __init__(
+        self, parts: Parts, listen: Listen, *, instance: int, announce: Callable[[str], None]
+    ) -> None:
         listen.check()
         self._listen = listen
-        self.parts = _parts(node, runs_inline=runs_inline)
+        self.parts = parts
         self.sessions = SqlSessions(self.parts)
         self._undo = ExitStack()
         with ExitStack() as undo:
             if self.parts.duck is not None:
                 undo.callback(self.parts.duck.close)
-            self._server = self._make_server(node)
+            self._server = self._make_server(instance)
             self.host, self.port = self._start()
             undo.callback(self._server.stop)
-            node.liveness.announce(f"{self.host}:{self.port}")
+            announce(f"{self.host}:{self.port}")
             self._undo = undo.pop_all()
 
-    def _make_server(self, node: "Node") -> Server:
+    def _make_server(self, instance: int) -> Server:
         listen, env = self._listen, self.parts.env
         tls = load(Path(listen.certificate), Path(listen.key)) if listen.certificate else None
         users = self.parts.users
         fresh = secrets.token_bytes(SECRET_BYTES)
-        secret = node.store.transact(lambda txn: users.secret(txn, fresh))
+        store = self.parts.store
+        secret = store.transact(lambda txn: users.secret(txn, fresh))
         authenticator = Authenticator(
-            node.store, users, mode=listen.mode, mock_secret=secret, monotonic=env.monotonic
+            store, users, mode=listen.mode, mock_secret=secret, monotonic=env.monotonic
         )
         return Server(
             self.sessions,
@@ -98,7 +95,7 @@ class Front:
             env,
             host=listen.host,
             port=listen.port,
-            instance=node.liveness.session().id.instance,
+            instance=instance,
             tls=tls,
             reuse_port=listen.reuse_port,
         )
@@ -120,24 +117,11 @@ class Front:
         self._undo.close()
 
 
-def _parts(node: "Node", *, runs_inline: bool) -> Parts:
-    env = node.store.env
-    return Parts(
-        env=env,
-        store=node.store,
-        catalog=node.catalog,
-        leases=node.leases,
-        changer=node.changer,
-        layouts=node.layouts,
-        rowids=node.rowids,
-        settings=node.settings,
-        jobs=node.jobs,
-        users=Users(node.store.keyspace),
-        locks=node.row_locks,
-        advisory=node.advisory_locks,
-        sequences=Sequences(node.store, node.store.keyspace),
-        next_owner=count(1).__next__,
-        plans=PlanCache(env),
-        virtual=VirtualTables(()),
-        runs_inline=runs_inline,
-    )
+class BinaryCodecs:
+    """The wire's binary format, for COPY."""
+
+    def encoders(self, types: Sequence[Type]) -> list[Callable[[Datum], bytes]]:
+        return [encoder(each, BINARY) for each in types]
+
+    def decoders(self, types: Sequence[Type]) -> list[Callable[[bytes], Datum]]:
+        return [decoder(each, BINARY) for each in types]

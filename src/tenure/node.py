@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from uuid import UUID
 
 from tenure.base.clock import check_offset
@@ -23,7 +24,9 @@ from tenure.base.env import Env
 from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
+    COLUMNS_MEMORY,
     DEFINITIONS,
+    DUCKDB_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
@@ -43,6 +46,7 @@ from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
+from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
@@ -59,7 +63,7 @@ from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
-from tenure.front import Front, Listen
+from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -68,6 +72,10 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql.duck import Duck
+from tenure.sql.parts import Parts
+from tenure.sql.plan_cache import PlanCache
+from tenure.sql.virtual import VirtualTables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
@@ -317,10 +325,41 @@ class Node:
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
-        front = Front(self, listen, runs_inline=isinstance(engine, SqliteEngine))
+        instance = self.liveness.session().id.instance
+        parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
+        front = Front(parts, listen, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
         return front
+
+    def _sql_parts(self, *, runs_inline: bool) -> Parts:
+        return Parts(
+            env=self._env,
+            store=self.store,
+            catalog=self.catalog,
+            leases=self.leases,
+            changer=self.changer,
+            layouts=self.layouts,
+            rowids=self.rowids,
+            settings=self.settings,
+            jobs=self.jobs,
+            users=Users(self.store.keyspace),
+            locks=self.row_locks,
+            advisory=self.advisory_locks,
+            sequences=Sequences(self.store, self.store.keyspace),
+            plans=PlanCache(self._env),
+            virtual=VirtualTables(()),
+            next_owner=count(1).__next__,
+            codecs=BinaryCodecs(),
+            is_alive=self.deaths.is_alive,
+            started_micros=self._env.wall_micros(),
+            duck=self._duck(),
+            runs_inline=runs_inline,
+        )
+
+    def _duck(self) -> Duck:
+        settings = self.settings.current()
+        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""

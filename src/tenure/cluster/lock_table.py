@@ -68,6 +68,8 @@ class LockTable:
         self._lock = env.lock()
         self._lines: dict[Name, _Line] = {}
         self._waiting: dict[Owner, Waiter] = {}
+        self._holds: dict[Owner, int] = {}
+        """How much each owner holds: nobody can wait for one that holds nothing."""
 
     def try_acquire(self, owner: Owner, name: Name, mode: Mode) -> bool:
         with self._lock:
@@ -79,8 +81,13 @@ class LockTable:
                 return True
             if (held is None and line.waiters) or not line.admits(owner, mode):
                 return False
-            line.holders[owner] = mode
+            self._hold(line, owner, mode)
             return True
+
+    def _hold(self, line: "_Line", owner: Owner, mode: Mode) -> None:
+        if owner not in line.holders:
+            self._holds[owner] = self._holds.get(owner, 0) + 1
+        line.holders[owner] = mode
 
     def join(self, owner: Owner, name: Name, mode: Mode) -> Waiter:
         """Stands in line, once `try_acquire` was refused; DeadlockDetected if that would be for ever."""
@@ -118,9 +125,12 @@ class LockTable:
             for name in names:
                 line = self._lines.get(name)
                 if line is not None and line.holders.pop(owner, None) is not None:
+                    self._holds[owner] -= 1
                     self._grant(line)
                     if not line.holders:
                         del self._lines[name]
+            if not self._holds.get(owner):
+                self._holds.pop(owner, None)
 
     def lower(self, owner: Owner, name: Name, mode: Mode) -> None:
         """Goes back to a weaker mode of what is held."""
@@ -132,11 +142,13 @@ class LockTable:
     def _grant(self, line: "_Line") -> None:
         while line.waiters and line.admits(line.waiters[0].owner, line.waiters[0].mode):
             waiter = line.waiters.pop(0)
-            line.holders[waiter.owner] = waiter.mode
+            self._hold(line, waiter.owner, waiter.mode)
             del self._waiting[waiter.owner]
             waiter.is_granted.set()
 
     def _closes_a_cycle(self, waiter: Waiter) -> bool:
+        if waiter.owner not in self._holds:
+            return False
         ahead, known = list(self._awaited(waiter)), set[Owner]()
         while ahead:
             owner = ahead.pop()
@@ -158,6 +170,11 @@ class LockTable:
                 return
             if conflict(earlier.mode, waiter.mode):
                 yield earlier.owner
+
+    def awaited(self, waiter: Waiter) -> list[Owner]:
+        """Whom a waiter waits for now; nobody, if the lock has been granted."""
+        with self._lock:
+            return [] if waiter.is_granted.is_set() else list(self._awaited(waiter))
 
     def is_free(self) -> bool:
         """Whether nobody holds or waits for anything."""

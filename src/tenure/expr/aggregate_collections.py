@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, UserError
 from tenure.expr.aggregate import Aggregate, Steps
 from tenure.expr.arrays import ArrayOf, dimensions
 from tenure.expr.datatype import Datum, Type
@@ -101,7 +101,9 @@ def _json_object(context: Context, key: Type, kind: Type) -> Steps:
         members = [f"{quoted(name(each))} : {text(value, context.zone)}" for each, value in rows]
         return Json("{ " + ", ".join(members) + " }") if rows else None
 
-    return Steps(list, _gather_member, finish)
+    return Steps(
+        list, partial(_gather_member, NullNotAllowed("null value not allowed for object key")), finish
+    )
 
 
 def _jsonb_object(context: Context, key: Type, kind: Type) -> Steps:
@@ -111,7 +113,7 @@ def _jsonb_object(context: Context, key: Type, kind: Type) -> Steps:
         pairs = [(name(each), value_of(value, context.zone)) for each, value in rows]
         return jsonb_object(pairs) if rows else None
 
-    return Steps(list, _gather_member, finish)
+    return Steps(list, partial(_gather_member, InvalidParameter("field name must not be null")), finish)
 
 
 def _named(key: Type, context: Context) -> Callable[[Datum], str]:
@@ -119,7 +121,7 @@ def _named(key: Type, context: Context) -> Callable[[Datum], str]:
     return lambda value: name(value, context.zone)
 
 
-def _gather_member(rows: list[Datum], name: Datum, value: Datum) -> list[Datum]:
+def _gather_member(refusal: UserError, rows: list[Datum], name: Datum, value: Datum) -> list[Datum]:
     if name is None:
-        raise InvalidParameter("field name must not be null")
+        raise refusal
     return _gather_pair(rows, name, value)

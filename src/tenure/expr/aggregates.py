@@ -18,7 +18,7 @@ from tenure.expr.errors import UndefinedFunction
 from tenure.expr.resolution import choose, type_named
 
 _ORDERED = (
-    *("int2", "int4", "int8", "float4", "float8", "numeric", "text", "char", "bytea", "date"),
+    *("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "text", "char", "bytea", "date"),
     *("time", "timestamp", "timestamptz", "interval", "anyarray", "anyenum"),
 )
 """What PostgreSQL has min and max for: neither bool nor uuid nor jsonb."""

@@ -53,6 +53,12 @@ def functions() -> Iterator[Function]:
         _join,
         is_strict=False,
     )
+    yield from _searches()
+    yield from _shapes()
+    yield from _texts()
+
+
+def _searches() -> Iterator[Function]:
     pair = ("anyarray", "anyarray")
     yield Function("@>", pair, "bool", _contains, wants_types=True)
     yield Function("<@", pair, "bool", lambda a, b: _swapped(_contains(b, a)), wants_types=True)
@@ -60,6 +66,24 @@ def functions() -> Iterator[Function]:
     search = ("anycompatiblearray", "anycompatible")
     yield Function("array_position", search, "int4", _position, is_strict=False, wants_types=True)
     yield Function("array_remove", search, "anycompatiblearray", _remove, is_strict=False, wants_types=True)
+    three = ("anycompatiblearray", "anycompatible", "int4")
+    yield Function("array_position", three, "int4", _position, is_strict=False, wants_types=True)
+    yield Function("array_positions", search, "int4[]", _positions, is_strict=False, wants_types=True)
+    replacing = ("anycompatiblearray", "anycompatible", "anycompatible")
+    yield Function("array_replace", replacing, replacing[0], _replace, is_strict=False, wants_types=True)
+
+
+def _shapes() -> Iterator[Function]:
+    yield function("array_dims", "anyarray -> text", _dims)
+    yield function("trim_array", "anyarray, int4 -> anyarray", _trim)
+    yield function("array_reverse", "anyarray -> anyarray", lambda array: array[::-1])
+    yield Function("array_slice", ("anyarray", "int4", "int4"), "anyarray", _slice, is_strict=False)
+    yield Function("array_sort", ("anyarray",), "anyarray", _sort, wants_types=True)
+    yield Function("array_sort", ("anyarray", "bool"), "anyarray", _sort, wants_types=True)
+    yield Function("array_fill", ("anyelement", "int4[]"), "anyarray", _fill, is_strict=False)
+
+
+def _texts() -> Iterator[Function]:
     for given in (("anyarray", "text"), ("anyarray", "text", "text")):
         yield Function(
             "array_to_string",
@@ -71,18 +95,6 @@ def functions() -> Iterator[Function]:
             wants_types=True,
             wants_context=True,
         )
-    three = ("anycompatiblearray", "anycompatible", "int4")
-    yield Function("array_position", three, "int4", _position, is_strict=False, wants_types=True)
-    yield Function("array_positions", search, "int4[]", _positions, is_strict=False, wants_types=True)
-    replacing = ("anycompatiblearray", "anycompatible", "anycompatible")
-    yield Function("array_replace", replacing, replacing[0], _replace, is_strict=False, wants_types=True)
-    yield function("array_dims", "anyarray -> text", _dims)
-    yield function("trim_array", "anyarray, int4 -> anyarray", _trim)
-    yield function("array_reverse", "anyarray -> anyarray", lambda array: array[::-1])
-    yield Function("array_slice", ("anyarray", "int4", "int4"), "anyarray", _slice, is_strict=False)
-    yield Function("array_sort", ("anyarray",), "anyarray", _sort, wants_types=True)
-    yield Function("array_sort", ("anyarray", "bool"), "anyarray", _sort, wants_types=True)
-    yield Function("array_fill", ("anyelement", "int4[]"), "anyarray", _fill, is_strict=False)
     yield Function("string_to_array", ("text", "text"), "text[]", split, is_strict=False)
     yield Function("string_to_array", ("text", "text", "text"), "text[]", split, is_strict=False)
 

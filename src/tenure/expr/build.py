@@ -20,10 +20,10 @@ from tenure.expr.casts import (
     ASSIGNMENT,
     EXPLICIT,
     IMPLICIT,
-    bare,
+    asks_catalog,
     can_cast,
     cast_function,
-    is_same_in_every_zone,
+    is_fixed,
     zoned_cast,
 )
 from tenure.expr.datatype import Datum, Type
@@ -127,7 +127,7 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
     """What a constant without a type is as a value of this one."""
     if node.packed is None:
         return const(None, target)
-    if not is_same_in_every_zone(node.packed, target):
+    if not is_fixed(node.packed, target):
         return Typed(Cast(node, target.ref, context), target)
     convert = cast_function(UNKNOWN, target, context)
     return const(node.packed if convert is None else convert(node.packed), target)
@@ -135,7 +135,7 @@ def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
 
 def _folded(operand: Typed, node: Const, target: Type) -> Typed:
     """Casts a constant once and for all; one that cannot be cast is an error only where it is reached."""
-    if zoned_cast(operand.type, target, IMPLICIT) is not None:
+    if asks_catalog(operand.type, target) or zoned_cast(operand.type, target, IMPLICIT) is not None:
         return Typed(Cast(node, target.ref, IMPLICIT), target)
     convert = cast_function(operand.type, target, IMPLICIT)
     value = operand.type.unpack(node.packed)
@@ -196,7 +196,8 @@ def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
-    results = [*(then for _, then in branches), *([otherwise] if otherwise else [])]
+    # The order decides which types a mismatch names: ELSE counts first, as in PostgreSQL.
+    results = [*([otherwise] if otherwise else []), *(then for _, then in branches)]
     kind = common_type([each.type for each in results], "CASE")
     made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
     return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)
@@ -241,10 +242,11 @@ def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
 def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False) -> Typed:
     """operand op ANY (array), or ALL."""
     if array.type.family == "unknown":
-        array = coerce(array, array_of(bare(operand.type)))
-    if not isinstance(array.type, ArrayOf):
+        element: Type = UNKNOWN
+    elif isinstance(array.type, ArrayOf):
+        element = array.type.element
+    else:
         raise _NotAnArray("op ANY/ALL (array) requires array on right side")
-    element = array.type.element
     function, (left, right) = resolve(name, [operand.type, element])
     cast_array = coerce(array, array_of(right))
     return Typed(Quantified(function.id, coerce(operand, left).node, cast_array.node, is_all), BOOL)

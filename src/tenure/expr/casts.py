@@ -31,6 +31,7 @@ from tenure.expr.floats import FloatType, to_float4
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text
 from tenure.expr.numbers import fits, parse_numeric, rounded
+from tenure.expr.system_types import RegType, cast_rules, to_name
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
 from tenure.expr.zones import from_zone, local_in
@@ -40,7 +41,7 @@ ZonedConvert = Callable[[Datum, tzinfo], Datum]
 
 IMPLICIT, ASSIGNMENT, EXPLICIT = "implicit", "assignment", "explicit"
 _RANK = {IMPLICIT: 0, ASSIGNMENT: 1, EXPLICIT: 2}
-_STRINGS = ("text", "varchar", "char")
+_STRINGS = ("text", "varchar", "char", "name")
 
 
 def can_cast(source: Type, target: Type, context: str) -> bool:
@@ -86,8 +87,15 @@ def _zoned_family_cast(source: Type, target: Type) -> ZonedConvert | None:
     return _ZONED.get((source.family, target.family))
 
 
-def is_same_in_every_zone(text: str, target: Type) -> bool:
-    """Whether a literal names its own zone, or is of a type that has none. Raises as reading it does."""
+def asks_catalog(source: Type, target: Type) -> bool:
+    """Whether the cast is to regclass or its like: the Context's `find_object` makes it."""
+    return isinstance(target, RegType) and not isinstance(source, RegType)
+
+
+def is_fixed(text: str, target: Type) -> bool:
+    """Whether a literal means the same in every session. Raises as reading it does."""
+    if isinstance(target, RegType):
+        return False
     if not target.follows_zone:
         return True
     return bool(target.parse_in(text, UTC) == target.parse_in(text, _ELSEWHERE))
@@ -136,6 +144,8 @@ def _family_cast(source: Type, target: Type) -> Convert | None:
     rule = _RULES.get((source.family, target.family))
     if rule is not None:
         return rule[1]
+    if target.family == "name":
+        return lambda value: to_name(source.render(value))
     if target.family in _STRINGS:
         return None if isinstance(source, EnumOf) else source.render
     return bare(target).parse
@@ -261,6 +271,7 @@ _ZONED: dict[tuple[str, str], ZonedConvert] = {
 
 _RULES: dict[tuple[str, str], tuple[str, Convert | None]] = {
     **_number_rules(),
+    **cast_rules(),
     ("numeric", "float4"): (IMPLICIT, _to_float(_FLOAT4)),
     ("numeric", "float8"): (IMPLICIT, _to_float(_FLOAT8)),
     ("float4", "numeric"): (ASSIGNMENT, _float_to_numeric(6)),
@@ -269,7 +280,7 @@ _RULES: dict[tuple[str, str], tuple[str, Convert | None]] = {
     ("float8", "float4"): (ASSIGNMENT, to_float4),
     ("bool", "int4"): (EXPLICIT, int),
     ("int4", "bool"): (EXPLICIT, bool),
-    **{("bool", target): (ASSIGNMENT, lambda value: "true" if value else "false") for target in _STRINGS},
+    **{("bool", target): (ASSIGNMENT, lambda value: "true" if value else "false") for target in _STRINGS[:3]},
     ("text", "varchar"): (IMPLICIT, None),
     ("text", "char"): (IMPLICIT, None),
     ("varchar", "text"): (IMPLICIT, None),

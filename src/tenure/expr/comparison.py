@@ -32,7 +32,7 @@ SIGNS: dict[str, Compare] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NATIVE = ("bool", "text", "bytea", "uuid", "time", "timestamptz", "interval")
+_NATIVE = ("bool", "oid", "name", '"char"', "text", "bytea", "uuid", "time", "timestamptz", "interval")
 _INTS, _FLOATS, _DAYS = ("int2", "int4", "int8"), ("float4", "float8"), ("date", "timestamp")
 
 

@@ -18,7 +18,7 @@ Walk: `table` compiles defaults, checks and predicates; `sql.point` compiles con
 from collections.abc import Callable, Mapping, Sequence
 
 from tenure.expr.arrays import ArrayOf, check_shape
-from tenure.expr.casts import cast_function, zoned_cast
+from tenure.expr.casts import asks_catalog, cast_function, zoned_cast
 from tenure.expr.closures import (
     Evaluate,
     Row,
@@ -173,6 +173,11 @@ class _Compiler:
     def _cast(self, tree: Cast) -> tuple[Evaluate, Type]:
         operand, source = self.compile(tree.operand)
         target = type_of(tree.type, self.enum)
+        if asks_catalog(source, target):
+            family = target.family
+            return with_context(
+                lambda context, value: context.object(family, value), [operand], is_strict=True
+            ), target
         if (zoned := zoned_cast(source, target, tree.context)) is not None:
             return with_zone(zoned, operand), target
         convert = cast_function(source, target, tree.context)

@@ -6,14 +6,18 @@ be added, and its faults mended, but an id never comes to mean something else.
 Walk: the modules of each family list their functions; `expr.functions` gathers them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
+from tenure.expr.errors import NotSupported
+
+_RANDOM_MASK = 2**52 - 1
+"""The last bits of a uuid are all random; a float8 holds as many."""
 
 
 class Volatility(Enum):
@@ -58,6 +62,28 @@ class Context:
     zone: tzinfo = UTC
     """The session's TimeZone, in which timestamptz is read, written and taken apart."""
     sequences: SequenceValues | None = None
+    session: Mapping[str, Datum] = field(default_factory=dict)
+    """Facts for current_user and its like, by the names in `expr.session_functions.FACTS`."""
+    setting: Callable[[str], str | None] | None = None
+    """The text of a session's setting, for current_setting(); None if there is none of the name."""
+    set_setting: Callable[[str, str | None, bool], str] | None = None
+    """For set_config(name, value, is_local); returns the new text."""
+    sleep: Callable[[float], None] | None = None
+    """For pg_sleep(): waits, or raises if the statement is canceled."""
+    find_object: Callable[[str, Datum], Datum] | None = None
+    """The Reg of an object by its kind ("regclass") and its name or oid; raises if there is none."""
+
+    ask: Callable[[str, tuple[Datum, ...]], Datum] | None = None
+    """Answers a function of `expr.asking_functions` by its name."""
+
+    def object(self, kind: str, sought: Datum) -> Datum:
+        if self.find_object is None:
+            raise NotSupported(f"a value of type {kind} cannot be looked up here")
+        return self.find_object(kind, sought)
+
+    def random(self) -> float:
+        """From 0 up to 1, from the same source as the uuids."""
+        return (self.uuid().int & _RANDOM_MASK) / (_RANDOM_MASK + 1)
 
 
 @dataclass(frozen=True, slots=True)

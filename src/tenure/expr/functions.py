@@ -8,13 +8,16 @@ from collections import defaultdict
 from tenure.expr import (
     arithmetic,
     array_functions,
+    asking_functions,
     comparison,
+    format_functions,
     id_functions,
     json_building,
     json_changes,
     json_functions,
     math_functions,
     sequence_functions,
+    session_functions,
     text_coding,
     text_functions,
     text_joining,
@@ -22,6 +25,7 @@ from tenure.expr import (
     time_functions,
     time_making,
     time_parts,
+    transcendental,
 )
 from tenure.expr.errors import UndefinedFunction
 from tenure.expr.function import Function
@@ -30,6 +34,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *comparison.functions(),
     *arithmetic.functions(),
     *math_functions.functions(),
+    *transcendental.functions(),
     *text_functions.functions(),
     *text_coding.functions(),
     *text_joining.functions(),
@@ -41,8 +46,11 @@ FUNCTIONS: tuple[Function, ...] = (
     *json_functions.functions(),
     *json_building.functions(),
     *json_changes.functions(),
+    *format_functions.functions(),
     *id_functions.functions(),
     *sequence_functions.functions(),
+    *session_functions.functions(),
+    *asking_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

@@ -1,14 +1,70 @@
-"""New ids: gen_random_uuid() and unique_rowid(), which the Context makes.
+"""New ids and random numbers, all made by the Context: uuids, unique_rowid(), random().
+
+    uuidv7()   48 bits of milliseconds, 12 of their fractions, 62 at random: it sorts by time
 
 Walk: `expr.functions` lists these.
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from uuid import UUID
 
-from tenure.expr.function import Function, Volatility
+from tenure.base.errors import InvalidParameter
+from tenure.expr.arithmetic import scale_of
+from tenure.expr.function import Context, Function, Volatility, function
+from tenure.expr.interval import Interval
+from tenure.expr.numbers import EXACT
+from tenure.expr.time_arithmetic import add_interval
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def functions() -> Iterator[Function]:
-    for name, result in (("gen_random_uuid", "uuid"), ("unique_rowid", "int8")):
-        run = (lambda context: context.uuid()) if result == "uuid" else (lambda context: context.rowid())
-        yield Function(name, (), result, run, Volatility.VOLATILE, wants_context=True)
+    volatile = partial(Function, volatility=Volatility.VOLATILE, wants_context=True)
+    for name in ("gen_random_uuid", "uuidv4", "uuid_generate_v4"):
+        yield volatile(name, (), "uuid", lambda context: context.uuid())
+    yield volatile("unique_rowid", (), "int8", lambda context: context.rowid())
+    yield volatile("uuidv7", (), "uuid", _uuid7)
+    yield volatile("uuidv7", ("interval",), "uuid", _uuid7)
+    yield function("uuid_extract_version", "uuid -> int2", lambda value: value.version)
+    yield function("uuid_extract_timestamp", "uuid -> timestamptz", _uuid_time)
+    yield volatile("random", (), "float8", lambda context: context.random())
+    for family in ("int4", "int8"):
+        yield volatile("random", (family, family), family, _random_int)
+    yield volatile("random", ("numeric", "numeric"), "numeric", _random_numeric)
+
+
+def _uuid7(context: Context, by: Interval | None = None) -> UUID:
+    micros = context.clock_micros() if context.clock_micros else context.statement_micros
+    at = _EPOCH + timedelta(microseconds=micros)
+    moved = at if by is None else add_interval(at, by)
+    milliseconds, rest = divmod(moved - _EPOCH, _MILLISECOND)
+    fraction = rest.microseconds * 4096 // 1000
+    random = context.uuid().int & (1 << 62) - 1
+    return UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random)
+
+
+def _uuid_time(value: UUID) -> datetime | None:
+    if value.variant != "specified in RFC 4122":
+        return None
+    if value.version == 1:
+        return _GREGORIAN + timedelta(microseconds=value.time // 10)
+    return _EPOCH + timedelta(milliseconds=value.int >> 80) if value.version == 7 else None
+
+
+def _random_int(context: Context, first: int, last: int) -> int:
+    if first > last:
+        raise InvalidParameter("lower bound must be less than or equal to upper bound")
+    return first + context.uuid().int % (1 << 62) % (last - first + 1)
+
+
+def _random_numeric(context: Context, first: Decimal, last: Decimal) -> Decimal:
+    if not (first.is_finite() and last.is_finite()) or first > last:
+        raise InvalidParameter("lower bound must be less than or equal to upper bound")
+    scale = max(scale_of(first), scale_of(last))
+    low, high = int(first.scaleb(scale, EXACT)), int(last.scaleb(scale, EXACT))
+    return Decimal(_random_int(context, low, high)).scaleb(-scale, EXACT)

@@ -93,9 +93,10 @@ def _make_interval(
     minutes: int = 0,
     seconds: float = 0.0,
 ) -> Interval:
-    if not isfinite(seconds) or not fits(round(seconds * MICROS_PER_SECOND), 8):
+    spare = seconds * MICROS_PER_SECOND
+    if not isfinite(spare) or not fits(round(spare), 8):
         raise DatetimeOverflow("interval out of range")
-    micros = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND + round(seconds * MICROS_PER_SECOND)
+    micros = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND + round(spare)
     return checked(years * 12 + months, weeks * 7 + days, micros)
 
 

@@ -4,8 +4,9 @@
     type_of(ref)                                ArrayOf(VarcharType(10))
 
 The names in a TypeRef are short and fixed, as they are stored: bool int2 int4 int8 float4 float8
-numeric text varchar char bytea uuid date time timestamp timestamptz interval json jsonb, and
-unknown for a literal whose type is yet to be found. An enum has its name and its id.
+numeric text varchar char bytea uuid date time timestamp timestamptz interval json jsonb, those of
+catalogs (oid, name, "char", void, regclass and its like), and unknown for a literal whose type is
+yet to be found. An enum has its name and its id.
 
 Walk: `sql` reads names of types with this; `table` and `expr` ask for the type of a column.
 """
@@ -16,6 +17,7 @@ from functools import lru_cache
 
 from tenure.base.errors import InvalidParameter
 from tenure.catalog.descriptors import EnumType, TypeRef, replace
+from tenure.expr import system_types
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Type
 from tenure.expr.enums import EnumOf
@@ -61,6 +63,7 @@ _MAKERS: dict[str, Callable[[TypeRef], Type]] = {
     "json": JsonType,
     "jsonb": JsonbType,
     "unknown": UnknownType,
+    **system_types.MAKERS,
 }
 
 
@@ -92,7 +95,7 @@ _ALIASES = {
     "time without time zone": "time",
 }
 _NAME = re.compile(
-    r"\s*(?:pg_catalog\s*\.\s*)?([a-z_][a-z0-9_ ]*?)\s*(?:\(\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\))?"
+    r"\s*(?:pg_catalog\s*\.\s*)?([a-z_][a-z0-9_ ]*?|\"char\")\s*(?:\(\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\))?"
     r"\s*((?:with|without)\s+time\s+zone)?\s*(array(?:\s*\[\s*\d+\s*\])?|(?:\[\s*\d*\s*\]\s*)+)?\s*",
     re.IGNORECASE,
 )

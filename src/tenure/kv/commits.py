@@ -212,7 +212,7 @@ class Committer:
             self._gather_seconds = min(GATHER_SECONDS_MAX, GATHER_PART * (self._env.monotonic() - began))
             for waiter in group:
                 waiter.tell()
-            self._hand_on(len(group))
+            self._hand_on(sum(1 for waiter in group if waiter.comes_back))
 
     def _hand_on(self, released: int = 0) -> None:
         with self._lock:
@@ -282,6 +282,9 @@ class _Lane:
 
 
 class _Waiter:
+    comes_back = True
+    """A thread that has committed may soon do so again: worth gathering for."""
+
     def __init__(self, commit: Commit, env: Env) -> None:
         self.commit = commit
         self.woken = env.event()
@@ -304,6 +307,8 @@ class _Waiter:
 
 
 class _Submitted:
+    comes_back = False
+
     def __init__(
         self, commit: Commit, on_done: Callable[[Outcome | TenureError], None], call: Callable[[], None]
     ) -> None:

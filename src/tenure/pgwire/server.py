@@ -13,7 +13,7 @@ Walk: `node` makes a `Server`, starts it, drains it and stops it; each client ge
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from tenure.base.env import Env
 from tenure.pgwire.door import Door, Hall, Limits, shutting_down
@@ -48,7 +48,8 @@ class Server:
     ) -> None:
         limits = limits or Limits()
         self._env = env
-        self._address = (host, port)
+        self.address = (host, port)
+        """Where it listens, once it has started."""
         self._reuse_port = reuse_port
         self._seats = Seats(instance, seats_max=limits.seats_max, kept_for_root=limits.kept_for_root)
         service = Service(
@@ -61,10 +62,11 @@ class Server:
         """Returns where it listens. Raises OSError if it cannot."""
         self._task = self._env.spawn("pgwire", self._serve)
         try:
-            return cast(tuple[str, int], self._on_loop(self._listen))
+            self._on_loop(self._listen)
         except OSError:
             self._end_loop()
             raise
+        return self.address
 
     @property
     def connections(self) -> int:
@@ -109,14 +111,13 @@ class Server:
 
         return asyncio.run_coroutine_threadsafe(run(), self._hall.loop).result()
 
-    async def _listen(self) -> tuple[str, int]:
-        host, port = self._address
+    async def _listen(self) -> None:
+        host, port = self.address
         self._listener = await self._hall.loop.create_server(
             lambda: Door(self._hall), host, port, reuse_port=self._reuse_port or None, backlog=BACKLOG
         )
+        self.address = self._listener.sockets[0].getsockname()[:2]
         self._pass()
-        found: tuple[str, int] = self._listener.sockets[0].getsockname()[:2]
-        return found
 
     def _pass(self) -> None:
         now = self._env.monotonic()

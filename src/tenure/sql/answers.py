@@ -20,6 +20,7 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -115,15 +116,23 @@ class CopyOut(Protocol):
 
 
 class Prepared(Protocol):
-    parameters: Sequence[Type]
-    columns: Sequence[Column] | None
-    """None: it returns no rows."""
+    @property
+    def parameters(self) -> Sequence[Type]: ...
+
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        """None: it returns no rows."""
+        ...
 
 
 class Portal(Protocol):
-    columns: Sequence[Column] | None
-    is_short: bool
-    """It may be tried inline."""
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried inline."""
+        ...
 
 
 class NotShort(Exception):
@@ -152,11 +161,23 @@ class Client(Protocol):
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
     """
 
-    status: Status
-    notices: list[Notice]
-    """The door takes them out and sends them before the answer."""
-    changed: dict[str, str]
-    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The door takes them out and sends them before the answer."""
+        ...
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone, for timestamptz as text; the door asks when `changed` is not empty."""
+        ...
 
     def parameters(self) -> dict[str, str]:
         """All reported settings, for the start."""

@@ -39,6 +39,7 @@ class Savepoint(NamedTuple):
 class Block:
     __slots__ = (
         "_parts",
+        "_statement",
         "_use",
         "as_of",
         "asked",
@@ -56,6 +57,7 @@ class Block:
     def __init__(self, parts: Parts, *, is_explicit: bool, variables: dict[str, str]) -> None:
         self._parts = parts
         self._use: Use | None = None
+        self._statement = ""
         self.past: HistoricalUse | None = None
         self.as_of: Timestamp | None = None
         self.is_explicit = is_explicit
@@ -77,8 +79,14 @@ class Block:
         """The use of the leased catalog; made when it is first asked for."""
         if self._use is None:
             assert self.past is None, "a block that reads the past has no lease"
-            self._use = self._parts.leases.bind(self._parts.store.begin())
+            self._use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
         return self._use
+
+    def begin_statement(self, text: str) -> None:
+        """Says what it is doing, for whoever has to wait for it."""
+        self._statement = text
+        if self._use is not None:
+            self._use.statement = text
 
     @property
     def has_begun(self) -> bool:

@@ -71,9 +71,9 @@ class _Watching:
         """By the identity of the node."""
         self.instead = None if run.instead is None else self._instead
 
-    def _instead(self, plan: Plan) -> Rows | None:
+    def _instead(self, plan: Plan, run: Run) -> Rows | None:
         assert self._run.instead is not None
-        rows = self._run.instead(plan)
+        rows = self._run.instead(plan, run)
         if rows is not None:
             self._of(plan).is_taken = True
         return rows

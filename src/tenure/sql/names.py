@@ -20,7 +20,8 @@ from tenure.catalog.descriptors import (
     TypeRef,
 )
 from tenure.catalog.resolution import InStore, Path, find
-from tenure.expr.build import Typed, const
+from tenure.expr.asking_functions import LIVENESS
+from tenure.expr.build import Typed, call
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.types import type_of
@@ -32,7 +33,15 @@ from tenure.sql.relations import Relation
 if TYPE_CHECKING:
     from tenure.sql.session import Session
 
-_TEXT, _NAME = type_of(TypeRef("text")), type_of(TypeRef("text"))
+SESSION_FUNCTIONS = (
+    "current_user",
+    "current_role",
+    "session_user",
+    "user",
+    "current_catalog",
+    "current_schema",
+)
+"""What SQL writes without brackets."""
 
 
 class SessionNames:
@@ -101,20 +110,8 @@ class SessionNames:
         return found
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
-        if len(name) == 2 and name[0] != "pg_catalog":
-            return None
-        match (name[-1], len(arguments)):
-            case ("current_database" | "current_catalog", 0):
-                return const(self._session.database_name, _NAME)
-            case ("current_user" | "user" | "session_user" | "current_role", 0):
-                return const(self._session.user, _NAME)
-            case ("current_schema", 0):
-                return const(self._current_schema(), _NAME)
-        return None
-
-    def _current_schema(self) -> str | None:
-        for each in self.path.names():
-            entry = self.schema_entry(self.path.database, each)
-            if entry is not None and entry.state is State.PUBLIC:
-                return each
+        if list(name) == ["tenure_internal", "sql_liveness_is_alive"]:
+            return call(LIVENESS, *arguments)
+        if name[-1] in SESSION_FUNCTIONS and not arguments:
+            return call(name[-1])
         return None

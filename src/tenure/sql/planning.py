@@ -18,6 +18,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import as_of, own, parse
 from tenure.sql.bind import bind_scalar
+from tenure.sql.bind_types import type_at
 from tenure.sql.block import Block
 from tenure.sql.names import SessionNames
 from tenure.sql.parameters import Parameters
@@ -25,7 +26,9 @@ from tenure.sql.parse import SyntaxFault, TooComplex, Tree
 from tenure.sql.plan_cache import Made
 from tenure.sql.statement import Control, Statement
 from tenure.sql.statements import (
+    copy,
     cursors,
+    explain,
     prepared,
     queries,
     transactions,
@@ -59,9 +62,7 @@ class Planner:
 
     def type_of(self, tree: Tree) -> Type:
         """The type that a TypeName means."""
-        from tenure.sql.bind_types import type_at as bind_type
-
-        return bind_type(tree, self.names)
+        return type_at(tree, self.names)
 
     def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Evaluate, ...]:
         """Expressions without columns, one for each type: what EXECUTE gives."""
@@ -95,9 +96,11 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "InsertStmt": writes.plan_insert,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
+    "ExplainStmt": explain.plan,
     "TransactionStmt": transactions.plan,
     "VariableSetStmt": variables.plan_set,
     "VariableShowStmt": variables.plan_show,
+    "CopyStmt": copy.plan,
     "PrepareStmt": prepared.plan_prepare,
     "ExecuteStmt": prepared.plan_execute,
     "DeallocateStmt": prepared.plan_deallocate,

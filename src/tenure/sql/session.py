@@ -21,10 +21,11 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from uuid import UUID
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import Database
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
@@ -35,14 +36,17 @@ from tenure.schema_change.changer import Asked
 from tenure.sql import planning
 from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
+from tenure.sql.constants import lift
 from tenure.sql.errors import (
     InFailedTransaction,
     PlanChanged,
     StatementTimeout,
     TooFewParameters,
     UndefinedTable,
+    UndefinedVariable,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.facts import Answers, Facts
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
@@ -75,6 +79,7 @@ class Session:
     ) -> None:
         self.parts = parts
         self.number = number
+        self.pid = number
         self.user = user
         self.database = database.id
         self.database_name = database.name
@@ -95,6 +100,9 @@ class Session:
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
+        self._advisory_owner: Owner | None = None
+        self._copying: Block | None = None
+        """The implicit transaction that a COPY under way will end."""
         self._sequence_block: Block | None = None
         self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
@@ -112,6 +120,10 @@ class Session:
     @property
     def changed(self) -> dict[str, str]:
         return self.variables.reported
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.variables.zone
 
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
@@ -147,12 +159,35 @@ class Session:
 
     def make_prepared(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
         self._check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
         made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
         if made is None:
             return Prepared(text, types, None, (), None)
         statement = made.statement
         is_short = statement.is_short and self.parts.runs_inline
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short)
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
@@ -191,6 +226,8 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
+        if prepared.constants is not None:
+            values = prepared.constants
         made = Portal(prepared, values, prepared.columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
@@ -217,6 +254,11 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
@@ -253,6 +295,8 @@ class Session:
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
+                if answer.copy is not None:
+                    self._copying = block
                 if not answer.is_done or answer.copy is not None:
                     return answer  # the transaction goes on with it
                 if inline and block.has_writes:
@@ -279,10 +323,9 @@ class Session:
         self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+        block.begin_statement(self.statement)
         statement = self.statement_for(portal.prepared, block)
         execution = Execution(self, block, portal.values, inline=inline)
-        if block.past is None:
-            block.use.statement = self.statement
         return statement.run(execution)
 
     def statement_for(self, prepared: Prepared, block: Block) -> Statement:
@@ -296,6 +339,8 @@ class Session:
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
         prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -375,6 +420,12 @@ class Session:
         if not block.savepoints:
             block.close()
 
+    def finish_copy(self) -> None:
+        """A COPY is done: if it was a transaction of its own, that is committed."""
+        block, self._copying = self._copying, None
+        if block is not None and block is self.block and not block.is_explicit:
+            self._commit(block)
+
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
     def begin(self, *, is_read_only: bool) -> Block:
@@ -437,7 +488,25 @@ class Session:
             given=values,
             zone=self.variables.zone,
             sequences=self._sequences(block),
+            session=Facts(self, block),
+            setting=self._setting,
+            set_setting=self._set_setting,
+            sleep=self.sleep,
+            ask=Answers(self, block),
         )
+
+    def _setting(self, name: str) -> str | None:
+        try:
+            return self.variables.show(name)[1]
+        except UndefinedVariable:
+            return None
+
+    def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
+        if is_local and self.block is not None and self.block.is_explicit:
+            self.set_local(name, value)
+        else:
+            self.variables.set(name, value)
+        return self.variables.show(name)[1]
 
     def _sequences(self, block: Block) -> SessionSequences:
         """The values that this session was given last, over the catalog as the block sees it."""
@@ -460,6 +529,18 @@ class Session:
             owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
             block.on_end.append(lambda: self.parts.locks.release(owner))
         return block.lock_owner
+
+    def advisory_owner(self) -> Owner:
+        """Whose the advisory locks of this session are; they end with it at the latest."""
+        if self._advisory_owner is None:
+            owner = self._advisory_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
+            self.on_close.append(lambda: self.parts.advisory.release_all(owner))
+            self.on_discard.append(lambda: self.parts.advisory.unlock_all(owner))
+        return self._advisory_owner
+
+    def end_advisory(self) -> None:
+        """Those of the transaction end with it."""
+        self.parts.advisory.end_transaction(self.advisory_owner())
 
     def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
         """Plans a query in a block that reads the past."""

@@ -33,6 +33,7 @@ of the statement `finish` -> `table.foreign_keys`.
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -64,6 +65,7 @@ class Writer:
         self._table = layout.table
         self._columns = layout.columns
         self._context = context
+        self._following = _following(layout.columns.values())
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -152,20 +154,11 @@ class Writer:
 
     def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
         """Puts in what follows from the row; returns which columns that is."""
-        computed = {
-            id: kept.type.accept(kept.computed(values, self._context))
-            for id, kept in self._columns.items()
-            if kept.computed is not None and kept.is_written
-        }
-        values.update(computed)
-        # They may be generated from those, and never from each other.
-        generated = {
-            id: kept.type.accept(kept.generated(values, self._context))
-            for id, kept in self._columns.items()
-            if kept.generated is not None and kept.is_written
-        }
-        values.update(generated)
-        return (*computed, *generated)
+        for group in self._following:
+            values.update(
+                {kept.id: kept.type.accept(follow(values, self._context)) for kept, follow in group}
+            )
+        return [kept.id for group in self._following for kept, _ in group]
 
     def _checked(self, row: Row) -> Row:
         for id, kept in self._columns.items():
@@ -288,3 +281,11 @@ class Writer:
             if entry is not None and stored is not None:
                 return row_of(txn, self.layout, index, Entry(entry.key, stored))
         return None
+
+
+def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
+    """Columns whose values follow from the row, group by group: each may be made from those before it."""
+    written = [kept for kept in columns if kept.is_written]
+    computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
+    generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
+    return [group for group in (computed, generated) if group]

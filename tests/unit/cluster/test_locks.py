@@ -404,6 +404,7 @@ def test_a_wait_looks_for_cycles_once_in_a_while(engine: BreakingEngine, env: Ma
     node.rows.acquire(node.owner(), [A])
     engine.scans.clear()
     with pytest.raises(LockNotAvailable):
-        other.rows.acquire(other.owner(), [A], timeout=3.5 * DEADLOCK_SECONDS)
+        other.rows.acquire(other.owner(), [A], timeout=15.5 * DEADLOCK_SECONDS)
     whole = other.store.keyspace.index_span(26)
-    assert sum(1 for scan in engine.scans if (scan.lo, scan.hi) == whole) == 3
+    looks = sum(1 for scan in engine.scans if (scan.lo, scan.hi) == whole)
+    assert looks == 5, "after 1, 3, 7, 11 and 15 seconds"

@@ -46,7 +46,7 @@ class Explain:
         monotonic = execution.session.parts.env.monotonic
         began = monotonic()
         if isinstance(self.inner, Select) and not self.inner.locks:
-            run = run_of(execution, is_bounded=self.inner.is_bounded)
+            run = run_of(execution, self.inner.query)
             yield from explain.analyzed(self.inner.query, self.inner.runner, run, monotonic)
             yield _lease(execution)
         else:
@@ -60,13 +60,13 @@ class Explain:
 def _lines(statement: Statement, execution: Execution) -> Iterator[str]:
     match statement:
         case Select():
-            run = run_of(execution, is_bounded=statement.is_bounded)
+            run = run_of(execution)
             yield from explain.lines(statement.query, run)
         case Insert():
             yield f"Insert on {statement.table.name}"
         case Change():
             yield f"{statement.verb.capitalize()} on {statement.table.name}"
-            run = run_of(execution, is_bounded=statement.is_bounded)
+            run = run_of(execution)
             yield from (f"  {line}" for line in explain.lines(statement.source.query, run))
     yield _lease(execution)
 

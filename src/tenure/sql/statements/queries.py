@@ -22,6 +22,7 @@ from tenure.sql.locking import settled
 from tenure.sql.parse import Tree
 from tenure.sql.plan import Lock, Output, Query, walk
 from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
 from tenure.sql.statement import Result
@@ -40,6 +41,8 @@ class Select:
     is_short: bool
     is_bounded: bool
     locks: tuple[Lock, ...] = ()
+    lookup: Lookup | None = None
+    """The short way, if it is one row by its key."""
     is_kept: bool = True
     tag: str = "SELECT"
 
@@ -49,7 +52,7 @@ class Select:
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         if self.locks:
             return iter(self._locked(execution))
-        return self.runner.rows(run_of(execution, is_bounded=self.is_bounded))
+        return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
 
     def _locked(self, execution: Execution) -> list[Tuple]:
         """FOR UPDATE: all of it, found and locked; one table is locked after the other."""
@@ -73,7 +76,7 @@ def _settle(select: Select, lock: Lock, execution: Execution) -> list[Tuple]:
                 locked.append(_key(layout, at, row))
             return True
 
-        run = run_of(execution, is_bounded=select.is_bounded)
+        run = run_of(execution)
         run.lock = note
         rows = list(select.runner.rows(run))
         seen.extend(zip(rows, locked, strict=True))
@@ -94,8 +97,8 @@ def _key(layout: Layout, lock: Lock, row: Tuple) -> bytes:
     return layout.primary.prefix([row[position] for position in lock.key])
 
 
-def run_of(execution: Execution, *, is_bounded: bool = True) -> Run:
-    """One run of a plan in this execution."""
+def run_of(execution: Execution, query: Query | None = None) -> Run:
+    """One run of a plan in this execution; DuckDB may take over parts of `query`."""
     session, block = execution.session, execution.block
     parts = session.parts
     executor = session.variables["tenure.executor"]
@@ -107,7 +110,7 @@ def run_of(execution: Execution, *, is_bounded: bool = True) -> Run:
         check=execution.check,
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
     )
-    if parts.duck is not None and executor != "rows" and (not is_bounded or executor == "duckdb"):
+    if query is not None and parts.duck is not None and executor != "rows":
         run.instead = parts.duck.taking_over(run, block, is_forced=executor == "duckdb")
     return run
 
@@ -161,6 +164,7 @@ def compiled(planner: "Planner", bound: Query) -> Select:
         is_short=is_point,
         is_bounded=is_bounded(query.plan, query),
         locks=locks,
+        lookup=None if locks else lookup_of(query, planner.names.enum),
     )
 
 

@@ -116,7 +116,7 @@ class Insert:
                     if evaluate is not None
                 }
             return
-        run = run_of(execution, is_bounded=self.is_bounded)
+        run = run_of(execution, None if self.is_bounded else self.source.query)
         for found in list(self.source.rows(run)):
             yield dict(zip(targets, found, strict=True))
 
@@ -235,7 +235,7 @@ class Change:
 
     def _found(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
         """Each row once, as it is now, with the first that it was joined with."""
-        run = run_of(execution, is_bounded=self.is_bounded)
+        run = run_of(execution, None if self.is_bounded else self.source.query)
         width = self.key_width
         end = width + len(self.targets or ())
         rests: dict[Tuple, Tuple] = {}
