@@ -49,6 +49,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.cancels import Cancels
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
@@ -327,9 +328,12 @@ class Node:
     def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
         instance = self.liveness.session().id.instance
         parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
-        front = Front(parts, listen, instance=instance, announce=self.liveness.announce)
+        cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
+        undo.callback(cancels.close)
+        front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
+        self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
         return front
 
     def _sql_parts(self, *, runs_inline: bool) -> Parts:

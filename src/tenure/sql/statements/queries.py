@@ -111,7 +111,7 @@ def run_of(execution: Execution, query: Query | None = None) -> Run:
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
     )
     if query is not None and parts.duck is not None and executor != "rows":
-        run.instead = parts.duck.taking_over(run, block, is_forced=executor == "duckdb")
+        run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
     return run
 
 
