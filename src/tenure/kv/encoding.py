@@ -102,14 +102,10 @@ def decode(data: bytes) -> tuple[KeyValue, ...]:
     return tuple(values)
 
 
-def decode_one(data: bytes, position: int) -> KeyValue:
-    """The one element that begins at the position and ends with the data."""
-    if position >= len(data):
-        raise CorruptData("key: the data ends before an element")
-    value: KeyValue
-    value, end = _DECODERS[data[position]](data, position + 1)
+def decode_one(data: bytes, position: int) -> Any:
+    value, end = _DECODERS[_take(data, position, 1)[0]](data, position + 1)
     if end != len(data):
-        raise CorruptData("key: there is more than one element")
+        raise CorruptData("key: more than one element")
     return value
 
 
