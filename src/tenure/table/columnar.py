@@ -85,10 +85,10 @@ class Columnar:
         return None if slot is None else slot.rows
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         """How much is held, of all tables."""
         with self._lock:
-            return sum(slot.bytes for slot in self._slots.values())
+            return sum(slot.held_bytes for slot in self._slots.values())
 
     # ── what is held ───────────────────────────────────────────────────────────────────────────
 
@@ -170,12 +170,12 @@ class Columnar:
 
     def _evict(self, used: "_Slot") -> None:
         with self._lock:
-            total = sum(slot.bytes for slot in self._slots.values())
+            total = sum(slot.held_bytes for slot in self._slots.values())
             for key, slot in list(self._slots.items()):
                 if total <= self._bytes_max:
                     return
                 if slot is not used:
-                    total -= slot.bytes
+                    total -= slot.held_bytes
                     del self._slots[key]
 
     # ── what is not ────────────────────────────────────────────────────────────────────────────
@@ -202,9 +202,9 @@ class _Slot:
         self.too_large_bytes = 0
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         held = self.held
-        return 0 if held is None else held.bytes
+        return 0 if held is None else held.held_bytes
 
 
 def _key(layout: Layout) -> tuple[Any, ...]:

@@ -214,7 +214,7 @@ def test_tables_not_used_for_longest_go_first(store: Store) -> None:
         _fill(store, layout, 100)
     alone = Columnar(store)
     _cached(alone, store.snapshot(), layouts[0], (1, 2))
-    cache = Columnar(store, bytes_max=alone.bytes * 5 // 2)
+    cache = Columnar(store, bytes_max=alone.held_bytes * 5 // 2)
     for layout in layouts:
         _cached(cache, store.snapshot(), layout, (1, 2))
     assert [cache.rows(layout) for layout in layouts] == [None, 100, 100]
