@@ -7,13 +7,15 @@ Walk: `node.py` makes a `Front` when it is asked to serve SQL; it starts the doo
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
+from tenure.pgwire.codecs import BINARY, decoder, encoder
 from tenure.pgwire.login import Mode
 from tenure.pgwire.server import Server
 from tenure.pgwire.throttle import is_loopback
@@ -113,3 +115,13 @@ class Front:
 
     def stop(self) -> None:
         self._undo.close()
+
+
+class BinaryCodecs:
+    """The wire's binary format, for COPY."""
+
+    def encoders(self, types: Sequence[Type]) -> list[Callable[[Datum], bytes]]:
+        return [encoder(each, BINARY) for each in types]
+
+    def decoders(self, types: Sequence[Type]) -> list[Callable[[bytes], Datum]]:
+        return [decoder(each, BINARY) for each in types]

@@ -63,7 +63,7 @@ from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
-from tenure.front import Front, Listen
+from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -350,6 +350,7 @@ class Node:
             plans=PlanCache(self._env),
             virtual=VirtualTables(()),
             next_owner=count(1).__next__,
+            codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
             started_micros=self._env.wall_micros(),
             duck=self._duck(),

@@ -267,7 +267,7 @@ MAX_OFFSET = Setting(
 MAX_BYTES = Setting(
     name="kv.transaction.max_bytes",
     kind=INT,
-    default=16 * 1024 * 1024,
+    default=64 * 1024 * 1024,
     # The exclusive section writes them all while everybody else waits.
     lower=64 * 1024,
     upper=1024 * 1024 * 1024,
@@ -278,7 +278,8 @@ MAX_BYTES = Setting(
 MAX_ROWS = Setting(
     name="kv.transaction.max_rows",
     kind=INT,
-    default=100_000,
+    # The exclusive section takes some half a second for as many.
+    default=200_000,
     lower=1_000,
     upper=10_000_000,
     unit="rows",

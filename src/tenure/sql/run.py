@@ -102,7 +102,7 @@ class Run:
     instead: "Callable[[Plan, Run], Rows | None] | None" = None
     """Asked at each node, with the run itself: whether something faster takes it over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
-    """Locks a row; False if it shall be passed over."""
+    """Locks a row as it passes a Lock node; False if it shall be passed over."""
     watch: Callable[[Plan, Rows], Rows] | None = None
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
     query: Query | None = None
