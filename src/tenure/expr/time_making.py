@@ -13,7 +13,7 @@ from itertools import product
 from math import inf, isfinite
 from typing import Any
 
-from tenure.expr.errors import DatetimeOverflow, NotSupported
+from tenure.expr.errors import DatetimeOverflow, NotSupported, OutOfRange
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Interval, checked
 from tenure.expr.numbers import fits
@@ -94,6 +94,8 @@ def _make_interval(
     seconds: float = 0.0,
 ) -> Interval:
     spare = seconds * MICROS_PER_SECOND
+    if abs(spare) == inf and isfinite(seconds):
+        raise OutOfRange("value out of range: overflow")
     if not isfinite(spare) or not fits(round(spare), 8):
         raise DatetimeOverflow("interval out of range")
     micros = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND + round(spare)
