@@ -1,10 +1,10 @@
 """The command line: `tenure start` runs a node until SIGTERM or Ctrl-C.
 
-Standard output carries one line, `ready instance=... store=...`, for whoever waits for the node; everything
-else goes to standard error, one line per event, times in UTC. A node that cannot start says why
+Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the node;
+everything else goes to standard error, one line per event, times in UTC. A node that cannot start says why
 in one line and exits with 1; one that was drained exits with 0.
 
-Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`.
+Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`.
 """
 
 import argparse
@@ -16,12 +16,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from types import FrameType
 
-from tenure import __version__
+from tenure import __version__, processes
 from tenure.base.env import Env, SystemEnv
-from tenure.base.errors import TenureError
+from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
+from tenure.front import Listen
 from tenure.node import Node, redacted
 
+DEFAULT_SQL = "127.0.0.1:26257"
+PORT_MAX = 65_535
 DEFAULT_STORE = "sqlite:tenure-data/store.db"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -36,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     _log_to_stderr()
     try:
-        _start(options.store, options.compat_version, SystemEnv())
+        if options.processes > 1:
+            return processes.run(options, _listen(options), SystemEnv())
+        _start(options.store, options.compat_version, _listen(options), SystemEnv())
     except TenureError as error:
         print(f"tenure: {_one_line(error)}", file=sys.stderr)
         return 1
@@ -55,6 +60,25 @@ def _parser() -> argparse.ArgumentParser:
         help="sqlite:PATH or postgresql://USER@HOST/DATABASE (default: %(default)s)",
     )
     start.add_argument(
+        "--sql",
+        default=DEFAULT_SQL,
+        metavar="HOST:PORT",
+        help="where PostgreSQL clients connect; port 0 takes a free one (default: %(default)s)",
+    )
+    start.add_argument("--cert", default="", metavar="FILE", help="certificate, for TLS")
+    start.add_argument("--key", default="", metavar="FILE", help="its private key")
+    start.add_argument(
+        "--insecure", action="store_true", help="let every user in without a password, on loopback only"
+    )
+    start.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many processes serve the same port, each a node of its own, to use as many cores",
+    )
+    start.add_argument("--shared-port", action="store_true", help=argparse.SUPPRESS)
+    start.add_argument(
         "--compat-version",
         type=int,
         choices=range(OLDEST, PROGRAM + 1),
@@ -64,15 +88,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _start(address: str, version: int, env: Env) -> None:
+def _listen(options: argparse.Namespace) -> Listen:
+    host, colon, port = options.sql.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > PORT_MAX:
+        raise InvalidParameter(f'--sql takes HOST:PORT, not "{options.sql}"')
+    return Listen(
+        host=host.strip("[]") or "127.0.0.1",
+        port=int(port),
+        certificate=options.cert,
+        key=options.key,
+        is_insecure=options.insecure,
+        reuse_port=options.shared_port,
+    )
+
+
+def _start(address: str, version: int, listen: Listen, env: Env) -> None:
     for number in STOP_SIGNALS:
         signal.signal(number, _interrupt)
     # Whichever signal comes, and whenever: during the start it ends the start.
     with suppress(KeyboardInterrupt):
-        node = Node(address, env, version=version)
+        node = Node(address, env, version=version, listen=listen)
         try:
             instance = node.liveness.session().id.instance
-            print(f"ready instance={instance} store={redacted(address)}", flush=True)
+            assert node.front is not None
+            at = f"{node.front.host}:{node.front.port}"
+            print(f"ready sql={at} instance={instance} store={redacted(address)}", flush=True)
             while True:
                 env.sleep(IDLE_SECONDS)
         finally:

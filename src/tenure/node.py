@@ -1,6 +1,6 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> settings -> session -> leases -> jobs -> ready
+    start    engine -> store -> upkeep -> settings -> session -> locks -> leases -> jobs -> ready
     drain    jobs -> leases -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
@@ -16,14 +16,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError
+from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
+    COLUMNS_MEMORY,
     DEFINITIONS,
+    DUCKDB_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
@@ -33,6 +36,7 @@ from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptor_leases import DescriptorLeases
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
@@ -42,18 +46,25 @@ from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
+from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
+from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.cancels import Cancels
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
+from tenure.cluster.lock_waits import LockWaits
+from tenure.cluster.locks import RowLocks
+from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
 from tenure.cluster.runner import Kind, Runner
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
+from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -62,10 +73,15 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql.duck import Duck
+from tenure.sql.parts import Parts
+from tenure.sql.plan_cache import PlanCache
+from tenure.sql.virtual import VirtualTables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
+from tenure.table.sequences import Sequences, SessionSequences
 
 CHECKPOINT_SECONDS = 0.2
 """Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
@@ -100,6 +116,7 @@ class Node:
         kinds: Mapping[str, Kind] | None = None,
         has: Iterable[str] = (),
         version: int = PROGRAM,
+        listen: Listen | None = None,
     ) -> None:
         self._env = env
         self._version = version
@@ -112,9 +129,13 @@ class Node:
             self._run_loops(undo, _upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
+            self._make_locks(undo)
             self._make_leases(undo)
             self._make_jobs(kinds or {}, has)
             self._start_loops(undo)
+            self.front: Front | None = None
+            if listen is not None:
+                self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
 
     def _start_settings(self, undo: ExitStack, base: Settings) -> None:
@@ -132,6 +153,14 @@ class Node:
         undo.callback(_close, "session", self.liveness.release)
         self.deaths = Deaths(self.store, self._sessions)
         undo.callback(self.deaths.close)
+
+    def _make_locks(self, undo: ExitStack) -> None:
+        session = self.liveness.session
+        self._neighbours = Neighbours(self.store, self._sessions, session)
+        undo.callback(self._neighbours.close)
+        self._lock_waits = LockWaits(self.store, self.deaths, session, self._neighbours.is_alone)
+        self.row_locks = RowLocks(self._lock_waits)
+        self.advisory_locks = AdvisoryLocks(self._lock_waits)
 
     def _liveness(self) -> Liveness:
         return Liveness(
@@ -172,6 +201,7 @@ class Node:
             for table in self._lease_tables():
                 table.sweep()
         self.lease_waits.tidy()
+        self._lock_waits.tidy()
 
     def _make_leases(self, undo: ExitStack) -> None:
         keyspace = self.store.keyspace
@@ -189,7 +219,8 @@ class Node:
         undo.callback(self.holders.close)
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
-        self._rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
+        self.sequences = Sequences(self.store, keyspace)
+        self.rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
 
@@ -224,7 +255,15 @@ class Node:
     def context(self) -> Context:
         """What expressions may know besides the row."""
         now_micros = self._env.wall_micros()
-        return Context(now_micros, now_micros, self._random_uuid, self._rowids)
+        values = SessionSequences(self.sequences, self._stored_sequence)
+        return Context(now_micros, now_micros, self._random_uuid, self.rowids, sequences=values)
+
+    def _stored_sequence(self, id: int) -> SequenceDescriptor:
+        """For work that no session does; one that is being dropped still gives what is asked for."""
+        found = self.catalog.get(self.store.snapshot(), id)
+        if not isinstance(found, SequenceDescriptor):
+            raise CorruptData(f"descriptor {id} is not a sequence")
+        return found
 
     def _random_uuid(self) -> UUID:
         return UUID(int=self._env.rng.getrandbits(128), version=4)
@@ -272,9 +311,10 @@ class Node:
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
         deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
+        neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
-        self._run_loops(undo, [heartbeat, deaths, reaper, retention])
+        self._run_loops(undo, [heartbeat, deaths, neighbours, reaper, retention])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:
@@ -284,6 +324,46 @@ class Node:
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(_close, "instance", self.liveness.drain)
+
+    def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
+        instance = self.liveness.session().id.instance
+        parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
+        cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
+        undo.callback(cancels.close)
+        front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
+        undo.callback(_close, "door", front.stop)
+        undo.callback(_close, "SQL", front.drain)
+        self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
+        return front
+
+    def _sql_parts(self, *, runs_inline: bool) -> Parts:
+        return Parts(
+            env=self._env,
+            store=self.store,
+            catalog=self.catalog,
+            leases=self.leases,
+            changer=self.changer,
+            layouts=self.layouts,
+            rowids=self.rowids,
+            settings=self.settings,
+            jobs=self.jobs,
+            users=Users(self.store.keyspace),
+            locks=self.row_locks,
+            advisory=self.advisory_locks,
+            sequences=Sequences(self.store, self.store.keyspace),
+            plans=PlanCache(self._env),
+            virtual=VirtualTables(()),
+            next_owner=count(1).__next__,
+            codecs=BinaryCodecs(),
+            is_alive=self.deaths.is_alive,
+            started_micros=self._env.wall_micros(),
+            duck=self._duck(),
+            runs_inline=runs_inline,
+        )
+
+    def _duck(self) -> Duck:
+        settings = self.settings.current()
+        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""

@@ -11,9 +11,10 @@ from tenure.base.timestamp import seconds_between
 from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, Place, replace
 from tenure.catalog.lease_waits import LockTimeout, Waiter
 from tenure.catalog.uses import UseState
+from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, SETTINGS, TABLE, LeaseNode, renamed
-from tests.unit.kv.breaking import BreakingEngine
+from tests.unit.kv.breaking import BreakingEngine, Deliver
 
 MakeNode = Callable[[], LeaseNode]
 
@@ -196,6 +197,26 @@ def test_a_pin_stays_until_the_outcome_of_its_transaction_is_known(node: LeaseNo
     use.close()
 
 
+@pytest.mark.invariant("I16")
+def test_a_submitted_transactions_pins_stay_until_its_outcome_is_known(
+    node: LeaseNode, other: LeaseNode, broken: BreakingEngine
+) -> None:
+    use = other.writing()
+    seen: list[bool] = []
+
+    def look(group: Group, deliver: Deliver) -> list[Outcome]:
+        broken.on_commit = None
+        use.close()  # its client has gone
+        seen.append(other.leases.is_pinned([TABLE]))
+        return deliver(group)
+
+    broken.on_commit = look
+    use.submit(lambda: seen.append(other.leases.is_pinned([TABLE])))
+    assert seen == [True, True]
+    assert use.finish_commit() == use.txn.commit_at
+    assert not other.leases.is_pinned([TABLE]) and use.state is UseState.OVER
+
+
 def test_a_lost_notification_is_made_up_for_by_the_poll(
     node: LeaseNode, broken: BreakingEngine, make_node: MakeNode
 ) -> None:
@@ -262,6 +283,25 @@ def test_a_commit_at_the_frontier_is_refused(node: LeaseNode) -> None:
     node.env.advance(seconds_between(node.store.clock.now(), frontier_at) + 0.000_001)
     with pytest.raises(RetryError):
         use.commit()
+
+
+@pytest.mark.invariant("I10")
+def test_a_submit_at_the_frontier_is_refused(node: LeaseNode) -> None:
+    use = node.writing()
+    frontier_at = node.leases.frontier_at(use)
+    node.env.advance(seconds_between(node.store.clock.now(), frontier_at) + 0.000_001)
+    use.submit(lambda: None)
+    with pytest.raises(RetryError):
+        use.finish_commit()
+    assert use.state is UseState.OVER
+
+
+def test_a_use_that_was_ended_cannot_submit(node: LeaseNode) -> None:
+    use = node.writing()
+    node.leases.end(use, "it was in the way")
+    with pytest.raises(RetryError):
+        use.submit(lambda: None)
+    assert use.state is UseState.OVER
 
 
 def test_a_commit_just_below_the_frontier_is_made(node: LeaseNode) -> None:

@@ -98,10 +98,10 @@ def no_newer_points(execute: Any, commit: Any) -> Iterator[Any]:
 
 
 def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
-    spans = list(self._spans)
+    spans = list(self._reads.spans)
     rows = list(_scan(self, *asked, **named))
-    self._spans[:] = spans
-    self._points |= {key for key, _ in rows}
+    self._reads.spans[:] = spans
+    self._reads.points.update((key, None) for key, _ in rows)
     return iter(rows)
 
 

@@ -215,7 +215,7 @@ class TracingStore(Store):
 
     def begin(self, *, urgent: bool = False, known: Known | None = None) -> TracingTransaction:
         committer = self._urgent if urgent else self._committer
-        return TracingTransaction(self._scope, committer.commit, known=known)
+        return TracingTransaction(self._scope, committer, known=known)
 
     def traced(self, run: Callable[[TracingTransaction], None], *, urgent: bool = False) -> None:
         """`transact`, for functions that know they are recorded."""

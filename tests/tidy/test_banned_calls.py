@@ -34,6 +34,22 @@ ALLOWED = {
     ("base/env.py", "random"),
     ("base/env.py", "threading"),
     ("base/env.py", "time"),
+    # A nonce must be unpredictable, whatever randomness the rest of the node was given.
+    ("pgwire/auth.py", "secrets"),
+    ("front.py", "secrets"),
+    # The parent of several processes only holds their port.
+    ("processes.py", "socket"),
+    # The door is where the outside comes in: sockets, and secrets that no seed may foretell.
+    ("pgwire/door.py", "asyncio"),
+    ("pgwire/door.py", "concurrent"),
+    ("pgwire/door.py", "socket"),
+    ("pgwire/seats.py", "secrets"),
+    ("pgwire/server.py", "asyncio"),
+    # A nonce must be unpredictable, whatever randomness the rest of the node was given.
+    ("pgwire/auth.py", "secrets"),
+    ("front.py", "secrets"),
+    # The parent of several processes only holds their port.
+    ("processes.py", "socket"),
 }
 
 

@@ -4,13 +4,15 @@
     ├── RetryError            40001  run the transaction again; nothing was changed
     │   ├── BelowMark         40001  its read time was collected or cleaned meanwhile
     │   ├── BaseMoved         40001  revisions moved to the lake: start over with its newest manifest
-    │   └── DeadlinePassed    40001  the commit timestamp reached the transaction's deadline
+    │   ├── DeadlinePassed    40001  the commit timestamp reached the transaction's deadline
+    │   └── DeadlockDetected  40P01  transactions wait for each other, and this one gave way
     ├── TooEarly              55000  the commit timestamp is not after "not before": wait
     ├── OutcomeUnknown        40003  it may have committed; ask before doing it again
     ├── SessionLost           57P01  this node must stop what it does under that session
     ├── UserError                    tell the client; the statement was wrong or impossible
     │   ├── InvalidParameter  22023
     │   ├── CommitTooLarge    54000
+    │   ├── LockNotAvailable  55P03  somebody else has it, and waiting was not wanted or took too long
     │   └── SnapshotTooOld    72000  reads below a threshold: the history is gone
     ├── StoreError                   the operator or the machine must act; nothing was changed
     │   ├── Unavailable       08006  the store cannot be reached just now
@@ -34,6 +36,8 @@ class TenureError(Exception):
     detail: str = ""
     position: int = 0
     """Where in the statement's text, counted in characters from 1; 0: nowhere in particular."""
+    where: str = ""
+    """What was being done: "COPY t, line 3, column a"."""
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "", position: int = 0) -> None:
         super().__init__(message)
@@ -60,6 +64,10 @@ class DeadlinePassed(RetryError):
     """The final commit timestamp was not below the deadline; a fresh attempt gets a fresh one."""
 
 
+class DeadlockDetected(RetryError):
+    sqlstate = "40P01"
+
+
 class TooEarly(TenureError):
     sqlstate = "55000"
 
@@ -82,6 +90,10 @@ class InvalidParameter(UserError):
 
 class CommitTooLarge(UserError):
     sqlstate = "54000"
+
+
+class LockNotAvailable(UserError):
+    sqlstate = "55P03"
 
 
 class SnapshotTooOld(UserError):

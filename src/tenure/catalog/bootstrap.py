@@ -1,4 +1,4 @@
-"""What a new store starts with: two databases, their `public` schemas, a zone, a meta record.
+"""What a new store starts with: two databases, their `public` schemas, a zone, a meta record, `root`.
 
 Walk: `node.py` calls `bootstrap` at every start, before the first lease; it writes once.
 """
@@ -19,6 +19,7 @@ from tenure.catalog.descriptors import (
 )
 from tenure.catalog.protection_meta import ProtectionMeta, protection_meta
 from tenure.catalog.stored import Catalog
+from tenure.catalog.users import Users
 from tenure.catalog.zones import GC_TTL_SECONDS, Zone, zones
 from tenure.kv.keys import Keyspace
 from tenure.kv.transaction import Transaction
@@ -41,4 +42,5 @@ def bootstrap(txn: Transaction, keyspace: Keyspace, catalog: Catalog) -> bool:
         catalog.put_schema_entry(txn, SchemaEntry(database, PUBLIC_SCHEMA, schema, State.PUBLIC))
     protection_meta(keyspace).put(txn, ProtectionMeta())
     zones(keyspace).put(txn, Zone(0, 0, GC_TTL_SECONDS))
+    Users(keyspace).create_root(txn)
     return True

@@ -6,6 +6,9 @@
     apply       pure: the table with the change declared, elements with a state that is not their goal
     elsewhere   what it means for other tables: foreign keys that have to go, inbound to be added
 
+A column that a view reads can neither go nor change its type: `drops.drop_column` drops the view
+first, if it may.
+
 A table that is new in the draft is seen by nobody, so its changes are finished at once. Ids of
 columns, indexes and constraints are never given out twice, whatever becomes of a change.
 
@@ -21,12 +24,17 @@ from typing import Protocol
 
 from tenure.catalog.column_changes import (
     AddColumn,
+    AddIdentity,
     AlterType,
     DropColumn,
     DropDefault,
+    DropExpression,
+    DropIdentity,
     DropNotNull,
     RenameColumn,
+    SetColumnComment,
     SetDefault,
+    SetIdentity,
     SetNotNull,
 )
 from tenure.catalog.constraint_changes import (
@@ -36,6 +44,7 @@ from tenure.catalog.constraint_changes import (
     DropConstraint,
     DropInbound,
     RenameConstraint,
+    SetConstraintComment,
     ValidateConstraint,
     ended_keys,
     target_key,
@@ -45,21 +54,32 @@ from tenure.catalog.descriptors import (
     EnumType,
     Expression,
     Place,
+    Sequence,
     State,
     Table,
     TypeRef,
+    View,
     is_dropped,
     replace,
 )
 from tenure.catalog.drafts import Draft
 from tenure.catalog.elements import finished
-from tenure.catalog.index_changes import AddIndex, AlterPrimaryKey, DropIndex, RenameIndex, row_id
+from tenure.catalog.errors import DependentObjects, NotSupported
+from tenure.catalog.index_changes import (
+    AddIndex,
+    AlterPrimaryKey,
+    DropIndex,
+    RenameIndex,
+    SetIndexComment,
+    row_id,
+)
 from tenure.catalog.parts import Change, DropKey, Part, Referring, find_column, free_name, staying
 
 __all__ = [
     "AddCheck",
     "AddColumn",
     "AddForeignKey",
+    "AddIdentity",
     "AddInbound",
     "AddIndex",
     "AlterPrimaryKey",
@@ -68,6 +88,8 @@ __all__ = [
     "DropColumn",
     "DropConstraint",
     "DropDefault",
+    "DropExpression",
+    "DropIdentity",
     "DropInbound",
     "DropIndex",
     "DropKey",
@@ -79,8 +101,12 @@ __all__ = [
     "RenameColumn",
     "RenameConstraint",
     "RenameIndex",
+    "SetColumnComment",
     "SetComment",
+    "SetConstraintComment",
     "SetDefault",
+    "SetIdentity",
+    "SetIndexComment",
     "SetLocked",
     "SetNotNull",
     "SetOwner",
@@ -88,11 +114,14 @@ __all__ = [
     "alter",
     "descriptor_of",
     "free_name",
+    "owned_sequences",
     "referring_to",
     "row_id",
     "row_id_column",
+    "set_dependent",
     "table_of",
     "target_key",
+    "views_of",
 ]
 
 ROW_ID = "rowid"
@@ -153,7 +182,8 @@ def alter(draft: Draft, known: Known, id: int, change: Change) -> Table:
     """Declares a change of a table and what follows from it for others."""
     table = table_of(draft, known, id)
     consequences = [*change.elsewhere(table)]
-    change.apply(table)  # what is wrong with it is said before anything is declared
+    # What is wrong with it is said before anything is declared.
+    _require_unread(draft, known, table, change.apply(table))
     for other, consequence in consequences:
         alter(draft, known, other, consequence)
     table = table_of(draft, known, id)  # a consequence may have taken an inbound away
@@ -167,11 +197,12 @@ def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
     for key in ended_keys(table, altered):
         if key.target != table.id:
             alter(draft, known, key.target, DropInbound(table.id, key.id))
-    before, after = set(enums_of(table)), set(enums_of(altered))
-    for enum in sorted(after - before):
-        register(draft, known, enum, table.id)
-    for enum in sorted(before - after):
-        unregister(draft, known, enum, table.id)
+    for before, after in (
+        ({*enums_of(table)}, {*enums_of(altered)}),
+        ({*sequences_of(table)}, {*sequences_of(altered)}),
+    ):
+        for used in sorted(before ^ after):
+            set_dependent(draft, known, used, table.id, is_used=used in after)
     draft.declare(altered, made_from=table.version)
     return altered
 
@@ -205,6 +236,67 @@ def enums_of(table: Table) -> Iterator[int]:
     return (column.type.enum for column in table.columns if column.type.enum)
 
 
+def sequences_of(table: Table) -> Iterator[int]:
+    """The sequences that the defaults of its columns call."""
+    for column in staying(table.columns):
+        yield from () if column.default is None else column.default.sequences
+
+
+def views_of(draft: Draft, known: Known, id: int, column: int = 0) -> list[View]:
+    """The views that will go on reading a table, view, type or sequence, or one column of it."""
+    used = descriptor_of(draft, known, id)
+    match used:
+        case Table() | View() | Sequence():
+            users = used.dependents
+        case EnumType():
+            users = used.referents
+        case _:
+            return []
+    return [
+        view
+        for user in users
+        if isinstance(view := descriptor_of(draft, known, user), View)
+        and not is_dropped(view)
+        and any(each.id == id and (not column or column in each.columns) for each in view.depends)
+    ]
+
+
+def owned_sequences(draft: Draft, known: Known, table: Table, column: int = 0) -> list[Sequence]:
+    """The sequences that go with a table, or with one column of it."""
+    return [
+        sequence
+        for id in table.sequences
+        if isinstance(sequence := descriptor_of(draft, known, id), Sequence)
+        and not is_dropped(sequence)
+        and sequence.owned_by is not None
+        and (not column or column == sequence.owned_by.column)
+    ]
+
+
+def _require_unread(draft: Draft, known: Known, table: Table, altered: Table) -> None:
+    """Raises if a view reads a column that goes, or whose type changes."""
+    left = {each.id: each for each in staying(altered.columns)}
+    rewritten = {each.replaces for each in altered.columns}
+    for column in staying(table.columns):
+        is_gone = column.id not in left
+        if not is_gone and left[column.id].type == column.type and column.id not in rewritten:
+            continue
+        views = views_of(draft, known, table.id, column.id)
+        if views and is_gone:
+            what = f"column {column.name} of table {table.name}"
+            raise DependentObjects.of(what, (f"view {each.name}" for each in views))
+        if views:
+            raise NotSupported(
+                "cannot alter type of a column used by a view or rule",
+                detail=f'rule _RETURN on view {views[0].name} depends on column "{column.name}"',
+            )
+        if column.id in rewritten and owned_sequences(draft, known, table, column.id):
+            raise NotSupported(
+                f'the type of column "{column.name}" cannot be changed: it owns a sequence',
+                hint="Use ALTER SEQUENCE ... OWNED BY NONE first.",
+            )
+
+
 def _finished_at_once(draft: Draft, table: Table) -> Table:
     """Nobody sees it yet; but whoever writes tables it refers to must know it before it is used."""
     done = finished(replace(table, state=State.PUBLIC))
@@ -213,19 +305,21 @@ def _finished_at_once(draft: Draft, table: Table) -> Table:
     return replace(done, state=State.ADDING) if waits else done
 
 
-def register(draft: Draft, known: Known, enum: int, table: int) -> None:
-    """Has a type know a table that uses it."""
-    _set_referent(draft, known, enum, table, is_used=True)
-
-
-def unregister(draft: Draft, known: Known, enum: int, table: int) -> None:
-    _set_referent(draft, known, enum, table, is_used=False)
-
-
-def _set_referent(draft: Draft, known: Known, enum: int, table: int, *, is_used: bool) -> None:
-    used = descriptor_of(draft, known, enum)
-    if not isinstance(used, EnumType) or (table in used.referents) == is_used:
+def set_dependent(draft: Draft, known: Known, id: int, user: int, *, is_used: bool) -> None:
+    """Has what is used know its user, or forget it; what is gone already has nothing to forget."""
+    used = descriptor_of(draft, known, id)
+    match used:
+        case EnumType():
+            users = used.referents
+        case Table() | View() | Sequence():
+            users = used.dependents
+        case _:
+            return
+    if (user in users) == is_used or is_dropped(used):
         return
-    others = tuple(id for id in used.referents if id != table)
-    referents = (*others, table) if is_used else others
-    draft.declare(replace(used, referents=referents), made_from=used.version)
+    others = tuple(each for each in users if each != user)
+    users = (*others, user) if is_used else others
+    changed = (
+        replace(used, referents=users) if isinstance(used, EnumType) else replace(used, dependents=users)
+    )
+    draft.declare(changed, made_from=used.version)

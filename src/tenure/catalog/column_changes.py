@@ -1,7 +1,7 @@
 """Changes of a table's columns, as data.
 
     add         absent, then declared at delete_only; rows that exist have its `filled`, or are
-                backfilled by `computed` where the default is not a constant
+                backfilled by `computed` where the default is not a constant, or by `generated`
     drop        with the table's own indexes, checks and foreign keys that use it
     alter type  in place where rows hold both types alike, otherwise by a new column that takes
                 over, with new indexes and checks on it
@@ -31,6 +31,8 @@ from tenure.catalog.errors import (
     DuplicateColumn,
     InvalidTable,
     NotSupported,
+    WrongState,
+    WrongSyntax,
 )
 from tenure.catalog.index_changes import drop_keys, in_key, remade, without_column
 from tenure.catalog.parts import (
@@ -56,6 +58,9 @@ class AddColumn(Change, frozen=True):
     filled: bytes | None = None
     """The packed constant that rows have which exist already; without one, by the default if any."""
     is_hidden: bool = False
+    identity: str = ""
+    generated: Expression | None = None
+    """Instead of a default: what its value follows from in every row."""
 
     def apply(self, table: Table) -> Table:
         require_free_column(table, self.name)
@@ -70,6 +75,8 @@ class AddColumn(Change, frozen=True):
             filled=self.filled,
             is_hidden=self.is_hidden,
             computed=None if has_value else self.default,
+            identity=self.identity,
+            generated=self.generated,
         )
         table = replace(table, columns=(*table.columns, column), next_column=column.id + 1)
         return table if self.is_nullable else require_not_null(table, column)
@@ -83,7 +90,11 @@ class DropColumn(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
-        needing = self._needing(column)
+        following = generated_from(table, column.id)
+        needing = [
+            *self._needing(column),
+            *(f"column {each.name} of table {table.name}" for each in following),
+        ]
         if needing and not self.is_cascade:
             raise DependentObjects.of(f"column {self.name} of table {table.name}", needing)
         if in_key(table, column):
@@ -91,6 +102,8 @@ class DropColumn(Change, frozen=True):
                 f'column "{self.name}" is in a primary key',
                 hint="Give the table another primary key first, in a transaction of its own.",
             )
+        for each in following:
+            table = without_column(table, each)
         return without_column(table, column)
 
     def elsewhere(self, table: Table) -> Iterable[tuple[int, Change]]:
@@ -129,6 +142,67 @@ class DropDefault(Change, frozen=True):
         return _with_default(table, self.name, None)
 
 
+class AddIdentity(Change, frozen=True):
+    name: str
+    identity: str
+    default: Expression
+    """The next value of the sequence that the column is to own."""
+
+    def apply(self, table: Table) -> Table:
+        column = settled_column_of(table, self.name)
+        what = f'column "{self.name}" of relation "{table.name}"'
+        if _will_be_null(table, column):
+            raise WrongState(f"{what} must be declared NOT NULL before identity can be added")
+        if column.identity:
+            raise WrongState(f"{what} is already an identity column")
+        if column.default is not None or column.generated is not None:
+            raise WrongState(f"{what} already has a default value")
+        altered = replace(column, identity=self.identity, default=self.default)
+        return replace(table, columns=changed(table.columns, altered))
+
+
+class SetIdentity(Change, frozen=True):
+    """Makes GENERATED ALWAYS of BY DEFAULT, or the reverse."""
+
+    name: str
+    identity: str
+
+    def apply(self, table: Table) -> Table:
+        column = _identity_column(table, self.name)
+        return replace(table, columns=changed(table.columns, replace(column, identity=self.identity)))
+
+
+class DropIdentity(Change, frozen=True):
+    """Leaves a plain column; `drops.drop_identity` drops the sequence too."""
+
+    name: str
+
+    def apply(self, table: Table) -> Table:
+        column = _identity_column(table, self.name)
+        return replace(table, columns=changed(table.columns, replace(column, identity="", default=None)))
+
+
+class DropExpression(Change, frozen=True):
+    """Leaves a plain column with the values that it has."""
+
+    name: str
+
+    def apply(self, table: Table) -> Table:
+        column = settled_column_of(table, self.name)
+        if column.generated is None:
+            raise WrongState(f'column "{self.name}" of relation "{table.name}" is not a generated column')
+        return replace(table, columns=changed(table.columns, replace(column, generated=None)))
+
+
+class SetColumnComment(Change, frozen=True):
+    name: str
+    comment: str
+
+    def apply(self, table: Table) -> Table:
+        column = column_of(table, self.name)
+        return replace(table, columns=changed(table.columns, replace(column, comment=self.comment)))
+
+
 class SetNotNull(Change, frozen=True):
     name: str
 
@@ -143,6 +217,8 @@ class DropNotNull(Change, frozen=True):
         column = settled_column_of(table, self.name)
         if in_key(table, column):
             raise InvalidTable(f'column "{self.name}" is in a primary key')
+        if column.identity:
+            raise WrongSyntax(f'column "{self.name}" of relation "{table.name}" is an identity column')
         return allow_null(table, column)
 
 
@@ -162,6 +238,11 @@ class AlterType(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
+        if following := generated_from(table, column.id):
+            raise NotSupported(
+                "cannot alter type of a column used by a generated column",
+                detail=f'Column "{self.name}" is used by generated column "{following[0].name}".',
+            )
         if self.computed is not None:
             return self._rewrite(table, column, self.computed)
         altered = replace(column, type=self.type, default=self.default)
@@ -179,6 +260,7 @@ class AlterType(Change, frozen=True):
             computed=computed,
             replaces=old.id,
             reverse=self.reverse,
+            comment=old.comment,
         )
         was_strict = not _will_be_null(table, old)
         if was_strict and not in_key(table, old):
@@ -194,6 +276,12 @@ class AlterType(Change, frozen=True):
         if is_adding(old):
             raise NotSupported(
                 f'the type of column "{self.name}" cannot be changed by the transaction that adds it'
+            )
+        if old.generated is not None or old.identity:
+            kind = "generated" if old.generated is not None else "an identity column"
+            raise NotSupported(
+                f'the type of column "{self.name}" cannot be changed: it is {kind}',
+                hint="Drop the column, and add it again.",
             )
         loose = [each for each in staying(table.checks) if not each.is_validated]
         if any(old.id in each.expression.columns for each in loose):
@@ -227,7 +315,11 @@ class AlterType(Change, frozen=True):
             if check.not_null or old.id not in check.expression.columns:
                 continue
             successor = Check(
-                table.next_constraint, check.name, rewritten[check.id], ElementState.DELETE_ONLY
+                table.next_constraint,
+                check.name,
+                rewritten[check.id],
+                ElementState.DELETE_ONLY,
+                comment=check.comment,
             )
             table = replace(
                 table,
@@ -257,8 +349,27 @@ def require_free_column(table: Table, name: str) -> None:
         raise DuplicateColumn(f'column "{name}" of relation "{table.name}" already exists')
 
 
+def generated_from(table: Table, id: int) -> list[Column]:
+    """The columns whose values follow from a column."""
+    columns = [each for each in staying(table.columns) if each.generated is not None]
+    return [each for each in columns if each.generated is not None and id in each.generated.columns]
+
+
+def _identity_column(table: Table, name: str) -> Column:
+    column = settled_column_of(table, name)
+    if not column.identity:
+        raise WrongState(f'column "{name}" of relation "{table.name}" is not an identity column')
+    return column
+
+
 def _with_default(table: Table, name: str, default: Expression | None) -> Table:
     column = settled_column_of(table, name)
+    if column.identity:
+        hint = "" if default else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
+        raise WrongSyntax(f'column "{name}" of relation "{table.name}" is an identity column', hint=hint)
+    if column.generated is not None:
+        hint = f"Use ALTER TABLE ... ALTER COLUMN ... {'SET' if default else 'DROP'} EXPRESSION instead."
+        raise WrongSyntax(f'column "{name}" of relation "{table.name}" is a generated column', hint=hint)
     return replace(table, columns=changed(table.columns, replace(column, default=default)))
 
 

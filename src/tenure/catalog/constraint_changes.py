@@ -193,6 +193,25 @@ class RenameConstraint(Change, frozen=True):
                 return renamed_index(table, constraint, self.to)
 
 
+class SetConstraintComment(Change, frozen=True):
+    """What is said of a unique constraint or a primary key is said of its index."""
+
+    name: str
+    comment: str
+
+    def apply(self, table: Table) -> Table:
+        match constraint := constraint_of(table, self.name):
+            case Check():
+                checks = changed(table.checks, replace(constraint, comment=self.comment))
+                return replace(table, checks=checks)
+            case ForeignKey():
+                keys = changed(table.foreign_keys, replace(constraint, comment=self.comment))
+                return replace(table, foreign_keys=keys)
+            case Index():
+                indexes = changed(table.indexes, replace(constraint, comment=self.comment))
+                return replace(table, indexes=indexes)
+
+
 def constraint_of(table: Table, name: str) -> Check | ForeignKey | Index:
     constraint = constraint_named(table, name)
     if constraint is None:

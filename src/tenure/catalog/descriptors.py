@@ -1,4 +1,4 @@
-"""Descriptors: the stored definitions of databases, schemas, tables and types.
+"""Descriptors: the stored definitions of databases, schemas, tables, views, sequences and types.
 
 A descriptor is a frozen, versioned value. A change makes the next version; `modified_at` is the
 commit timestamp of the transaction that wrote it, put there by the store. The parts of a table
@@ -12,6 +12,11 @@ goal:
 
     goal public: delete_only ──► write_only ──► (backfill, validate) ──► public
     goal absent: public ──► write_only ──► delete_only ──► gone
+
+What an object is used by stands in the object itself too, changed in the same draft: foreign keys as
+`inbound`, views as `dependents`, tables as `referents` of a type and `dependents` of a sequence. So
+whoever drops an object sees from it what is in the way, and whoever comes to use an object gives it
+a new version, which a drop that runs meanwhile meets.
 
 Types and expressions stand here as data; `expr` gives them meaning. A column's `filled` is the
 value of rows that were written before it existed: fixed, whatever becomes of its default.
@@ -97,9 +102,12 @@ class Descriptor(Record, frozen=True):
 class Database(Descriptor, frozen=True, tag="database"):
     """Its schemas are part of its value but kept as one key each: see `SchemaEntry`."""
 
+    comment: str = ""
+
 
 class Schema(Descriptor, frozen=True, tag="schema"):
     database: int
+    comment: str = ""
 
 
 class TypeRef(Record, frozen=True):
@@ -117,6 +125,8 @@ class Expression(Record, frozen=True):
     tree: bytes
     text: str
     columns: tuple[int, ...] = ()
+    sequences: tuple[int, ...] = ()
+    """The sequences it calls for values."""
 
 
 class Column(Record, frozen=True):
@@ -135,6 +145,11 @@ class Column(Record, frozen=True):
     """The column whose name and place it takes when it becomes public."""
     reverse: Expression | None = None
     """How the column it replaces follows from it: the one's `computed`, once this one is public."""
+    identity: str = ""
+    """How it was declared GENERATED ... AS IDENTITY: "always", "by default", or not at all."""
+    generated: Expression | None = None
+    """GENERATED ALWAYS AS ... STORED: its value in every row, from the row's other columns."""
+    comment: str = ""
 
 
 class KeyPart(Record, frozen=True):
@@ -158,6 +173,7 @@ class Index(Record, frozen=True):
     """The index it takes over from when it becomes public."""
     is_constraint: bool = False
     """Made by UNIQUE or PRIMARY KEY: goes by DROP CONSTRAINT, and clients are told of a constraint."""
+    comment: str = ""
 
 
 class Check(Record, frozen=True):
@@ -170,6 +186,7 @@ class Check(Record, frozen=True):
     """The column whose NOT NULL this stands for while it comes or goes; its expression has no tree."""
     is_validated: bool = True
     """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    comment: str = ""
 
 
 class ForeignKey(Record, frozen=True):
@@ -185,6 +202,7 @@ class ForeignKey(Record, frozen=True):
     goal: Goal = Goal.PUBLIC
     is_validated: bool = True
     """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    comment: str = ""
 
 
 class Inbound(Record, frozen=True):
@@ -210,6 +228,10 @@ class Table(Descriptor, frozen=True, tag="table"):
     """The schema change under way; one at a time."""
     is_locked: bool = False
     comment: str = ""
+    dependents: tuple[int, ...] = ()
+    """The views that read it."""
+    sequences: tuple[int, ...] = ()
+    """The sequences that its columns own, which go with them."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)
@@ -235,11 +257,87 @@ class EnumType(Descriptor, frozen=True, tag="enum"):
     schema: int
     members: tuple[EnumMember, ...] = ()
     referents: tuple[int, ...] = ()
-    """The tables that use it: it cannot be dropped while there are any."""
+    """The tables and views that use it: it cannot be dropped while there are any."""
     job: int = 0
+    comment: str = ""
 
 
-AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType
+class ViewColumn(Record, frozen=True):
+    """A column of a view; its number, from 1 on, is what others know it by."""
+
+    name: str
+    type: TypeRef
+    comment: str = ""
+
+
+class SearchPath(Record, frozen=True):
+    """Where names were looked for when a view was made."""
+
+    database: int
+    schemas: tuple[str, ...]
+
+
+class Source(Record, frozen=True):
+    """What a name in a view's text meant when the view was made, whatever it is called by now."""
+
+    name: tuple[str, ...]
+    """Its parts, as written."""
+    id: int
+    columns: tuple[tuple[str, int], ...]
+    """The names that its columns had, with their ids; numbers, of a view's."""
+
+
+class Depends(Record, frozen=True):
+    """What a view cannot be without: columns of a table or view, a type, a sequence."""
+
+    id: int
+    columns: tuple[int, ...] = ()
+
+
+class View(Descriptor, frozen=True, tag="view"):
+    """A query under a name. Its text is kept as written; `sources` say what the names in it mean."""
+
+    database: int
+    schema: int
+    query: str
+    columns: tuple[ViewColumn, ...]
+    path: SearchPath
+    sources: tuple[Source, ...] = ()
+    depends: tuple[Depends, ...] = ()
+    dependents: tuple[int, ...] = ()
+    """The views that read it."""
+    comment: str = ""
+
+
+class OwnedBy(Record, frozen=True):
+    """The column that a sequence goes with."""
+
+    table: int
+    column: int
+
+
+class Sequence(Descriptor, frozen=True, tag="sequence"):
+    """What a sequence is like; the values are elsewhere, since they belong to no transaction."""
+
+    database: int
+    schema: int
+    value_type: TypeRef
+    """int2, int4 or int8."""
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int = 1
+    is_cycle: bool = False
+    owned_by: OwnedBy | None = None
+    dependents: tuple[int, ...] = ()
+    """The tables whose defaults call it, and the views that do."""
+    comment: str = ""
+
+
+AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType | View | Sequence
+Contained: TypeAlias = Table | EnumType | View | Sequence
+"""What stands in a schema."""
 Element: TypeAlias = Column | Index | Check | ForeignKey
 
 D = TypeVar("D", bound=Descriptor)

@@ -91,6 +91,11 @@ class Draft:
         self.declare(dropped, made_from=former.version)
         return dropped
 
+    def revive(self, descriptor: AnyDescriptor) -> None:
+        """Brings a dropped descriptor back, with its name; a schema with its entry in the map."""
+        self._take(descriptor)
+        self.declare(descriptor, made_from=descriptor.version)
+
     def touch(self, database: Database) -> None:
         """A database whose map changes gets a new version, although its own value stays."""
         self.declare(self.declared.get(database.id, database), made_from=database.version)

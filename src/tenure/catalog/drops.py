@@ -1,12 +1,12 @@
-"""Dropping whole objects: RESTRICT says what is in the way, CASCADE takes exactly that along.
+"""Dropping: RESTRICT says what is in the way, CASCADE takes exactly that along.
 
-    table      foreign keys of others that refer to it
-    type       columns of tables that have it
-    schema     its tables and types, and what these drag along
-    database   its schemas, and all that is in them
+What is in the way of each kind, `catalog.dependencies` says; of a schema, it is what is in it, and of
+a database its schemas too, and what these drag along. What is dropped together is not in its own way.
+A dropped descriptor keeps its name as draining, and stays until its data is gone; what it refers to
+forgets it at once.
 
-What is dropped together is not in its own way. A dropped descriptor keeps its name as draining, and
-stays until its data is gone; what it refers to forgets it at once.
+A column that leaves gets its default from writers until nobody sees it any more. So the values of a
+sequence that went with it can still be asked for.
 
 The contents of a schema or database are handed in as they are in the store, read in the
 transaction itself, so that an object that somebody adds meanwhile makes it start over.
@@ -14,68 +14,89 @@ transaction itself, so that an object that somebody adds meanwhile makes it star
 Invariant (drop-closure): RESTRICT fails if and only if something is in the way, and CASCADE drops
 exactly what depends.
 
-Walk: `sql` calls these for DROP.
+Walk: `sql` calls these for DROP -> `dependencies.closure`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from tenure.catalog.changes import (
     DropColumn,
+    DropDefault,
+    DropIdentity,
     DropInbound,
     DropKey,
     Known,
-    Referring,
     alter,
     descriptor_of,
     enums_of,
+    owned_sequences,
     referring_to,
+    sequences_of,
+    set_dependent,
     table_of,
-    unregister,
+)
+from tenure.catalog.dependencies import (
+    COLUMN,
+    CONSTRAINT,
+    DEFAULT,
+    Contents,
+    Thing,
+    closure,
+    lines,
+    name_of,
+    title,
 )
 from tenure.catalog.descriptors import (
-    PUBLIC_SCHEMA,
     AnyDescriptor,
-    Column,
+    Contained,
     Database,
     EnumType,
     Schema,
     Table,
+    View,
     is_dropped,
+    replace,
 )
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.drafts import Draft
 from tenure.catalog.errors import DependentObjects
-from tenure.catalog.parts import staying
+from tenure.catalog.parts import settled_column_of, staying
+
+MANY = "desired object(s)"
 
 
 def drop_objects(draft: Draft, known: Known, ids: Sequence[int], *, is_cascade: bool = False) -> None:
-    """Drops tables and types together."""
-    going = [_existing(draft, known, id) for id in ids]
-    together = {each.id for each in going}
-    if not is_cascade:
-        for each in going:
-            if needing := [*_needing(draft, known, each, together)]:
-                raise DependentObjects.of(title(each), needing)
-    for each in going:
-        match each:
-            case Table():
-                _free_table(draft, known, each.id, together)
-            case EnumType():
-                _free_type(draft, known, each, together)
-    for each in going:
-        draft.drop(_existing(draft, known, each.id))
+    """Drops tables, views, sequences and types together."""
+    for id in ids:
+        _require_not_identity(draft, known, id)
+    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], is_cascade=is_cascade)
+
+
+def drop_column(draft: Draft, known: Known, table: int, name: str, *, is_cascade: bool = False) -> None:
+    """Drops a column, with the sequences that it owns and what the table itself has that uses it."""
+    column = settled_column_of(table_of(draft, known, table), name)
+    _drop(draft, known, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade)
+
+
+def drop_identity(draft: Draft, known: Known, table: int, name: str) -> None:
+    """Makes a plain column of an identity column; its sequence goes."""
+    altered = alter(draft, known, table, DropIdentity(name))
+    owned = owned_sequences(draft, known, altered, settled_column_of(altered, name).id)
+    drop_objects(draft, known, [each.id for each in owned])
+
+
+def drop_schemas(
+    draft: Draft, known: Known, ids: Sequence[int], contents: Iterable[int], *, is_cascade: bool = False
+) -> None:
+    """Drops schemas together; `contents` are the objects that they have in the store."""
+    inside = _inside(draft, known, ids, contents)
+    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], inside, is_cascade=is_cascade)
 
 
 def drop_schema(
     draft: Draft, known: Known, id: int, contents: Iterable[int], *, is_cascade: bool = False
 ) -> None:
-    """Drops a schema; `contents` are the tables and types it has in the store."""
-    schema = _existing(draft, known, id)
-    assert isinstance(schema, Schema), f"{id} is no schema"
-    inside = [*_inside(draft, known, {id}, contents)]
-    if inside and not is_cascade:
-        raise DependentObjects.of(title(schema), (title(each, schema) for each in inside))
-    drop_objects(draft, known, [each.id for each in inside], is_cascade=True)
-    _drop_schema(draft, known, schema)
+    drop_schemas(draft, known, [id], contents, is_cascade=is_cascade)
 
 
 def drop_database(
@@ -88,63 +109,43 @@ def drop_database(
     is_cascade: bool = False,
 ) -> None:
     """Drops a database; an empty schema `public` is not in the way."""
-    database = _existing(draft, known, id)
-    assert isinstance(database, Database), f"{id} is no database"
-    parents = {each.id: each for each in _schemas(draft, known, id, schemas)}
-    inside = [*_inside(draft, known, parents.keys(), contents)]
-    if not is_cascade:
-        titles = [title(each) for each in parents.values() if each.name != PUBLIC_SCHEMA]
-        titles += [title(each, parents[each.schema]) for each in inside]
-        if titles:
-            raise DependentObjects.of(title(database), titles)
-    drop_objects(draft, known, [each.id for each in inside], is_cascade=True)
-    for schema in parents.values():
-        _drop_schema(draft, known, schema)
-    draft.drop(_existing(draft, known, id))
-
-
-def title(descriptor: AnyDescriptor, schema: Schema | None = None) -> str:
-    """What it is called in messages."""
-    kind = "type" if isinstance(descriptor, EnumType) else type(descriptor).__name__.lower()
-    name = descriptor.name if schema is None else f"{schema.name}.{descriptor.name}"
-    return f"{kind} {name}"
+    parents = [*_schemas(draft, known, id, schemas)]
+    inside = {id: parents, **_inside(draft, known, [each.id for each in parents], contents)}
+    _drop(draft, known, [Thing(id)], inside, is_cascade=is_cascade)
 
 
 # ── what is in the way ─────────────────────────────────────────────────────────────────────────
 
 
-def _needing(
-    draft: Draft, known: Known, descriptor: AnyDescriptor, together: set[int]
-) -> Iterator[Referring | str]:
-    match descriptor:
-        case Table():
-            for each in referring_to(draft, known, descriptor):
-                if each.table not in together:
-                    yield each
-        case EnumType():
-            for table, column in _users(draft, known, descriptor, together):
-                yield f"column {column.name} of table {table.name}"
+def _refusal(draft: Draft, known: Known, roots: Sequence[Thing], found: list[str]) -> DependentObjects:
+    what, them = (name_of(draft, known, roots[0]), "it") if len(roots) == 1 else (MANY, "them")
+    return DependentObjects.listing(f"cannot drop {what} because other objects depend on {them}", found)
 
 
-def _users(draft: Draft, known: Known, type_: EnumType, together: set[int]) -> Iterator[tuple[Table, Column]]:
-    for id in type_.referents:
-        table = descriptor_of(draft, known, id)
-        if id in together or not isinstance(table, Table) or is_dropped(table):
-            continue
-        for column in staying(table.columns):
-            if column.type.enum == type_.id:
-                yield table, column
+def _require_not_identity(draft: Draft, known: Known, id: int) -> None:
+    """The sequence of an identity column is a part of the column."""
+    sequence = _existing(draft, known, id)
+    owner = sequence.owned_by if isinstance(sequence, SequenceDescriptor) else None
+    table = None if owner is None else descriptor_of(draft, known, owner.table)
+    if owner is None or not isinstance(table, Table):
+        return
+    column = next((each for each in staying(table.columns) if each.id == owner.column), None)
+    if column is not None and column.identity:
+        what = f"column {column.name} of table {table.name}"
+        raise DependentObjects(
+            f"cannot drop {title(sequence)} because {what} requires it",
+            hint=f"You can drop {what} instead.",
+        )
 
 
-def _inside(
-    draft: Draft, known: Known, schemas: Iterable[int], contents: Iterable[int]
-) -> Iterator[Table | EnumType]:
-    """The tables and types in these schemas, what the transaction itself did included."""
-    parents = set(schemas)
+def _inside(draft: Draft, known: Known, schemas: Iterable[int], contents: Iterable[int]) -> Contents:
+    """The objects in each of these schemas, what the transaction itself did included."""
+    inside: dict[int, list[AnyDescriptor]] = {schema: [] for schema in schemas}
     for id in sorted({*contents, *draft.declared}):
         each = descriptor_of(draft, known, id)
-        if isinstance(each, Table | EnumType) and each.schema in parents and not is_dropped(each):
-            yield each
+        if isinstance(each, Contained) and each.schema in inside and not is_dropped(each):
+            inside[each.schema].append(each)
+    return inside
 
 
 def _schemas(draft: Draft, known: Known, database: int, schemas: Iterable[int]) -> Iterator[Schema]:
@@ -157,30 +158,79 @@ def _schemas(draft: Draft, known: Known, database: int, schemas: Iterable[int]) 
 # ── letting go ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _free_table(draft: Draft, known: Known, id: int, together: set[int]) -> None:
-    """Takes a table out of what it refers to and what refers to it."""
-    table = table_of(draft, known, id)
-    for each in referring_to(draft, known, table):
-        if each.table not in together:
-            alter(draft, known, each.table, DropKey(each.key.id))
-    for key in table.foreign_keys:
-        if key.target not in together:
-            alter(draft, known, key.target, DropInbound(id, key.id))
-    for enum in sorted({*enums_of(table)} - together):
-        unregister(draft, known, enum, id)
+def _drop(
+    draft: Draft,
+    known: Known,
+    roots: Sequence[Thing],
+    contents: Contents | None = None,
+    *,
+    is_cascade: bool,
+) -> None:
+    """Drops what depends before what it depends on; or says that something does."""
+    going = closure(draft, known, roots, contents)
+    if not is_cascade:
+        found = lines(draft, known, going, is_qualified=contents is not None)
+        if found:
+            raise _refusal(draft, known, roots, found)
+    things = [*(each.thing for each in going), *roots]
+    wholes = [each.id for each in things if not each.part]
+    for thing in things:
+        if thing.part:
+            _drop_part(draft, known, thing)
+        else:
+            _free(draft, known, _existing(draft, known, thing.id), set(wholes))
+    for id in wholes:
+        _drop_whole(draft, known, _existing(draft, known, id))
 
 
-def _free_type(draft: Draft, known: Known, type_: EnumType, together: set[int]) -> None:
-    for table, column in [*_users(draft, known, type_, together)]:
-        referring = referring_to(draft, known, table_of(draft, known, table.id))
+def _drop_whole(draft: Draft, known: Known, descriptor: AnyDescriptor) -> None:
+    draft.drop(descriptor)
+    if isinstance(descriptor, Schema):
+        database = _existing(draft, known, descriptor.database)
+        assert isinstance(database, Database), "a schema is in a database"
+        draft.touch(database)
+
+
+def _drop_part(draft: Draft, known: Known, thing: Thing) -> None:
+    table = table_of(draft, known, thing.id)
+    if thing.part == CONSTRAINT:
+        alter(draft, known, table.id, DropKey(thing.element))
+        return
+    column = next((each for each in staying(table.columns) if each.id == thing.element), None)
+    if column is None:
+        return  # it went with another
+    if thing.part == DEFAULT:
+        alter(draft, known, table.id, DropDefault(column.name))
+    else:
+        referring = referring_to(draft, known, table)
         alter(draft, known, table.id, DropColumn(column.name, is_cascade=True, referring=referring))
 
 
-def _drop_schema(draft: Draft, known: Known, schema: Schema) -> None:
-    draft.drop(schema)
-    database = _existing(draft, known, schema.database)
-    assert isinstance(database, Database)
-    draft.touch(database)
+def _free(draft: Draft, known: Known, descriptor: AnyDescriptor, together: set[int]) -> None:
+    """Takes an object out of what it uses; what is dropped with it needs not know."""
+    match descriptor:
+        case Table():
+            for key in descriptor.foreign_keys:
+                if key.target not in together:
+                    alter(draft, known, key.target, DropInbound(descriptor.id, key.id))
+            used = {*enums_of(descriptor), *sequences_of(descriptor)}
+        case View():
+            used = {each.id for each in descriptor.depends}
+        case SequenceDescriptor():
+            used = set()
+            if descriptor.owned_by is not None and descriptor.owned_by.table not in together:
+                disown(draft, known, descriptor.owned_by.table, descriptor.id)
+        case EnumType() | _:
+            used = set()
+    for id in sorted(used - together):
+        set_dependent(draft, known, id, descriptor.id, is_used=False)
+
+
+def disown(draft: Draft, known: Known, table: int, sequence: int) -> None:
+    """Has a table forget a sequence that one of its columns owned."""
+    owner = table_of(draft, known, table)
+    left = tuple(each for each in owner.sequences if each != sequence)
+    draft.declare(replace(owner, sequences=left), made_from=owner.version)
 
 
 def _existing(draft: Draft, known: Known, id: int) -> AnyDescriptor:

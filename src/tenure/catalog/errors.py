@@ -3,7 +3,7 @@
 UserError
 ├── Duplicate                      a name is taken
 │   ├── DuplicateColumn     42701
-│   ├── DuplicateRelation   42P07  tables and indexes
+│   ├── DuplicateRelation   42P07  tables, views, sequences and indexes
 │   ├── DuplicateSchema     42P06
 │   ├── DuplicateDatabase   42P04
 │   └── DuplicateObject     42710  types, labels, constraints
@@ -18,8 +18,10 @@ UserError
 │   ├── InvalidTable        42P16
 │   ├── InvalidObject       42P17
 │   ├── InvalidForeignKey   42830
-│   └── WrongKind           42809
+│   ├── WrongKind           42809
+│   └── WrongSyntax         42601  it would be fine for another kind of column
 ├── DependentObjects        2BP01  others need it; `detail` names them
+├── WrongState              55000  it would be fine if the object were otherwise
 ├── ObjectInUse             55006  a name is draining: older leases may still resolve it
 └── NotSupported            0A000
 """
@@ -101,22 +103,30 @@ class WrongKind(InvalidDefinition):
     sqlstate = "42809"
 
 
+class WrongSyntax(InvalidDefinition):
+    sqlstate = "42601"
+
+
+class WrongState(UserError):
+    sqlstate = "55000"
+
+
 class DependentObjects(UserError):
     """What is to be dropped is needed by others."""
 
     sqlstate = "2BP01"
 
-    def __init__(self, message: str, *, detail: str = "", hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.detail = detail
-
     @classmethod
     def of(cls, what: str, dependents: Iterable[object]) -> "DependentObjects":
-        return cls(
+        return cls.listing(
             f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{each} depends on {what}" for each in dependents),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+            [f"{each} depends on {what}" for each in dependents],
         )
+
+    @classmethod
+    def listing(cls, message: str, lines: Iterable[str]) -> "DependentObjects":
+        hint = "Use DROP ... CASCADE to drop the dependent objects too."
+        return cls(message, detail="\n".join(lines), hint=hint)
 
 
 class ObjectInUse(UserError):

@@ -22,13 +22,13 @@ from tenure.kv.snapshot import Snapshot
 
 
 class HistoricalUse:
-    def __init__(self, catalog: Catalog, leased: Version, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: Catalog, leased: Version | None, snapshot: Snapshot) -> None:
         self._catalog = catalog
         self._leased = leased
         self.snapshot = snapshot
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
-        if self.snapshot.at <= self._leased.at:
+        if self._leased is not None and self.snapshot.at <= self._leased.at:
             leased = self._leased.descriptor(id)
             if leased is not None and leased.modified_at <= self.snapshot.at:
                 return leased

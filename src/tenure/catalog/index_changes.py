@@ -104,6 +104,15 @@ class RenameIndex(Change, frozen=True):
         return renamed_index(table, index, self.to)
 
 
+class SetIndexComment(Change, frozen=True):
+    name: str
+    comment: str
+
+    def apply(self, table: Table) -> Table:
+        index = replace(index_of(table, self.name), comment=self.comment)
+        return replace(table, indexes=changed(table.indexes, index))
+
+
 class AlterPrimaryKey(Change, frozen=True):
     name: str
     """Of the primary index, and so of the constraint."""

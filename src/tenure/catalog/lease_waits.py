@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TenureError, UserError
+from tenure.base.errors import BaseMoved, DeadlockDetected, LockNotAvailable, SnapshotTooOld, TenureError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.blockers import AGAIN_SECONDS, Blocker, LeaseTable
@@ -48,12 +48,8 @@ MOMENT_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class DeadlockDetected(RetryError):
-    sqlstate = "40P01"
-
-
-class LockTimeout(UserError):
-    sqlstate = "55P03"
+class LockTimeout(LockNotAvailable):
+    """A schema change has waited for leases as long as it was to."""
 
 
 class Waiter(NamedTuple):

@@ -19,8 +19,10 @@ from tenure.catalog.descriptors import (
     Place,
     Schema,
     SchemaEntry,
+    Sequence,
     State,
     Table,
+    View,
     place_of,
 )
 from tenure.catalog.stored import Catalog
@@ -44,6 +46,8 @@ _TAKEN = {
     Schema: ("schema", "42P06"),
     EnumType: ("type", "42710"),
     Table: ("relation", "42P07"),
+    View: ("relation", "42P07"),
+    Sequence: ("relation", "42P07"),
 }
 
 

@@ -1,5 +1,8 @@
 """Databases, schemas, tables and types as a whole: made, renamed and moved in a draft.
 
+Views are made by `catalog.views` and sequences by `catalog.sequence_changes`; they are renamed, moved
+and commented here, like all others. What a table's columns own moves with it.
+
 Each function changes the descriptor, its name and its database's map of schemas together; a schema
 that comes, goes or changes its name gives its database a new version. Ids are handed in: they are
 the store's to give.
@@ -21,11 +24,13 @@ from tenure.catalog.changes import (
     alter,
     declare,
     descriptor_of,
+    owned_sequences,
     row_id_column,
 )
 from tenure.catalog.descriptors import (
     PUBLIC_SCHEMA,
     AnyDescriptor,
+    Contained,
     Database,
     EnumType,
     Expression,
@@ -37,8 +42,10 @@ from tenure.catalog.descriptors import (
     place_of,
     replace,
 )
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.drafts import Draft
 from tenure.catalog.enum_members import added, enum_members, renamed
+from tenure.catalog.errors import NotSupported
 from tenure.catalog.index_changes import key_parts
 from tenure.catalog.parts import require_not_null
 from tenure.catalog.places import database_of, require_free, schema_of
@@ -197,20 +204,37 @@ def rename_object(draft: Draft, known: Known, id: int, name: str) -> AnyDescript
 
 
 def set_schema(draft: Draft, known: Known, id: int, schema: int, *, name: str = "") -> AnyDescriptor:
-    """Moves a table or a type to another schema, which may be another database's."""
+    """Moves what stands in a schema to another, which may be another database's."""
     former = _existing(draft, known, id)
-    assert isinstance(former, Table | EnumType), "only these stand in a schema"
+    assert isinstance(former, Contained), "only these stand in a schema"
+    _require_unlinked(draft, known, former, "cannot move an owned sequence into another schema")
     parent = schema_of(draft, known, schema)
     moved = replace(former, database=parent.database, schema=schema, name=name or former.name)
     if place_of(moved) == place_of(former):
         return former
     draft.rely_on(parent)
+    if isinstance(former, Table):
+        for sequence in owned_sequences(draft, known, former):
+            if sequence.schema != schema:
+                with_it = replace(sequence, database=parent.database, schema=schema)
+                _move(draft, known, sequence, with_it)
     return _move(draft, known, former, moved)
 
 
 def set_owner(draft: Draft, known: Known, id: int, owner: str) -> AnyDescriptor:
     former = _existing(draft, known, id)
+    if former.owner != owner:
+        _require_unlinked(draft, known, former, f'cannot change owner of sequence "{former.name}"')
+    for sequence in owned_sequences(draft, known, former) if isinstance(former, Table) else ():
+        draft.declare(replace(sequence, owner=owner), made_from=sequence.version)
     draft.declare(replace(former, owner=owner), made_from=former.version)
+    return draft.declared[id]
+
+
+def set_comment(draft: Draft, known: Known, id: int, comment: str | None) -> AnyDescriptor:
+    """Says something of any kind of descriptor; None or nothing takes back what was said."""
+    former = _existing(draft, known, id)
+    draft.declare(replace(former, comment=comment or ""), made_from=former.version)
     return draft.declared[id]
 
 
@@ -229,6 +253,14 @@ def rename_enum_value(draft: Draft, known: Known, id: int, label: str, to: str) 
     changed = renamed(type_, label, to)
     draft.declare(changed, made_from=type_.version)
     return changed
+
+
+def _require_unlinked(draft: Draft, known: Known, descriptor: AnyDescriptor, message: str) -> None:
+    """A sequence that a column owns follows its table."""
+    if isinstance(descriptor, SequenceDescriptor) and descriptor.owned_by is not None:
+        table = _existing(draft, known, descriptor.owned_by.table)
+        detail = f'Sequence "{descriptor.name}" is linked to table "{table.name}".'
+        raise NotSupported(message, detail=detail)
 
 
 def _move(draft: Draft, known: Known, former: AnyDescriptor, moved: AnyDescriptor) -> AnyDescriptor:

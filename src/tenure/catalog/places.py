@@ -13,7 +13,9 @@ from tenure.catalog.descriptors import (
     EnumType,
     Place,
     Schema,
+    Sequence,
     Table,
+    View,
     is_dropped,
     place_of,
 )
@@ -79,7 +81,7 @@ def _duplicate(holder: AnyDescriptor) -> UserError:
             return DuplicateDatabase(f'database "{holder.name}" already exists')
         case Schema():
             return DuplicateSchema(f'schema "{holder.name}" already exists')
-        case Table():
+        case Table() | View() | Sequence():
             return DuplicateRelation(f'relation "{holder.name}" already exists')
         case EnumType():
             return DuplicateObject(f'type "{holder.name}" already exists')

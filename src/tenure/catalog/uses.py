@@ -14,10 +14,11 @@ Invariant (I10): a commit uses version v only within [M(v), M(v+2)).
 Invariant (I16): a pin is given up only when the outcome of its transaction is known.
 
 Walk: `catalog.leases` makes them; SQL asks `descriptor`, `id_at` and `schema_entry`, then `commit`
-or `close`.
+(or `submit`, and `finish_commit` once it is done) or `close`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -27,7 +28,7 @@ from tenure.catalog.cache import Version
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.drafts import Draft
 from tenure.cluster.liveness import Session
-from tenure.kv.transaction import Transaction
+from tenure.kv.transaction import State, Transaction
 
 
 class UseState(Enum):
@@ -172,13 +173,39 @@ class Use:
 
     def commit(self) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
-        try:
-            self._scheme.start_commit(self)
-            self.check_frontier()
-            frontier_at = self._scheme.frontier_at(self)
-            deadline_at = self.txn.deadline_at
-            self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
+        with self._ending():
+            self._start_commit()
             return self.txn.commit()
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        """Begins to commit and returns; once `on_done` was called, `finish_commit` ends it.
+
+        `on_done` may be called before this returns, or from another thread, and must be quick. If this
+        raises, nothing was sent, the use is over and `on_done` is not called.
+        """
+        try:
+            self._start_commit()
+            self.txn.submit(on_done)
+        except BaseException:
+            with self._ending():
+                raise
+
+    def finish_commit(self) -> Timestamp:
+        """Returns, or raises, what `commit` would have; must be called for whatever was submitted."""
+        with self._ending():
+            return self.txn.finish()
+
+    def _start_commit(self) -> None:
+        self._scheme.start_commit(self)
+        self.check_frontier()
+        frontier_at = self._scheme.frontier_at(self)
+        deadline_at = self.txn.deadline_at
+        self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
         except SessionLost as error:
             # Nothing of it landed: whoever deleted the session closed its way to the store first.
             raise RetryError("this node's session was lost, and its schema lease with it") from error
@@ -186,9 +213,13 @@ class Use:
             self.close()
 
     def close(self) -> None:
-        """Gives the transaction and all its pins up; again is harmless."""
+        """Gives the transaction and all its pins up; again is harmless.
+
+        What was submitted is over only with `finish_commit`: until the outcome is known, its pins stay.
+        """
         self.txn.rollback()
-        self._scheme.finish(self)
+        if self.txn.state is not State.SUBMITTED:
+            self._scheme.finish(self)
 
     def give_up(self, ids: Iterable[int]) -> None:
         """Gives pins up before waiting for what they would block; their use is over."""

@@ -16,7 +16,9 @@ from tenure.catalog.descriptors import (
     EnumType,
     ForeignKey,
     Index,
+    Sequence,
     Table,
+    View,
     visible,
 )
 
@@ -50,6 +52,19 @@ def _of_kind(descriptor: AnyDescriptor) -> Iterator[str]:
                 yield "two labels are held alike"
             if held != sorted(held):
                 yield "its labels are not held in their order"
+        case View():
+            if _repeated(column.name for column in descriptor.columns):
+                yield "a column name stands twice"
+            if _repeated(each.id for each in descriptor.depends):
+                yield "what it depends on stands twice"
+        case Sequence():
+            bounds = descriptor.minimum, descriptor.maximum
+            if bounds[0] >= bounds[1] or not bounds[0] <= descriptor.start <= bounds[1]:
+                yield "its values have no room"
+            if not descriptor.increment or descriptor.cache <= 0:
+                yield "it gets nowhere"
+    if _repeated(getattr(descriptor, "dependents", ())):
+        yield "a view or table that uses it stands twice"
 
 
 def _of_table(table: Table) -> Iterator[str]:
@@ -115,13 +130,15 @@ def _of_references(table: Table, known: dict[int, Column]) -> Iterator[str]:
         if any(column not in known for column in key.columns):
             yield f'constraint "{key.name}" depends on a column that is not there'
     for column in table.columns:
-        needs = () if column.computed is None else column.computed.columns
-        if any(need not in known for need in needs):
+        follows = [each for each in (column.computed, column.generated) if each is not None]
+        if any(need not in known for each in follows for need in each.columns):
             yield f'column "{column.name}" is computed from one that is not there'
         if column.replaces and column.replaces not in known:
             yield f'column "{column.name}" replaces one that is not there'
     if _repeated(table.inbound):
         yield "a reference to it stands twice"
+    if _repeated(table.sequences):
+        yield "a sequence of it stands twice"
 
 
 def _repeated(values: Iterable[object]) -> bool:

@@ -105,6 +105,12 @@ class Liveness:
             raise SessionLost("this node has no session just now; it is getting a new one")
         return session
 
+    def announce(self, address: str) -> None:
+        """Says where the node is reached, once it is; its next sessions say so from the start."""
+        self._address = address
+        instance = self.session().id.instance
+        self._store.transact(lambda txn: self._sessions.set_address(txn, instance, address))
+
     def step(self) -> float | None:
         """Keeps the session alive, or makes a new one; returns the seconds to the next step."""
         if self._released:

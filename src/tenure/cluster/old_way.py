@@ -91,6 +91,11 @@ class OldLiveness:
             raise SessionLost("this node has no instance id just now; it is getting a new one")
         return self._session
 
+    def announce(self, address: str) -> None:
+        self._address = address
+        instance = self.session().id.instance
+        self._store.transact(lambda txn: self._sessions.set_address(txn, instance, address))
+
     def step(self) -> float:
         session = self._session
         if session is None or session.done.is_set():

@@ -153,6 +153,13 @@ class Sessions:
         self.instances.put(txn, Instance(instance, ZERO_AT, address, started_at, version), stamp="epoch_at")
         return instance
 
+    def set_address(self, txn: Transaction, instance: int, address: str) -> None:
+        """Says where an instance is reached."""
+        found = self.instances.get(txn, instance)
+        if found is None:
+            raise SessionLost(f"instance {instance} is gone")
+        self.instances.put(txn, replace(found, address=address))
+
     def free_instance(self, txn: Transaction, wanted: int | None = None) -> int:
         """An instance id that nobody has: `wanted` if it is free, else a gap near the start, else the next.
 

@@ -9,7 +9,8 @@ so a test and a statement get the same tree for the same words.
 Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.casts`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tenure.base.errors import UserError
@@ -20,7 +21,6 @@ from tenure.expr.casts import (
     EXPLICIT,
     IMPLICIT,
     asks_catalog,
-    bare,
     can_cast,
     cast_function,
     is_fixed,
@@ -50,6 +50,7 @@ from tenure.expr.expressions import (
 )
 from tenure.expr.functions import functions_named
 from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
+from tenure.expr.strings import UnknownType
 from tenure.expr.types import is_type_name, type_of
 
 UNKNOWN = type_of(TypeRef("unknown"))
@@ -58,6 +59,20 @@ UNKNOWN = type_of(TypeRef("unknown"))
 class Typed(NamedTuple):
     node: Node
     type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Undecided(UnknownType):
+    """The type of what its surroundings give a type: a parameter, or a literal that knows its place."""
+
+    decide: Callable[[Type, str], Typed]
+    """Called with the type and the context of the cast."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+
+def undecided(node: Node, decide: Callable[[Type, str], Typed]) -> Typed:
+    return Typed(node, Undecided(UNKNOWN.ref, decide))
 
 
 def column(id: int, type: Type) -> Typed:
@@ -100,8 +115,10 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
     """Casts unless it is of the type already; a constant without a type is read at once."""
     if operand.type.ref == target.ref:
         return operand
+    if isinstance(operand.type, Undecided):
+        return operand.type.decide(target, context)
     if isinstance(operand.node, Const) and operand.type.family == "unknown":
-        return _read(operand.node, target, context)
+        return read(operand.node, target, context)
     if operand.type.family == target.family and not target.ref.modifiers:
         return Typed(operand.node, operand.type if context == IMPLICIT else target)
     if not can_cast(operand.type, target, context):
@@ -111,7 +128,8 @@ def coerce(operand: Typed, target: Type, context: str = IMPLICIT) -> Typed:
     return Typed(Cast(operand.node, target.ref, context), target)
 
 
-def _read(node: Const, target: Type, context: str) -> Typed:
+def read(node: Const, target: Type, context: str = IMPLICIT) -> Typed:
+    """What a constant without a type is as a value of this one."""
     if node.packed is None:
         return const(None, target)
     if not is_fixed(node.packed, target):
@@ -183,7 +201,8 @@ def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
-    results = [*(then for _, then in branches), *([otherwise] if otherwise else [])]
+    # The order decides which types a mismatch names: ELSE counts first, as in PostgreSQL.
+    results = [*([otherwise] if otherwise else []), *(then for _, then in branches)]
     kind = common_type([each.type for each in results], "CASE")
     made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
     return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)
@@ -228,10 +247,11 @@ def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
 def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False) -> Typed:
     """operand op ANY (array), or ALL."""
     if array.type.family == "unknown":
-        array = coerce(array, array_of(bare(operand.type)))
-    if not isinstance(array.type, ArrayOf):
+        element: Type = UNKNOWN
+    elif isinstance(array.type, ArrayOf):
+        element = array.type.element
+    else:
         raise _NotAnArray("op ANY/ALL (array) requires array on right side")
-    element = array.type.element
     function, (left, right) = resolve(name, [operand.type, element])
     cast_array = coerce(array, array_of(right))
     return Typed(Quantified(function.id, coerce(operand, left).node, cast_array.node, is_all), BOOL)

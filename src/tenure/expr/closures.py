@@ -5,15 +5,21 @@ A strict function is NULL where an argument is, and is not run then.
 Walk: `expr.compiled` puts these together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tenure.expr.arrays import flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 
-Row: TypeAlias = Mapping[int, Datum]
+
+class Row(Protocol):
+    """Values by column: a mapping by column id, or a tuple by position."""
+
+    def __getitem__(self, column: int, /) -> Datum: ...
+
+
 Evaluate: TypeAlias = Callable[[Row, Context], Datum]
 
 

@@ -44,11 +44,13 @@ from tenure.expr.expressions import (
     ColumnRef,
     Const,
     Extreme,
+    Given,
     InList,
     IsDistinct,
     IsNull,
     IsTruth,
     MakeArray,
+    Nested,
     Node,
     Not,
     NullIf,
@@ -99,6 +101,8 @@ class _Compiler:
                 return self._const(tree)
             case ColumnRef():
                 return self._column(tree)
+            case Given() | Nested():
+                return self._from_context(tree)
             case Call():
                 return self._call(tree)
             case Cast():
@@ -128,6 +132,15 @@ class _Compiler:
         if column not in self.columns:
             raise UndefinedColumn(f"column {column} does not exist")
         return (lambda row, context: row[column]), self.columns[column]
+
+    def _from_context(self, tree: Given | Nested) -> tuple[Evaluate, Type]:
+        number, kind = tree.number, type_of(tree.type, self.enum)
+        if isinstance(tree, Given):
+            return (lambda row, context: context.given[number]), kind
+        arguments = [self.compile(each)[0] for each in tree.arguments]
+        return (
+            lambda row, context: context.nested[number](context, *[each(row, context) for each in arguments])
+        ), kind
 
     def _call(self, tree: Call) -> tuple[Evaluate, Type]:
         function = function_with_id(tree.function)

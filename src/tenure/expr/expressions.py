@@ -28,6 +28,16 @@ from tenure.kv.records import Record
 
 FORMAT = 1
 
+SEQUENCE_CALLS = frozenset(
+    (
+        "tenure_nextval(int8)",
+        "tenure_currval(int8)",
+        "tenure_setval(int8,int8)",
+        "tenure_setval(int8,int8,bool)",
+    )
+)
+"""The functions of `expr.sequence_functions` whose first argument is a sequence's id."""
+
 
 class Part(Record, frozen=True, tag_field="node"):
     """What all nodes have: a tag, which is stored and never changed."""
@@ -138,8 +148,25 @@ class MakeArray(Part, frozen=True, tag="array"):
     elements: tuple["Node", ...]
 
 
+class Given(Part, frozen=True, tag="given"):
+    """A value that comes with the Context: a statement's parameter, or a value of an outer row."""
+
+    number: int
+    type: TypeRef
+
+
+class Nested(Part, frozen=True, tag="nested"):
+    """A question that the Context answers: a subquery, given its operand and its outer values."""
+
+    number: int
+    arguments: tuple["Node", ...]
+    type: TypeRef
+
+
 Node: TypeAlias = (
     Const
+    | Given
+    | Nested
     | ColumnRef
     | Call
     | Cast
@@ -178,12 +205,19 @@ def decode(data: bytes) -> Node:
 
 def to_stored(tree: Node, text: str) -> Expression:
     """What a descriptor keeps; `text` is the expression as people read it."""
-    return Expression(encode(tree), text, tuple(sorted(columns(tree))))
+    return Expression(encode(tree), text, tuple(sorted(columns(tree))), tuple(sorted(sequences(tree))))
 
 
 def columns(tree: Node) -> set[int]:
     """The ids of the columns it reads."""
     return {node.column for node in nodes(tree) if isinstance(node, ColumnRef)}
+
+
+def sequences(tree: Node) -> set[int]:
+    """The ids of the sequences it calls for values."""
+    calls = [node for node in nodes(tree) if isinstance(node, Call) and node.function in SEQUENCE_CALLS]
+    named = [call.arguments[0] for call in calls]
+    return {each.packed for each in named if isinstance(each, Const)}
 
 
 def nodes(tree: Node) -> Iterator[Node]:
@@ -194,9 +228,9 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 def children(tree: Node) -> tuple[Node, ...]:
     match tree:
-        case Const() | ColumnRef():
+        case Const() | ColumnRef() | Given():
             return ()
-        case Call():
+        case Call() | Nested():
             return tree.arguments
         case Cast() | Not() | IsNull() | IsTruth():
             return (tree.operand,)

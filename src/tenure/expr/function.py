@@ -6,10 +6,11 @@ be added, and its faults mended, but an id never comes to mean something else.
 Walk: the modules of each family list their functions; `expr.functions` gathers them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import Enum
+from typing import Protocol
 from uuid import UUID
 
 from tenure.expr.datatype import Datum
@@ -27,6 +28,22 @@ class Volatility(Enum):
     VOLATILE = "volatile"
 
 
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What expressions may know besides the row; times are microseconds since 1970, UTC."""
@@ -38,8 +55,13 @@ class Context:
     rowid: Callable[[], int]
     clock_micros: Callable[[], int] | None = None
     """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    given: Sequence[Datum] = ()
+    """The values of `Given` nodes, by number."""
+    nested: Sequence[Callable[..., Datum]] = ()
+    """What answers `Nested` nodes, by number: called with this Context and the arguments."""
     zone: tzinfo = UTC
     """The session's TimeZone, in which timestamptz is read, written and taken apart."""
+    sequences: SequenceValues | None = None
     session: Mapping[str, Datum] = field(default_factory=dict)
     """Facts for current_user and its like, by the names in `expr.session_functions.FACTS`."""
     setting: Callable[[str], str | None] | None = None
@@ -50,6 +72,9 @@ class Context:
     """For pg_sleep(): waits, or raises if the statement is canceled."""
     find_object: Callable[[str, Datum], Datum] | None = None
     """The Reg of an object by its kind ("regclass") and its name or oid; raises if there is none."""
+
+    ask: Callable[[str, tuple[Datum, ...]], Datum] | None = None
+    """Answers a function of `expr.asking_functions` by its name."""
 
     def object(self, kind: str, sought: Datum) -> Datum:
         if self.find_object is None:

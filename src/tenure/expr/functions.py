@@ -8,6 +8,7 @@ from collections import defaultdict
 from tenure.expr import (
     arithmetic,
     array_functions,
+    asking_functions,
     comparison,
     format_functions,
     id_functions,
@@ -15,6 +16,7 @@ from tenure.expr import (
     json_changes,
     json_functions,
     math_functions,
+    sequence_functions,
     session_functions,
     text_coding,
     text_functions,
@@ -46,7 +48,9 @@ FUNCTIONS: tuple[Function, ...] = (
     *json_changes.functions(),
     *format_functions.functions(),
     *id_functions.functions(),
+    *sequence_functions.functions(),
     *session_functions.functions(),
+    *asking_functions.functions(),
 )
 
 _BY_ID = {each.id: each for each in FUNCTIONS}

@@ -134,7 +134,7 @@ def _takes_exactly(function: Signature, types: Sequence[Type]) -> bool:
 def _select(name: str, candidates: list[S], given: Sequence[Type]) -> S:
     reachable = [each for each in candidates if _is_reachable(each, given)]
     if not reachable:
-        raise UndefinedFunction(f"{_described(name, given)} does not exist")
+        raise _missing(name, given)
     plain = [each for each in reachable if not set(each.arguments) & set(_POLYMORPHIC)]
     reachable = _most(reachable, lambda each: _exact_count(each, given))
     reachable = _most(reachable, lambda each: _preferred_count(each, given))
@@ -144,7 +144,7 @@ def _select(name: str, candidates: list[S], given: Sequence[Type]) -> S:
     if len(reachable) > 1 and plain:
         reachable = [each for each in reachable if each in plain] or reachable
     if len(reachable) > 1:
-        raise AmbiguousFunction(f"{_described(name, given)} is not unique")
+        raise _ambiguous(name, given)
     return reachable[0]
 
 
@@ -291,12 +291,29 @@ def array_of(element: Type) -> Type:
     return ArrayOf(replace(element.ref, is_array=True), element)
 
 
-def _described(name: str, given: Sequence[Type]) -> str:
-    types = [each.sql_name for each in map(_shown, given)]
-    if name[0].isalpha():
-        return f"function {name}({', '.join(types)})"
-    return f"operator {' '.join([*types[:-1], name, types[-1]])}" if types else f"operator {name}"
+def _missing(name: str, given: Sequence[Type]) -> UndefinedFunction:
+    what, described = _described(name, given)
+    return UndefinedFunction(
+        f"function {described} does not exist"
+        if what == "function"
+        else f"operator does not exist: {described}",
+        hint=f"No {what} matches the given name and argument types. "
+        "You might need to add explicit type casts.",
+    )
 
 
-def _shown(kind: Type) -> Type:
-    return bare(kind)
+def _ambiguous(name: str, given: Sequence[Type]) -> AmbiguousFunction:
+    what, described = _described(name, given)
+    return AmbiguousFunction(
+        f"function {described} is not unique"
+        if what == "function"
+        else f"operator is not unique: {described}",
+        hint=f"Could not choose a best candidate {what}. You might need to add explicit type casts.",
+    )
+
+
+def _described(name: str, given: Sequence[Type]) -> tuple[str, str]:
+    types = [bare(each).sql_name for each in given]
+    if name[0].isalpha() or name[0] == "_":
+        return "function", f"{name}({', '.join(types)})"
+    return "operator", " ".join([*types[:-1], name, *types[-1:]])

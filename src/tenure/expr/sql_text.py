@@ -17,11 +17,13 @@ from tenure.expr.expressions import (
     ColumnRef,
     Const,
     Extreme,
+    Given,
     InList,
     IsDistinct,
     IsNull,
     IsTruth,
     MakeArray,
+    Nested,
     Node,
     Not,
     NullIf,
@@ -47,6 +49,10 @@ class _Writer:
                 return self._const(tree)
             case ColumnRef():
                 return self.name_of(tree.column)
+            case Given():
+                return f"${tree.number + 1}"
+            case Nested():
+                return f"SUBQUERY {tree.number + 1}({self._list(tree.arguments)})"
             case Call():
                 return self._call(tree)
             case Cast():

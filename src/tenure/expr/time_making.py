@@ -93,13 +93,14 @@ def _make_interval(
     minutes: int = 0,
     seconds: float = 0.0,
 ) -> Interval:
+    whole = checked(years * 12 + months, weeks * 7 + days, 0)
     spare = seconds * MICROS_PER_SECOND
     if abs(spare) == inf and isfinite(seconds):
         raise OutOfRange("value out of range: overflow")
     if not isfinite(spare) or not fits(round(spare), 8):
         raise DatetimeOverflow("interval out of range")
     micros = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND + round(spare)
-    return checked(years * 12 + months, weeks * 7 + days, micros)
+    return checked(whole.months, whole.days, micros)
 
 
 def _to_timestamp(seconds: float) -> datetime:

@@ -13,6 +13,15 @@ number: those of one group come back just after the next one has left. So a lead
 waits until as many have come as were seen under way, for a part of a section's time at most. A
 thread that commits alone never waits.
 
+Whoever must not wait, as an event loop must not, submits its commit and is called back:
+
+    loop: submit ─► queue ─► goes on ........................ on_done
+                      └─► the committer's own thread leads ─────┘
+
+That thread is started by the first submit, ends after a moment without any, and takes its turn in the
+queue like everybody else; it never gathers, since what was submitted meanwhile is there already.
+Submitted and blocking commits share groups, so a callback may come from any thread that leads.
+
 A group whose connection broke is settled before anything else happens on the lane: refused, or
 found to have landed. Until then its members wait, since an answer that is wrong is worse. An urgent
 lane alone does not wait past its members' deadlines: nothing hangs on a heartbeat whose outcome is
@@ -20,18 +29,29 @@ not known, and the next group on the lane keeps a former one from landing as set
 
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
-Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`.
+Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`;
+`Transaction.submit` -> `Committer.submit` -> `_run`, in its own thread -> `_lead`.
 """
 
+import logging
 from collections import deque
+from collections.abc import Callable
 from copy import copy
 from itertools import count
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env
-from tenure.base.errors import Disconnected, OutcomeUnknown, RetryError, TenureError
-from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Engine, Group, Outcome
+from tenure.base.errors import (
+    BelowMark,
+    DeadlinePassed,
+    Disconnected,
+    OutcomeUnknown,
+    RetryError,
+    TenureError,
+    TooEarly,
+)
+from tenure.base.timestamp import Timestamp, to_text
+from tenure.storage.engine import Commit, Engine, Group, Outcome, Status
 
 GROUP_MAX = 128
 """Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
@@ -43,6 +63,11 @@ threads this makes groups of 15 instead of 8, a quarter makes 13."""
 
 SETTLE_SECONDS_MAX = 1.0
 """The longest pause between two tries to settle while the store is away."""
+
+IDLE_SECONDS = 0.1
+"""How long the committer's thread outlives the last submit: starting one costs a thousandth of that."""
+
+_log = logging.getLogger(__name__)
 
 
 class Committer:
@@ -58,12 +83,16 @@ class Committer:
         self._urgent = urgent
         self._lane = _Lane(engine.open_lane(urgent=urgent))
         self._lock = env.lock()
-        self._queue: deque[_Waiter] = deque()
+        self._queue: deque[_Waiter | _Submitted] = deque()
         self._led = False
         self._expected = 1
         self._gather_seconds = 0.0
         self._gathered = env.event()
         self._closing = env.event()
+        self._is_running = False
+        """Whether there is a thread for what is submitted."""
+        self._is_to_lead = False
+        self._called = env.event()
 
     @property
     def lane(self) -> bytes:
@@ -80,17 +109,59 @@ class Committer:
     def commit(self, commit: Commit) -> Outcome:
         waiter = _Waiter(commit, self._env)
         with self._lock:
-            self._queue.append(waiter)
-            leads, self._led = not self._led, True
-            is_gathered = len(self._queue) == self._expected > 1
-        if is_gathered:
-            self._gathered.set()
+            leads = self._enqueue(waiter)
         if not leads:
             self._wait(waiter)
         if waiter.outcome is None and waiter.error is None:
             self._gather(waiter)
             self._lead()
         return waiter.result()
+
+    def submit(self, commit: Commit, on_done: Callable[[Outcome | TenureError], None]) -> None:
+        """Like `commit`, but returns at once: `on_done` is given the outcome, or the error that came instead.
+
+        It is called from a thread of the committer's choice, which all others wait for: it must be quick.
+        """
+        with self._lock:
+            if self._enqueue(_Submitted(commit, on_done, self._call)):
+                self._call()
+            starts, self._is_running = not self._is_running, True
+        if starts:
+            self._env.spawn("commits", self._run)
+
+    def _enqueue(self, waiter: "_Waiter | _Submitted") -> bool:
+        """Returns whether it is to lead; under the lock."""
+        self._queue.append(waiter)
+        leads, self._led = not self._led, True
+        if len(self._queue) == self._expected > 1:
+            self._gathered.set()
+        return leads
+
+    def _call(self) -> None:
+        """Makes the committer's thread the leader; under the lock."""
+        self._is_to_lead = True
+        self._called.set()
+
+    def _run(self) -> None:
+        while self._await_call():
+            try:
+                self._lead()
+            except Exception:
+                # Its members know that they cannot know; those who come after need the thread.
+                _log.exception("a group of commits failed unforeseen")
+
+    def _await_call(self) -> bool:
+        """Waits until the thread is to lead; False if nobody has needed it for a while."""
+        while True:
+            self._called.wait(IDLE_SECONDS)
+            with self._lock:
+                self._called.clear()
+                if self._is_to_lead:
+                    self._is_to_lead = False
+                    return True
+                if not self._queue:
+                    self._is_running = False
+                    return False
 
     def _wait(self, waiter: "_Waiter") -> None:
         try:
@@ -140,14 +211,14 @@ class Committer:
         finally:
             self._gather_seconds = min(GATHER_SECONDS_MAX, GATHER_PART * (self._env.monotonic() - began))
             for waiter in group:
-                waiter.woken.set()
-            self._hand_on(len(group))
+                waiter.tell()
+            self._hand_on(sum(1 for waiter in group if waiter.comes_back))
 
     def _hand_on(self, released: int = 0) -> None:
         with self._lock:
             self._expected = min(GROUP_MAX, released + len(self._queue))
             if self._queue:
-                self._queue[0].woken.set()
+                self._queue[0].call()
             else:
                 self._led = False
 
@@ -186,7 +257,22 @@ class Committer:
     def close(self) -> None:
         """Gives the lane up; only when no commit is under way."""
         self._closing.set()
+        self._called.set()
         self._engine.close_lane(self.lane)
+
+
+def failure(outcome: Outcome) -> TenureError:
+    """What a refusal is to whoever committed."""
+    at = to_text(outcome.at)
+    match outcome.status:
+        case Status.CONFLICT:
+            return RetryError(f"another transaction changed what this one read, at {at}")
+        case Status.BELOW_MARK:
+            return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
+        case Status.TOO_LATE:
+            return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
+        case _:
+            return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")
 
 
 class _Lane:
@@ -196,11 +282,21 @@ class _Lane:
 
 
 class _Waiter:
+    comes_back = True
+    """A thread that has committed may soon do so again: worth gathering for."""
+
     def __init__(self, commit: Commit, env: Env) -> None:
         self.commit = commit
         self.woken = env.event()
         self.outcome: Outcome | None = None
         self.error: TenureError | None = None
+
+    def call(self) -> None:
+        """It is to lead the next group."""
+        self.woken.set()
+
+    def tell(self) -> None:
+        self.woken.set()
 
     def result(self) -> Outcome:
         if self.error is not None:
@@ -208,3 +304,25 @@ class _Waiter:
             raise copy(self.error) from self.error
         assert self.outcome is not None
         return self.outcome
+
+
+class _Submitted:
+    comes_back = False
+
+    def __init__(
+        self, commit: Commit, on_done: Callable[[Outcome | TenureError], None], call: Callable[[], None]
+    ) -> None:
+        self.commit = commit
+        self._on_done = on_done
+        self.call = call
+        self.outcome: Outcome | None = None
+        self.error: TenureError | None = None
+
+    def tell(self) -> None:
+        result = self.outcome if self.error is None else copy(self.error)
+        assert result is not None
+        try:
+            self._on_done(result)
+        except Exception:
+            # It runs amid the commits of others, whom it must not harm.
+            _log.exception("what was to be told of a commit could not be")

@@ -29,6 +29,12 @@
     20          the protections' meta record            nothing
     21          zones                                   descriptor, index
     22          node sessions: lanes of the dead        instance, epoch
+    23          users                                   name
+    24          row locks                               name of the row, instance, epoch, ticket
+    25          values of sequences                     descriptor
+    26          advisory locks                          name of the lock, instance, epoch, ticket
+    27          the cluster's secrets                   name
+    28          requests to cancel                      pid, digest of the secret
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -68,6 +74,12 @@ DESCRIPTOR_IDS = 19
 PROTECTIONS_META = 20
 ZONES = 21
 DEAD_LANES = 22
+USERS = 23
+ROW_LOCKS = 24
+SEQUENCE_VALUES = 25
+ADVISORY_LOCKS = 26
+CLUSTER_SECRETS = 27
+CANCELS = 28
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -56,6 +56,12 @@ class Snapshot:
                 if rows == limit:
                     return
 
+    def pages(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
+        """The visible revisions of a span in key order, so many at a time, with their timestamps."""
+        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, rows, reverse=False):
+            judge(page, read_at=self.at)
+            yield page.revisions
+
     def diff(self, span: Span, *, since_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> Sequence[Revision]:
         """The keys whose revision visible here is newer than `since_at`, tombstones included.
 
@@ -67,6 +73,21 @@ class Snapshot:
         )
         judge(found, read_at=min(since_at, self.at), flushed_at=max(since_at, flushed_at))
         return found.revisions
+
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """As of a transaction: judges whether rows that are had from elsewhere may still be read here."""
+        judge(marks(self._engine, self._keyspace, span), read_at=self.at, flushed_at=flushed_at)
+        return {}
+
+    @property
+    def read_at(self) -> Timestamp:
+        return self.at
+
+
+def marks(engine: Engine, keyspace: Keyspace, span: Span) -> Found:
+    """A span's threshold and cleaned mark as they are now, without rows."""
+    assert keyspace.owns_span(span), "a span of another tenant"
+    return engine.scan(Scan(span.lo, span.hi, keyspace.guard(span), limit=0))
 
 
 def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> None:

@@ -19,12 +19,13 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.buffer import Limits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Known, Limits, Scope, State, Transaction
+from tenure.kv.transaction import Known, Scope, State, Transaction
 from tenure.kv.watch import Watch
-from tenure.storage.engine import Engine, History, Revision
+from tenure.storage.engine import Engine, Found, History, Revision
 
 DEFAULT_TENANT = 1
 
@@ -59,7 +60,7 @@ class Store:
         takes care of that.
         """
         committer = self._urgent if urgent else self._committer
-        return Transaction(self._scope, committer.commit, known=known)
+        return Transaction(self._scope, committer, known=known)
 
     def transact(
         self,
@@ -112,6 +113,14 @@ class Store:
             clock_at = self.engine.push_clock(at)
         self.clock.observe(clock_at)
         return Snapshot(self.engine, self.keyspace, at)
+
+    def look(self, key: bytes) -> Found | None:
+        """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell."""
+        found = self.engine.get(key, self.keyspace.point_guard(key))
+        if found.cleaned_at:
+            return None
+        self.clock.observe(found.clock_at)
+        return found
 
     def history(
         self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None

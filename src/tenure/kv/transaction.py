@@ -26,24 +26,32 @@ Invariant (I4): `not_before_at < commit_at < deadline_at`, on the final timestam
 Invariant (I7): a child is over before its parent, and writes no key the parent has written.
 Invariant (I8): the parent's validation excuses exactly its descendants' commit timestamps.
 
-Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the engine's section.
+A transaction has two ways to end well: `commit` waits for the outcome; `submit` returns at once, calls
+back when the outcome is there, and `finish` then takes it in as `commit` would have.
+
+Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
+decides by what it saw, and then takes its writes back, has still seen it.
+
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the engine's section. The
+door: `submit` -> ... -> `on_done` -> `finish`.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from tenure.base.clock import Clock
-from tenure.base.errors import BelowMark, CommitTooLarge, DeadlinePassed, RetryError, SnapshotTooOld, TooEarly
-from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
-from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span, disjoint
-from tenure.kv.snapshot import judge, page_rows, pages
+from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.buffer import Buffer, Limits, Savepoint
+from tenure.kv.commits import Committer, failure
+from tenure.kv.keys import Keyspace, Span
+from tenure.kv.reads import Reads, RefreshSpans
+from tenure.kv.snapshot import judge, marks, page_rows, pages
 from tenure.storage.engine import (
     Commit,
     Engine,
     Found,
-    Guard,
     Outcome,
     Removal,
     Revision,
@@ -57,16 +65,11 @@ from tenure.storage.engine import (
 
 class State(Enum):
     OPEN = "open"
+    SUBMITTED = "submitted"
+    """On its way; what became of it is not taken in yet."""
     COMMITTED = "committed"
     ENDED = "ended"
     """Rolled back, failed, or with an outcome that is not known here."""
-
-
-class Limits(NamedTuple):
-    """How much one commit may write; more is bulk work."""
-
-    rows_max: int
-    bytes_max: int
 
 
 class Scope(NamedTuple):
@@ -87,24 +90,21 @@ class Known(NamedTuple):
 
 class Transaction:
     __slots__ = (
-        "_bytes",
+        "_buffer",
         "_children",
         "_clock",
-        "_commit",
         "_committed_only",
+        "_committer",
         "_engine",
         "_excused",
         "_keyspace",
         "_known",
         "_landed",
-        "_limits",
-        "_order",
         "_parent",
-        "_points",
         "_read_at",
-        "_removals",
+        "_reads",
+        "_result",
         "_scope",
-        "_spans",
         "_writes",
         "commit_at",
         "deadline_at",
@@ -116,31 +116,29 @@ class Transaction:
     def __init__(
         self,
         scope: Scope,
-        commit: Callable[[Commit], Outcome],
+        committer: Committer,
         *,
         parent: "Transaction | None" = None,
         committed_only: bool = False,
         known: Known | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, self._limits = scope
-        self._commit = commit
+        self._engine, self._keyspace, self._clock, limits = scope
+        self._committer = committer
         self._parent = parent
         self._committed_only = committed_only
         self._children: list[Transaction] = []
         self._read_at = None if known is None else known.at
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
-        self._points: set[bytes] = set()
-        self._spans: list[Span] = []
-        self._writes: dict[bytes, Write] = {}
-        self._order: list[bytes] = []
-        """The keys of `_writes`, sorted: a scan finds its part without walking them all."""
-        self._removals: list[Removal] = []
-        self._bytes = 0
+        self._reads = RefreshSpans(self._keyspace)
+        self._buffer = Buffer(limits)
+        self._writes = self._buffer.writes
         self._landed: dict[bytes, Revision] = {}
         """What descendants have committed, the newest of each key; it shows if above `read_at`."""
         self._excused: list[Timestamp] = []
+        self._result: Outcome | TenureError | None = None
+        """What came of a submit."""
         self.state = State.OPEN
         self.commit_at: Timestamp | None = None
         """Set by a commit that wrote something."""
@@ -169,7 +167,7 @@ class Transaction:
             write = self._buffered(key)
             if write is not None:
                 return write.value
-        self._points.add(key)
+        self._reads.points[key] = None
         if key in self._landed and self._shows(self._landed[key]):
             return self._landed[key].value
         if self._known is not None and key in self._known:
@@ -202,13 +200,36 @@ class Transaction:
         for page, answered in pages(
             self._engine, self._keyspace, span, lambda: self._read_at, asked, reverse
         ):
-            self._spans.append(answered)
+            self._reads.spans.append(answered)
             self._accept(page, flushed_at)
             for row in self._merged(page.revisions, answered, reverse):
                 yield row
                 rows += 1
                 if rows == limit:
                     return
+
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """Counts a span as read, for a reader that has its rows as of `read_at` from elsewhere.
+
+        Returns what lies over the store there: values by key, None where the row is gone. Whoever calls
+        has the rows already: marks are judged after them, as of every read.
+        """
+        assert self.state is State.OPEN, "the transaction is over"
+        self._reads.spans.append(span)
+        self._accept(marks(self._engine, self._keyspace, span), flushed_at)
+        return self._laid_over(span)
+
+    def mark_reads(self) -> Reads:
+        """Marks what has been read so far, for `forget_reads`."""
+        return self._reads.mark()
+
+    def forget_reads(self, since: Reads) -> None:
+        """Takes back that something was read: only if nothing that was found has been used or told.
+
+        For a statement that found its rows to be out of date once it had locked them, and reads them
+        again at a later time.
+        """
+        self._reads.forget(since)
 
     def _merged(
         self, revisions: Sequence[Revision], answered: Span, reverse: bool
@@ -249,7 +270,7 @@ class Transaction:
             if lo <= key < hi and self._shows(revision)
         }
         # An ancestor's buffered write will be committed after all that has landed.
-        return landed | parents | self._own(span)
+        return landed | parents | self._buffer.within(span)
 
     def _shows(self, landed: Revision) -> bool:
         """Whether it lies over what is read; at a later `read_at` the store itself shows it."""
@@ -257,13 +278,8 @@ class Transaction:
 
     def _uncommitted(self, span: Span) -> dict[bytes, bytes | None]:
         if self._parent is None or self._committed_only:
-            return self._own(span)
-        return self._parent._uncommitted(span) | self._own(span)
-
-    def _own(self, span: Span) -> dict[bytes, bytes | None]:
-        first, end = (bisect_left(self._order, bound) for bound in span)
-        writes = (self._writes[key] for key in self._order[first:end])
-        return {write.key: write.value for write in writes if write.key_stamp is None}
+            return self._buffer.within(span)
+        return self._parent._uncommitted(span) | self._buffer.within(span)
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 
@@ -280,7 +296,7 @@ class Transaction:
         """Takes revisions out of the store for good, with the commit: sweeps and cleaning only."""
         assert self.state is State.OPEN, "the transaction is over"
         assert self._keyspace.owns_span(Span(removal.lo, removal.hi)), "a span of another tenant"
-        self._removals.append(removal)
+        self._buffer.removals.append(removal)
 
     def _write(self, write: Write) -> None:
         assert self.state is State.OPEN, "the transaction is over"
@@ -288,33 +304,42 @@ class Transaction:
         assert self._parent is None or not self._parent._has_written(write.key), (
             "a child may not write a key that its parent has written"
         )
-        if len(write.key) > KEY_BYTES_MAX:
-            raise CommitTooLarge(f"a key of {len(write.key)} bytes is longer than {KEY_BYTES_MAX}")
-        former = self._writes.get(write.key)
-        size = self._bytes + _size(write) - (0 if former is None else _size(former))
-        rows = len(self._writes) + (former is None)
-        if rows > self._limits.rows_max or size > self._limits.bytes_max:
-            raise CommitTooLarge(
-                f"a transaction may write {self._limits.rows_max} rows and {self._limits.bytes_max} bytes",
-                hint="Split it, or use the bulk way: IMPORT, or a write from Spark.",
-            )
-        if former is None:
-            insort(self._order, write.key)
-        self._writes[write.key] = write
-        self._bytes = size
+        self._buffer.write(write)
 
     def _has_written(self, key: bytes) -> bool:
         return key in self._writes or (self._parent is not None and self._parent._has_written(key))
 
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._writes or self._buffer.removals)
+
     def written(self, span: Span) -> list[bytes]:
         """The keys of a span that it has written, or deleted, itself."""
-        return list(self._own(span))
+        return list(self._buffer.within(span))
+
+    def mark(self) -> Savepoint:
+        """Marks this point of the transaction, for `back_to`."""
+        assert self.state is State.OPEN, "the transaction is over"
+        return self._buffer.mark()
+
+    def back_to(self, savepoint: Savepoint) -> None:
+        """Takes back what was written since; what was read, and what children committed, stays so.
+
+        The savepoint stays too; those marked after it are gone.
+        """
+        assert self.state is State.OPEN, "the transaction is over"
+        self._buffer.back_to(savepoint)
+
+    def release(self, savepoint: Savepoint) -> None:
+        """Forgets a savepoint and those after it, and keeps what was written since."""
+        assert self.state is State.OPEN, "the transaction is over"
+        self._buffer.release(savepoint)
 
     # ── children ───────────────────────────────────────────────────────────────────────────────
 
     def child(self, *, committed_only: bool = False) -> "Transaction":
         assert self.state is State.OPEN, "the transaction is over"
-        child = type(self)(self._scope, self._commit, parent=self, committed_only=committed_only)
+        child = type(self)(self._scope, self._committer, parent=self, committed_only=committed_only)
         self._children.append(child)
         return child
 
@@ -337,7 +362,7 @@ class Transaction:
         assert self.state is State.OPEN, "the transaction is over"
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
-            raise _failure(failed)
+            raise failure(failed)
         self._known = None  # what was given but not read is not proved
         self._read_from(clock_at)
 
@@ -346,25 +371,64 @@ class Transaction:
 
         On RetryError and the like nothing was written; after OutcomeUnknown it may have been.
         """
+        self._check_may_commit()
+        try:
+            if self.has_writes:
+                outcome = self._committer.commit(self._as_commit())
+            else:
+                outcome = self._prove_reads()
+        except BaseException:
+            self._end(State.ENDED)
+            raise
+        return self._take_in(outcome)
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        """Begins to commit and returns; once `on_done` was called, `finish` says what came of it.
+
+        One that wrote nothing is decided at once: `on_done` is called before this returns. Otherwise a
+        thread of the committer calls it, and others wait for that: it must be quick. If this raises,
+        nothing was sent and `on_done` is not called.
+        """
+        self._check_may_commit()
+
+        def decided(result: Outcome | TenureError) -> None:
+            self._result = result
+            on_done()
+
+        try:
+            if self.has_writes:
+                self.state = State.SUBMITTED
+                self._committer.submit(self._as_commit(), decided)
+                return
+            outcome = self._prove_reads()
+        except BaseException:
+            self._end(State.ENDED)
+            raise
+        self.state = State.SUBMITTED
+        decided(outcome)
+
+    def finish(self) -> Timestamp:
+        """Ends what was submitted: returns, or raises, what `commit` would have."""
+        assert self.state is State.SUBMITTED and self._result is not None, (
+            "it was not submitted, or is not done"
+        )
+        if isinstance(self._result, TenureError):
+            self._end(State.ENDED)
+            raise self._result
+        return self._take_in(self._result)
+
+    def _check_may_commit(self) -> None:
         assert self.state is State.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
         assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
             "a child may not write a key that its parent has written"
         )
-        if not (
-            self._writes or self._removals or self._must_prove() or self.deadline_at or self.not_before_at
-        ):
-            read_at = self.read_at
-            self._end(State.COMMITTED)
-            return read_at
-        try:
-            outcome = self._decide()
-            if outcome.status is not Status.COMMITTED:
-                raise _failure(outcome)
-        except BaseException:
+
+    def _take_in(self, outcome: Outcome) -> Timestamp:
+        if outcome.status is not Status.COMMITTED:
             self._end(State.ENDED)
-            raise
-        if self._writes or self._removals:
+            raise failure(outcome)
+        if self.has_writes:
             self.commit_at = outcome.at
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
@@ -379,20 +443,19 @@ class Transaction:
         """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
         if self._known is None or self.commit_at is None or self._excused:
             return None  # of what a child has overwritten, what was given may be read no more
-        read = {key: value for key, value in self._known.items() if key in self._points}
+        read = {key: value for key, value in self._known.items() if key in self._reads.points}
         written = [stamped(write, self.commit_at) for write in self._writes.values()]
         return Known(self.commit_at, read | {key: value for key, _, value in written})
 
     def rollback(self) -> None:
-        """Gives the transaction up, and children that are still open; again is harmless."""
+        """Gives it up, and children that are still open; harmless if it is over, or on its way."""
         if self.state is State.OPEN:
             for child in tuple(self._children):
                 child.rollback()
             self._end(State.ENDED)
 
-    def _decide(self) -> Outcome:
-        if self._writes or self._removals:
-            return self._commit(self._as_commit())
+    def _prove_reads(self) -> Outcome:
+        """The outcome of one that writes nothing."""
         at = self.read_at
         if self._must_prove():
             at, failed = self._engine.check(self._as_commit())
@@ -409,41 +472,15 @@ class Transaction:
         return bool(self._excused) or self._known is not None
 
     def _as_commit(self) -> Commit:
-        spans = disjoint(self._spans)
-        starts = [lo for lo, _ in spans]
-        points = tuple(key for key in sorted(self._points) if not _covers(spans, starts, key))
-        guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
-        guards |= {self._keyspace.guard(span): None for span in spans}
+        points, spans, guards = self._reads.proof()
         return Commit(
             read_at=self.read_at if points or spans else 0,
             points=points,
             spans=spans,
-            guards=tuple(guards),
+            guards=guards,
             excused=tuple(self._excused),
             writes=tuple(self._writes.values()),
-            removals=tuple(self._removals),
+            removals=tuple(self._buffer.removals),
             deadline_at=self.deadline_at,
             not_before_at=self.not_before_at,
         )
-
-
-def _size(write: Write) -> int:
-    return len(write.key) + len(write.value or b"")
-
-
-def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:
-    position = bisect_left(starts, key + b"\0") - 1
-    return position >= 0 and key < spans[position].hi
-
-
-def _failure(outcome: Outcome) -> Exception:
-    at = to_text(outcome.at)
-    match outcome.status:
-        case Status.CONFLICT:
-            return RetryError(f"another transaction changed what this one read, at {at}")
-        case Status.BELOW_MARK:
-            return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
-        case Status.TOO_LATE:
-            return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
-        case _:
-            return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")

@@ -31,6 +31,7 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.scheme import LeaseScheme
@@ -341,8 +342,14 @@ def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
 
 
 def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
-    """A new table that refers to others is shown when their writers know of it."""
-    if isinstance(descriptor, Table) and use.draft.is_new(descriptor.id) and descriptor.foreign_keys:
+    """A new table that refers to others is shown when their writers know of it.
+
+    A new sequence is shown with what it is for; until then it can be taken back.
+    """
+    if not use.draft.is_new(descriptor.id):
+        return descriptor
+    is_waiting = isinstance(descriptor, Table) and descriptor.foreign_keys
+    if is_waiting or isinstance(descriptor, SequenceDescriptor):
         return replace(descriptor, state=State.ADDING)
     return descriptor
 

@@ -195,13 +195,17 @@ class _Children:
                 child.rollback()
 
 
+_REWRITES = ("computed", "generated", "replaces")
+"""What an element has that needs rows written anew."""
+
+
 def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
     """Refuses what would rewrite rows that the transaction itself may have written."""
     for table in declared:
         if not isinstance(table, Table):
             continue
         for each in elements(table):
-            if is_adding(each) and (getattr(each, "computed", None) or getattr(each, "replaces", 0)):
+            if is_adding(each) and any(getattr(each, what, None) for what in _REWRITES):
                 raise NotInTransaction(
                     f'"{table.name}" cannot be rewritten inside a transaction that other nodes take part in',
                     hint="Change the type or the primary key in a statement of its own.",

@@ -107,7 +107,7 @@ class Publisher:
         if is_dropped(descriptor):
             if former is not None and not is_dropped(former):
                 self._check_empty(txn, descriptor)
-        elif former is None or place_of(former) != place_of(descriptor):
+        elif former is None or is_dropped(former) or place_of(former) != place_of(descriptor):
             parent_id = _parent_id(descriptor)
             parent = self._catalog.get(txn, parent_id) if parent_id else None
             if parent_id and (parent is None or is_dropped(parent)):

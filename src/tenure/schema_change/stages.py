@@ -20,6 +20,7 @@ from tenure.catalog.descriptors import (
     Goal,
     Inbound,
     Index,
+    Sequence,
     Table,
     elements,
     is_dropped,
@@ -35,6 +36,7 @@ from tenure.catalog.elements import (
 )
 
 E = TypeVar("E", Column, Index, Check, ForeignKey)
+T = TypeVar("T")
 
 
 class Kind(Enum):
@@ -80,7 +82,7 @@ def _is_primary(table: Table, work: Work) -> bool:
 def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> list[Work]:
     match element:
         case Column():
-            needs_filling = element.computed is not None
+            needs_filling = element.computed is not None or element.generated is not None
             return [Work(Kind.FILL_COLUMN, table.id, element.id)] if needs_filling else []
         case Index():
             fill = Work(Kind.FILL_INDEX, table.id, element.id)
@@ -106,6 +108,8 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
     """
     if isinstance(stored, EnumType) and isinstance(declared, EnumType):
         return replace(stored, members=declared.members)
+    if isinstance(stored, Sequence) and isinstance(declared, Sequence):
+        return replace(stored, dependents=_extended(stored.dependents, declared.dependents))
     if not (isinstance(stored, Table) and isinstance(declared, Table)):
         return stored
     return replace(
@@ -115,11 +119,16 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
         checks=_prepared(stored.checks, declared.checks),
         foreign_keys=_prepared(stored.foreign_keys, declared.foreign_keys),
         # Marks of keys that go stay as well: as long as a key is there, its target looks out for it.
-        inbound=(*stored.inbound, *(each for each in declared.inbound if each not in stored.inbound)),
+        inbound=_extended(stored.inbound, declared.inbound),
+        sequences=_extended(stored.sequences, declared.sequences),
         next_column=declared.next_column,
         next_index=declared.next_index,
         next_constraint=declared.next_constraint,
     )
+
+
+def _extended(stored: tuple[T, ...], declared: tuple[T, ...]) -> tuple[T, ...]:
+    return (*stored, *(each for each in declared if each not in stored))
 
 
 def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
@@ -153,7 +162,7 @@ def as_it_will_be(declared: Table) -> Table:
 
 
 def arriving_again(table: Table) -> Table:
-    """A new table as if all it has but its columns and its primary key were still to become public."""
+    """A new table as if all it has were still to become public, but its primary key and given columns."""
 
     def arriving(each: E) -> E:
         is_relied_upon = getattr(each, "is_validated", True)
@@ -162,6 +171,7 @@ def arriving_again(table: Table) -> Table:
     indexes = tuple(each if each.id == table.primary else arriving(each) for each in table.indexes)
     return replace(
         table,
+        columns=tuple(arriving(each) if each.generated else each for each in table.columns),
         indexes=indexes,
         checks=tuple(map(arriving, table.checks)),
         foreign_keys=tuple(map(arriving, table.foreign_keys)),
@@ -169,17 +179,39 @@ def arriving_again(table: Table) -> Table:
 
 
 def without_strays(descriptor: AnyDescriptor, find: Callable[[int], AnyDescriptor | None]) -> AnyDescriptor:
-    """The descriptor without the marks of foreign keys that are not there, or no longer."""
-    if not isinstance(descriptor, Table):
-        return descriptor
-    kept = tuple(each for each in descriptor.inbound if _is_there(each, find(each.table)))
-    return replace(descriptor, inbound=kept)
+    """The descriptor without the marks of what does not use it, or does not belong to it, after all."""
+    match descriptor:
+        case Table():
+            inbound = tuple(each for each in descriptor.inbound if _is_there(each, find(each.table)))
+            owned = tuple(each for each in descriptor.sequences if _is_owned(descriptor, find(each)))
+            return replace(descriptor, inbound=inbound, sequences=owned)
+        case Sequence() if not is_dropped(descriptor):
+            users = tuple(each for each in descriptor.dependents if _calls(find(each), descriptor.id))
+            return replace(descriptor, dependents=users)
+        case _:
+            return descriptor
 
 
 def _is_there(inbound: Inbound, referring: AnyDescriptor | None) -> bool:
     return isinstance(referring, Table) and any(
         key.id == inbound.constraint for key in referring.foreign_keys
     )
+
+
+def _is_owned(table: Table, sequence: AnyDescriptor | None) -> bool:
+    return (
+        isinstance(sequence, Sequence)
+        and not is_dropped(sequence)
+        and sequence.owned_by is not None
+        and sequence.owned_by.table == table.id
+    )
+
+
+def _calls(user: AnyDescriptor | None, sequence: int) -> bool:
+    if isinstance(user, Table):
+        defaults = (column.default for column in user.columns)
+        return any(each is not None and sequence in each.sequences for each in defaults)
+    return user is not None and not is_dropped(user)
 
 
 def can_fail(descriptor: AnyDescriptor) -> bool:
@@ -189,4 +221,6 @@ def can_fail(descriptor: AnyDescriptor) -> bool:
 
 def can_be_undone(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool:
     """Whether a change shows nothing before its last step: a job can take it back whole."""
-    return stored is not None and with_preparations(stored, declared) == declared
+    if stored is None:
+        return isinstance(declared, Sequence)  # nobody sees it before it is shown, and it holds nothing
+    return with_preparations(stored, declared) == declared

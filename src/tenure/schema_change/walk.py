@@ -11,7 +11,8 @@ children of the transaction that declared the change.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tenure.catalog.descriptors import AnyDescriptor, Table, is_dropped
+from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.stored import Catalog
@@ -77,9 +78,16 @@ class Walk:
 
     def to_the_end(self) -> None:
         """Takes every descriptor as far as it goes."""
-        while pending := self._pending(lambda descriptor: not is_finished(descriptor)):
+        while pending := self._due():
             self.work(pending)
             self._publish(pending, advance)
+
+    def _due(self) -> list[AnyDescriptor]:
+        """What takes the next step: a new sequence waits until what it is for is shown with it."""
+        pending = self._pending(lambda descriptor: not is_finished(descriptor))
+        if not any(map(_is_unprepared, pending)):
+            return pending
+        return [each for each in pending if not _is_new_sequence(each)]
 
     def until_prepared(self) -> None:
         """Goes as far as readers notice nothing: additions are kept up by all, filled and proved."""
@@ -165,3 +173,7 @@ class Walk:
 
 def _is_unprepared(descriptor: AnyDescriptor) -> bool:
     return isinstance(descriptor, Table) and not is_dropped(descriptor) and not is_prepared(descriptor)
+
+
+def _is_new_sequence(descriptor: AnyDescriptor) -> bool:
+    return isinstance(descriptor, SequenceDescriptor) and descriptor.state is State.ADDING

@@ -20,9 +20,9 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from datetime import tzinfo
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenure.base.errors import TenureError
 from tenure.expr.datatype import Datum, Type
@@ -48,8 +48,7 @@ class Status(Enum):
     """In a transaction block that an error has ended: only its end is accepted (25P02)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     rows: Sequence[Sequence[Datum]]
     tag: str
     """The command tag: "INSERT 0 1"; where `counts`, only its first word."""
@@ -70,7 +69,9 @@ class Pending(Protocol):
         ...
 
     def result(self) -> "Answer | Pending":
-        """After `on_done`: the answer, or another try that is under way. Raises what went wrong."""
+        """After `on_done`: the answer, or another try that is under way. Raises what went wrong; NotShort if
+        the statement is to be run once more, in a thread.
+        """
         ...
 
 
@@ -80,6 +81,7 @@ class CopyFormat(Enum):
     BINARY = "binary"
 
 
+@runtime_checkable
 class CopyIn(Protocol):
     """COPY ... FROM STDIN: the client's data, in pieces of any length, text in UTF-8."""
 
@@ -97,31 +99,44 @@ class CopyIn(Protocol):
         ...
 
 
+@runtime_checkable
 class CopyOut(Protocol):
-    """COPY ... TO STDOUT: chunks of whole rows; ends with a tag, "COPY n"."""
+    """COPY ... TO STDOUT; ends with a tag, "COPY n"."""
 
     format: CopyFormat
     columns: int
 
-    def chunks(self) -> Iterable[bytes]: ...
+    def batches(self) -> Iterable[Sequence[bytes]]:
+        """Some rows at a time, each row with its newline: clients rely on one row per message. In the
+        binary format the header stands before the first row, the trailer alone at the end.
+        """
+        ...
 
     def tag(self) -> str: ...
 
 
 class Prepared(Protocol):
-    parameters: Sequence[Type]
-    columns: Sequence[Column] | None
-    """None: it returns no rows."""
+    @property
+    def parameters(self) -> Sequence[Type]: ...
+
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        """None: it returns no rows."""
+        ...
 
 
 class Portal(Protocol):
-    columns: Sequence[Column] | None
-    is_short: bool
-    """It may be tried inline."""
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried inline."""
+        ...
 
 
 class NotShort(Exception):
-    """Raised inline, before any effect: run it again in a thread."""
+    """Raised inline, before any effect that lasts: run it again in a thread."""
 
 
 class Notice(NamedTuple):
@@ -134,32 +149,61 @@ class Notice(NamedTuple):
     hint: str = ""
 
 
-class Client(Protocol):
-    """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE."""
+class Timeouts(NamedTuple):
+    """After how many seconds without a word the door ends the session; 0: never."""
 
-    status: Status
-    notices: list[Notice]
-    """The door takes them out and sends them before the answer."""
-    changed: dict[str, str]
-    """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+    idle_session: float = 0.0
+    idle_in_transaction: float = 0.0
+
+
+class Client(Protocol):
+    """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE; those that
+    name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
+    """
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The door takes them out and sends them before the answer."""
+        ...
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone, for timestamptz as text; the door asks when `changed` is not empty."""
+        ...
 
     def parameters(self) -> dict[str, str]:
         """All reported settings, for the start."""
         ...
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a query string; empty ones are left out. Raises SyntaxError_ (42601)."""
+        """The statements of a query string, each as it stands in the text; empty ones are left out.
+        Raises SyntaxError_ (42601).
+        """
         ...
 
-    def prepare(self, name: str, text: str, types: Sequence[Type | None]) -> Prepared:
-        """Keeps it under a name; "" is overwritten, another one must be new (42P05)."""
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        """Keeps it under a name; "" is overwritten, another one must be new (42P05). Binding its names may
+        have to wait for a lease: then NotShort, where it is tried inline.
+        """
         ...
 
     def prepared(self, name: str) -> Prepared:
         """Raises 26000 if there is none."""
         ...
 
-    def bind(self, portal: str, statement: str, values: Sequence[Datum]) -> Portal: ...
+    def bind(
+        self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False
+    ) -> Portal: ...
 
     def portal(self, name: str) -> Portal:
         """Raises 34000 if there is none."""
@@ -187,7 +231,13 @@ class Client(Protocol):
     def close_portal(self, name: str) -> None: ...
 
     def cancel(self) -> None:
-        """From any thread: the statement under way fails with 57014, soon."""
+        """From any thread: the statement under way fails with 57014, soon. It is under way until the
+        last of its rows was asked for, or its COPY has ended.
+        """
+        ...
+
+    def timeouts(self) -> Timeouts:
+        """As the session's settings say now; asked for a few times a second."""
         ...
 
     def close(self) -> None:

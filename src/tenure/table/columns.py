@@ -35,6 +35,7 @@ class Kept:
         "computed",
         "default",
         "filled",
+        "generated",
         "id",
         "is_enforced",
         "is_public",
@@ -58,6 +59,7 @@ class Kept:
         # Without a filled value, no value reads as NULL. Until public, "no value" may mean "not yet".
         self.omits_null = self.is_public and self.filled is None
         self.default = None if column.default is None else compiled(column.default)
+        self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.
         self.computed = None if column.computed is None or self.is_public else compiled(column.computed)
 

@@ -3,6 +3,7 @@
 Walk: `table.columns` and `table.rows` pack what types have made packable.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from tenure.base.errors import CorruptData
 
 pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
+_unpack_many = msgspec.msgpack.Decoder(list[Any]).decode
 _unpack_columns = msgspec.msgpack.Decoder(dict[int, Any]).decode
 
 
@@ -25,5 +27,14 @@ def unpack_columns(packed: bytes | memoryview) -> dict[int, Any]:
     """Packed values by column id."""
     try:
         return _unpack_columns(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"a row cannot be read: {error}") from error
+
+
+def unpack_pairs(packed: Sequence[bytes]) -> list[Any]:
+    """Each packs two values; all of them, in a row, by one call."""
+    head = b"\xdd" + (2 * len(packed)).to_bytes(4, "big")
+    try:
+        return _unpack_many(head + b"".join(packed))
     except msgspec.MsgspecError as error:
         raise CorruptData(f"a row cannot be read: {error}") from error

@@ -4,6 +4,7 @@
     column        its value is dropped when   `computed`, or else its default   as given, or else
                   the row is written          on insert and carried over on     its default
                                               update; nobody can give it
+      generated   -                           what follows from the row         the same
       NOT NULL    -                           enforced, unless on its way out   enforced
     index         its entries are removed,    kept up to date; unique: against  the same
                   none is added               what is there so far
@@ -32,6 +33,7 @@ of the statement `finish` -> `table.foreign_keys`.
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -63,6 +65,7 @@ class Writer:
         self._table = layout.table
         self._columns = layout.columns
         self._context = context
+        self._following = _following(layout.columns.values())
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -96,7 +99,7 @@ class Writer:
     def fill(self, txn: Transaction, old: Row, column: int) -> Row:
         """Gives a row the value that a write_only column should have had when the row was written."""
         kept = self._columns[column]
-        if kept.computed is not None:
+        if kept.computed is not None or kept.generated is not None:
             return self.update(txn, old, {})
         if column in old.absent and kept.filled is None:
             return self.update(txn, old, {column: self.default(column)})
@@ -150,13 +153,12 @@ class Writer:
         return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
 
     def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
-        computed = {
-            id: kept.type.accept(kept.computed(values, self._context))
-            for id, kept in self._columns.items()
-            if kept.computed is not None and kept.is_written
-        }
-        values.update(computed)
-        return computed
+        """Puts in what follows from the row; returns which columns that is."""
+        for group in self._following:
+            values.update(
+                {kept.id: kept.type.accept(follow(values, self._context)) for kept, follow in group}
+            )
+        return [kept.id for group in self._following for kept, _ in group]
 
     def _checked(self, row: Row) -> Row:
         for id, kept in self._columns.items():
@@ -279,3 +281,11 @@ class Writer:
             if entry is not None and stored is not None:
                 return row_of(txn, self.layout, index, Entry(entry.key, stored))
         return None
+
+
+def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
+    """Columns whose values follow from the row, group by group: each may be made from those before it."""
+    written = [kept for kept in columns if kept.is_written]
+    computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
+    generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
+    return [group for group in (computed, generated) if group]

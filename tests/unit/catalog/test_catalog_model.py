@@ -8,21 +8,35 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import AddForeignKey, DropConstraint, Part, alter
+from tenure.catalog.changes import (
+    AddForeignKey,
+    DropConstraint,
+    DropDefault,
+    Part,
+    alter,
+    sequences_of,
+)
 from tenure.catalog.descriptors import (
     ROOT,
     AnyDescriptor,
     Database,
+    Depends,
     EnumType,
+    Expression,
+    OwnedBy,
     Schema,
+    SearchPath,
+    Sequence,
     State,
     Table,
     TypeRef,
+    View,
+    ViewColumn,
     is_dropped,
     place_of,
 )
 from tenure.catalog.drafts import Draft
-from tenure.catalog.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.drops import drop_column, drop_database, drop_objects, drop_schema
 from tenure.catalog.object_changes import (
     add_enum_value,
     create_database,
@@ -34,11 +48,17 @@ from tenure.catalog.object_changes import (
 )
 from tenure.catalog.parts import staying
 from tenure.catalog.seen import own_copy
+from tenure.catalog.sequence_changes import create_sequence, set_owned_by
 from tenure.catalog.validation import problems
+from tenure.catalog.views import create_view
 from tests.unit.catalog.tables import ROW_ID, Shelf, column
 
 NAMES = st.sampled_from(["a", "b", "c"])
 PICKS = st.integers(0, 50)
+
+
+def last_column(descriptor: AnyDescriptor) -> int:
+    return max(each.id for each in staying(descriptor.columns)) if isinstance(descriptor, Table) else 1
 
 
 class CatalogMachine(RuleBasedStateMachine):
@@ -64,9 +84,12 @@ class CatalogMachine(RuleBasedStateMachine):
                     self.shelf.draft, self.shelf, id=self.fresh(), database=parent.id, name=name, owner=ROOT
                 )
 
-    @rule(name=NAMES, pick=PICKS, enum=st.none() | PICKS, other=st.none() | PICKS)
-    def create_table(self, name: str, pick: int, enum: int | None, other: int | None) -> None:
+    @rule(name=NAMES, pick=PICKS, enum=st.none() | PICKS, other=st.none() | PICKS, calls=st.none() | PICKS)
+    def create_table(
+        self, name: str, pick: int, enum: int | None, other: int | None, calls: int | None
+    ) -> None:
         parent = self.pick(Schema, pick)
+        called = None if calls is None else self.pick(Sequence, calls)
         used = None if enum is None else self.pick(EnumType, enum)
         target = None if other is None else self.pick(Table, other)
         if parent is None:
@@ -74,6 +97,8 @@ class CatalogMachine(RuleBasedStateMachine):
         columns = [column("id"), column("v")]
         if used is not None:
             columns.append(column("e", type=TypeRef(used.name, enum=used.id)))
+        if called is not None:
+            columns.append(column("n", default=Expression(b"next", "", (), (called.id,))))
         changes = [] if target is None else [AddForeignKey("fk", ("v",), target.id, (1,))]
         draft = self.shelf.draft.copy()
         with suppress(UserError):
@@ -105,6 +130,62 @@ class CatalogMachine(RuleBasedStateMachine):
                     labels=["x"],
                 )
 
+    @rule(name=NAMES, pick=PICKS, first=PICKS, second=PICKS, is_replacing=st.booleans())
+    def create_view(self, name: str, pick: int, first: int, second: int, is_replacing: bool) -> None:
+        parent = self.pick(Schema, pick)
+        used = {each.id: each for each in (self.pick(Table, first), self.pick(View, second)) if each}
+        if parent is None:
+            return
+        draft = self.shelf.draft.copy()
+        with suppress(UserError):
+            create_view(
+                draft,
+                self.shelf,
+                id=self.fresh(),
+                schema=parent.id,
+                name=name,
+                owner=ROOT,
+                query="SELECT ...",
+                columns=[ViewColumn("id", TypeRef("int4"))],
+                path=SearchPath(100, ("public",)),
+                depends=[Depends(id, (last_column(each),)) for id, each in used.items()],
+                is_replacing=is_replacing,
+            )
+            self.shelf.draft = draft
+
+    @rule(name=NAMES, pick=PICKS)
+    def create_sequence(self, name: str, pick: int) -> None:
+        if (parent := self.pick(Schema, pick)) is not None:
+            with suppress(UserError):
+                create_sequence(
+                    self.shelf.draft, self.shelf, id=self.fresh(), schema=parent.id, name=name, owner=ROOT
+                )
+
+    @rule(pick=PICKS, owner=st.none() | PICKS)
+    def own_sequence(self, pick: int, owner: int | None) -> None:
+        sequence = self.pick(Sequence, pick)
+        table = None if owner is None else self.pick(Table, owner)
+        draft = self.shelf.draft.copy()
+        if sequence is not None:
+            with suppress(UserError):
+                owned_by = None if table is None else OwnedBy(table.id, 2)
+                set_owned_by(draft, self.shelf, sequence.id, owned_by)
+                self.shelf.draft = draft
+
+    @rule(pick=PICKS)
+    def drop_default(self, pick: int) -> None:
+        if (table := self.pick(Table, pick)) is not None:
+            with suppress(UserError):
+                alter(self.shelf.draft, self.shelf, table.id, DropDefault("n"))
+
+    @rule(pick=PICKS, name=st.sampled_from(["v", "e", "n"]), is_cascade=st.booleans())
+    def drop_column(self, pick: int, name: str, is_cascade: bool) -> None:
+        draft = self.shelf.draft.copy()
+        if (table := self.pick(Table, pick)) is not None:
+            with suppress(UserError):
+                drop_column(draft, self.shelf, table.id, name, is_cascade=is_cascade)
+                self.shelf.draft = draft
+
     @rule(name=NAMES, pick=PICKS)
     def extend_enum(self, name: str, pick: int) -> None:
         if (type_ := self.pick(EnumType, pick)) is not None:
@@ -120,9 +201,11 @@ class CatalogMachine(RuleBasedStateMachine):
     @rule(pick=PICKS, parent=PICKS)
     def move(self, pick: int, parent: int) -> None:
         each, schema = self.pick(Table, pick), self.pick(Schema, parent)
+        draft = self.shelf.draft.copy()
         if each is not None and schema is not None:
             with suppress(UserError):
-                set_schema(self.shelf.draft, self.shelf, each.id, schema.id)
+                set_schema(draft, self.shelf, each.id, schema.id)
+                self.shelf.draft = draft
 
     @rule(pick=PICKS)
     def drop_key(self, pick: int) -> None:
@@ -137,7 +220,7 @@ class CatalogMachine(RuleBasedStateMachine):
         draft = shelf.draft.copy()
         with suppress(UserError):
             match each:
-                case Table() | EnumType():
+                case Table() | EnumType() | View() | Sequence():
                     drop_objects(draft, shelf, [each.id], is_cascade=is_cascade)
                 case Schema():
                     drop_schema(draft, shelf, each.id, contents, is_cascade=is_cascade)
@@ -204,7 +287,7 @@ class CatalogMachine(RuleBasedStateMachine):
                 continue
             parent = known[each.database if isinstance(each, Schema) else each.schema]
             assert not is_dropped(parent)
-            if isinstance(each, Table | EnumType):
+            if not isinstance(each, Schema):
                 assert isinstance(parent, Schema) and parent.database == each.database
 
     @invariant()
@@ -224,6 +307,37 @@ class CatalogMachine(RuleBasedStateMachine):
                     assert not is_dropped(type_)
 
     @invariant()
+    def views_and_what_they_read_know_each_other(self) -> None:
+        known = {id: each for id, each in self.shelf.descriptors.items() if not is_dropped(each)}
+        reads = {
+            (used.id, id) for id, each in known.items() if isinstance(each, View) for used in each.depends
+        }
+        for used, view in reads:
+            found = known[used]
+            assert isinstance(found, Table | View) and view in found.dependents
+            for each in known[view].depends:  # type: ignore[union-attr]
+                if isinstance(target := known[each.id], Table):
+                    assert set(each.columns) <= {column.id for column in staying(target.columns)}
+        for id, each in known.items():
+            if isinstance(each, Table | View):
+                assert {(id, view) for view in each.dependents} <= reads
+
+    @invariant()
+    def sequences_know_who_calls_and_owns_them(self) -> None:
+        known = {id: each for id, each in self.shelf.descriptors.items() if not is_dropped(each)}
+        tables = [each for each in known.values() if isinstance(each, Table)]
+        sequences = [each for each in known.values() if isinstance(each, Sequence)]
+        called = {(sequence, table.id) for table in tables for sequence in sequences_of(table)}
+        assert called == {(each.id, table) for each in sequences for table in each.dependents}
+        owned = {(sequence, table.id) for table in tables for sequence in table.sequences}
+        assert owned == {(each.id, each.owned_by.table) for each in sequences if each.owned_by}
+        for each in sequences:
+            if each.owned_by is not None:
+                owner = known[each.owned_by.table]
+                assert isinstance(owner, Table) and owner.schema == each.schema
+                assert each.owned_by.column in {column.id for column in staying(owner.columns)}
+
+    @invariant()
     def descriptors_are_valid_and_the_draft_shows_its_own(self) -> None:
         for each in (*self.shelf.descriptors.values(), *self.shelf.draft.declared.values()):
             assert problems(each) == []
@@ -231,5 +345,5 @@ class CatalogMachine(RuleBasedStateMachine):
             assert self.shelf.draft.descriptors[id] == own_copy(declared)
 
 
-CatalogMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+CatalogMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 test_a_catalog_under_random_work = pytest.mark.invariant("I38")(CatalogMachine.TestCase)

@@ -122,7 +122,9 @@ def test_a_type_is_free_once_its_tables_are_dropped(shelf: Shelf) -> None:
 def test_a_schema_that_is_not_empty_says_what_is_in_it(shelf: Shelf) -> None:
     assert refused(lambda: drop_schema(shelf.draft, shelf, APP, [A, MOOD])) == (
         "cannot drop schema app because other objects depend on it",
-        "table app.a depends on schema app\ntype app.mood depends on schema app",
+        "table app.a depends on schema app\n"
+        "constraint b_fk on table web.b depends on table app.a\n"
+        "type app.mood depends on schema app",
     )
 
 
@@ -152,10 +154,10 @@ def test_a_database_that_is_not_empty_says_what_is_in_it(shelf: Shelf) -> None:
     _, detail = refused(lambda: drop_database(shelf.draft, shelf, 100, [101, APP, WEB], contents))
     assert detail.splitlines() == [
         "schema app depends on database defaultdb",
+        "table app.a depends on schema app",
+        "type app.mood depends on schema app",
         "schema web depends on database defaultdb",
-        "table app.a depends on database defaultdb",
-        "table web.b depends on database defaultdb",
-        "type app.mood depends on database defaultdb",
+        "table web.b depends on schema web",
     ]
     drop_database(shelf.draft, shelf, 100, [101, APP, WEB], contents, is_cascade=True)
     assert dropped(shelf) == {100, 101, APP, WEB, *contents}

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.errors import DiskFull, RetryError
+from tenure.base.errors import DeadlockDetected, DiskFull, RetryError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.lease_rows import LeaseRow
-from tenure.catalog.lease_waits import DeadlockDetected, LockTimeout, Waiter
+from tenure.catalog.lease_waits import LockTimeout, Waiter
 from tenure.catalog.wait_records import Awaited, Hold, Wait, blocks, must_give_way
 from tenure.cluster.sessions import Existence, SessionId
 from tenure.kv.keys import SCHEMA_LEASES, SESSIONS

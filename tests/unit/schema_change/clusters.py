@@ -1,5 +1,6 @@
 """Nodes with leases, schema changes and jobs over one engine, in one process, wired like `node.py`."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
@@ -31,6 +32,7 @@ from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, 
 from tenure.table.consistency import check_indexes
 from tenure.table.read import rows, visible
 from tenure.table.rows import Layout, Layouts
+from tenure.table.sequences import Sequences, SessionSequences
 from tenure.table.write import Writer
 from tests.unit.cluster.members import Member
 from tests.unit.kv.breaking import BreakingEngine, Deliver
@@ -132,6 +134,7 @@ class SchemaNode(Member):
         self.holders = Holders(self.store, self.leases, self.waits, self.deaths, lambda: self.settings)
         self.publisher = Publisher(self.store, self.catalog, self.lease_waits)
         self.layouts = Layouts(keyspace)
+        self.sequences = Sequences(self.store, keyspace)
         self.worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self.changer = SchemaChanger(
             self.store,
@@ -157,7 +160,8 @@ class SchemaNode(Member):
         self.settings = settings
 
     def context(self) -> Context:
-        return CONTEXT
+        values = SessionSequences(self.sequences, lambda id: self.stored(id))  # type: ignore[arg-type,return-value]
+        return dataclasses.replace(CONTEXT, sequences=values)
 
     def make_runner(self, kinds, has=()) -> Runner:  # type: ignore[no-untyped-def]
         runner = super().make_runner(kinds, has)

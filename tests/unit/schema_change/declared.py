@@ -1,6 +1,7 @@
 """Changes of the catalog as a transaction declares them, in few words."""
 
 from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.changes import AddColumn, alter
 from tenure.catalog.descriptors import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
@@ -9,24 +10,34 @@ from tenure.catalog.descriptors import (
     Check,
     Column,
     Database,
+    Depends,
     ElementState,
+    Expression,
     ForeignKey,
     Goal,
     Inbound,
     Index,
     KeyPart,
+    OwnedBy,
     Place,
     Schema,
     SchemaEntry,
+    SearchPath,
     State,
     Table,
     TypeRef,
+    ViewColumn,
     replace,
 )
+from tenure.catalog.sequence_changes import create_sequence, set_owned_by
 from tenure.catalog.uses import Use
+from tenure.catalog.views import create_view
+from tenure.expr.build import call, const
+from tenure.expr.expressions import to_stored
 from tenure.expr.types import type_of
 from tenure.table.columns import filled_with
 from tests.unit.schema_change.clusters import SchemaNode
+from tests.unit.table.trees import INT as INT_TYPE
 from tests.unit.table.trees import above, constant
 
 INT = TypeRef("int8")
@@ -229,3 +240,38 @@ def _has_parent(descriptor: AnyDescriptor, descriptors: dict[int, AnyDescriptor]
         return True
     parent = descriptors.get(descriptor.database if isinstance(descriptor, Schema) else descriptor.schema)
     return parent is not None and parent.state is not State.DROPPED
+
+
+def make_view(node: SchemaNode, use: Use, table: int, *columns: int, name: str = "v") -> int:
+    id = node.catalog.fresh_id(use.txn)
+    create_view(
+        use.draft,
+        use,
+        id=id,
+        schema=DEFAULT_SCHEMA,
+        name=name,
+        owner=ROOT,
+        query="SELECT a FROM t",
+        columns=[ViewColumn(f"c{each}", INT) for each in columns],
+        path=SearchPath(DEFAULT_DATABASE, ("public",)),
+        depends=[Depends(table, columns)],
+    )
+    return id
+
+
+def make_sequence(node: SchemaNode, use: Use, name: str = "s") -> int:
+    id = node.catalog.fresh_id(use.txn)
+    create_sequence(use.draft, use, id=id, schema=DEFAULT_SCHEMA, name=name, owner=ROOT)
+    return id
+
+
+def next_of(sequence: int) -> Expression:
+    return to_stored(call("tenure_nextval", const(sequence, INT_TYPE)).node, "nextval")
+
+
+def add_serial(node: SchemaNode, use: Use, table: int, column: str = "n") -> int:
+    """ALTER TABLE ... ADD COLUMN ... serial."""
+    id = make_sequence(node, use, f"t_{column}_seq")
+    altered = alter(use.draft, use, table, AddColumn(column, INT, is_nullable=False, default=next_of(id)))
+    set_owned_by(use.draft, use, id, OwnedBy(table, altered.columns[-1].id))
+    return id

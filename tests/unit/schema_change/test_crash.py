@@ -13,6 +13,7 @@ from tenure.base.errors import TenureError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.changes import (
+    AddColumn,
     AddIndex,
     AlterPrimaryKey,
     AlterType,
@@ -35,17 +36,19 @@ from tests.unit.schema_change.declared import (
     add_column,
     add_foreign_key,
     add_index,
+    add_serial,
     create,
     created,
     drop,
     drop_column,
     drop_index,
     inconsistent_names,
+    make_view,
     rename,
     table_of,
 )
 from tests.unit.schema_change.stepping import SteppedEnv
-from tests.unit.table.trees import INT
+from tests.unit.table.trees import INT, column_value
 
 BRISK = Settings(DEFINITIONS, {LIVENESS_TTL: 4.0, LIVENESS_HEARTBEAT: 1.0, LEASE_HOLDER_GRACE: 1.0})
 COMMITS_MAX = 60
@@ -165,7 +168,36 @@ def _type(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
     alter(use.draft, use, ids["t"], AlterType("b", TypeRef("text"), there, back))
 
 
+def _serial(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    add_serial(node, use, ids["t"])
+
+
+def _serial_in_the_way(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    add_serial(node, use, ids["t"])
+    add_index(use, ids["t"], B, name="t_b2", unique=True)
+
+
+def _generated(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    alter(use.draft, use, ids["t"], AddColumn("g", TypeRef("int8"), generated=column_value(A)))
+
+
+def _view_and_rows(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    make_view(node, use, ids["t"], A)
+    add_index(use, ids["t"], A)
+    node.insert(use, ids["t"], 10, 10, 10)
+
+
+def _view_and_index_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    make_view(node, use, ids["t"], A)
+    add_index(use, ids["t"], B, name="t_b2", unique=True)
+
+
 CHANGES = (
+    Change("serial column", _serial),
+    Change("serial column refused", _serial_in_the_way, is_refused=True),
+    Change("generated column", _generated),
+    Change("view and rows", _view_and_rows),
+    Change("view refused", _view_and_index_refused, is_refused=True),
     Change("primary key", _primary_key),
     Change("primary key refused", _primary_key_of_equal_rows, is_refused=True),
     Change("type", _type),
@@ -216,7 +248,7 @@ class Scene:
         return {
             "tables": [_plain(table) for table in tables.values()],
             "names": {name: id for name, id in node.names().items() if id in known},
-            "rows": {id: node.shown(id) for id in known},
+            "rows": {id: _rows(node, id) for id in known if isinstance(node.stored(id), Table)},
         }
 
     def run(self, change: Change) -> None:
@@ -246,6 +278,15 @@ class Scene:
 
     def close(self) -> None:
         self.engine.close()
+
+
+def _rows(node: SchemaNode, id: int) -> list[tuple[object, ...]]:
+    """Without the values of sequences: whoever takes the work over has others."""
+    serial = [each.default is not None and bool(each.default.sequences) for each in node.table(id).columns]
+    return [
+        tuple(value for value, is_left_out in zip(row, serial, strict=False) if not is_left_out)
+        for row in node.shown(id)
+    ]
 
 
 def _plain(table: Table) -> Table:

@@ -4,8 +4,17 @@ import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
 from tenure.catalog.changes import AddColumn, Part
-from tenure.catalog.descriptors import DEFAULT_SCHEMA, ROOT, EnumType, Place, State, TypeRef
-from tenure.catalog.drops import drop_database, drop_objects
+from tenure.catalog.conversion import convert_to_schema
+from tenure.catalog.descriptors import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    ROOT,
+    EnumType,
+    Place,
+    State,
+    TypeRef,
+)
+from tenure.catalog.drops import drop_database, drop_objects, drop_schema
 from tenure.catalog.object_changes import (
     add_enum_value,
     create_database,
@@ -13,9 +22,10 @@ from tenure.catalog.object_changes import (
     create_table,
     rename_object,
 )
+from tenure.catalog.undrops import undrop
 from tenure.catalog.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
-from tests.unit.schema_change.declared import inconsistent_names
+from tests.unit.schema_change.declared import create_schema, created, inconsistent_names
 from tests.unit.table.trees import row_id
 
 
@@ -25,17 +35,17 @@ def moods(node: SchemaNode, use: Use, *labels: str) -> int:
     return id
 
 
-def people(node: SchemaNode, use: Use, mood: int) -> int:
+def people(node: SchemaNode, use: Use, mood: int, *, schema: int = DEFAULT_SCHEMA) -> int:
     id = node.catalog.fresh_id(use.txn)
     columns = (
         AddColumn("id", TypeRef("int8"), is_nullable=False),
-        AddColumn("mood", TypeRef("mood", enum=mood)),
+        AddColumn("mood", TypeRef("mood", enum=mood) if mood else TypeRef("text")),
     )
     create_table(
         use.draft,
         use,
         id=id,
-        schema=DEFAULT_SCHEMA,
+        schema=schema,
         name="people",
         owner=ROOT,
         columns=columns,
@@ -115,6 +125,53 @@ def test_a_database_goes_with_its_schemas(node: SchemaNode, other: SchemaNode) -
         stored = node.stored(each)
         assert stored is not None and stored.state is State.DROPPED
     assert not any(entry.name == "shop" for entry in node.catalog.names(node.store.snapshot()))
+    assert inconsistent_names(node) == []
+
+
+def test_a_database_becomes_a_schema_of_another(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode
+) -> None:
+    id, schema = node.run(lambda use: database(node, use, "shop"))
+    table = node.run(lambda use: people(node, use, 0, schema=schema))
+    other.put_rows(table, (1,))
+
+    def convert(use: Use) -> int:
+        made = node.catalog.fresh_id(use.txn)
+        convert_to_schema(
+            use.draft, use, id, parent=DEFAULT_DATABASE, schema=made, schemas=[schema], contents=[table]
+        )
+        return made
+
+    made = node.run(convert)
+    cluster.settle()
+    use = other.bind()
+    assert use.id_at(Place(DEFAULT_DATABASE, made, "people")) == table
+    use.close()
+    assert other.shown(table) == [(1, None)]
+    stored = node.stored(id)
+    assert stored is not None and stored.state is State.DROPPED
+    assert inconsistent_names(node) == []
+
+
+def test_a_dropped_table_is_back_with_its_rows(node: SchemaNode, other: SchemaNode) -> None:
+    table = created(node)
+    other.put_rows(table, (1, 1, 1))
+    node.run(lambda use: drop_objects(use.draft, use, [table]))
+    other.run(lambda use: undrop(use.draft, use, [table]))
+    node.put_rows(table, (2, 2, 2))
+    assert other.shown(table) == [(1, 1, 1), (2, 2, 2)]
+    assert inconsistent_names(node) == []
+
+
+def test_a_table_does_not_come_back_into_a_schema_that_goes(node: SchemaNode, other: SchemaNode) -> None:
+    schema = node.run(lambda use: create_schema(node, use, "app"))
+    table = created(node, schema=schema)
+    node.run(lambda use: drop_objects(use.draft, use, [table]))
+    slow = other.bind()
+    undrop(slow.draft, slow, [table])
+    node.run(lambda use: drop_schema(use.draft, use, schema, [table]))
+    with pytest.raises(RetryError):
+        other.changer.commit(slow)
     assert inconsistent_names(node) == []
 
 

@@ -145,6 +145,7 @@ LADDERS = {
     "column with a constant": lambda: column_life(
         column(C, "c", default=constant(5), filled=filled_with(type_of(INT), 5), is_nullable=False)
     ),
+    "generated column": lambda: column_life(column(C, "c", generated=column_value(A)), is_filled=True),
     "column with a default per row": lambda: column_life(
         column(C, "c", default=row_id(), is_nullable=False), is_filled=True
     ),

@@ -1,0 +1,137 @@
+"""The SQL front of a node: sessions over its parts, behind a door.
+
+    door (pgwire) ─► SqlSessions ─► Parts: store, leases, catalog, changer, locks, ...
+
+Walk: `node.py` makes a `Front` when it is asked to serve SQL; it starts the door last and drains it first.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.cluster.cancels import Cancels
+from tenure.expr.datatype import Datum, Type
+from tenure.pgwire.authenticator import Authenticator
+from tenure.pgwire.codecs import BINARY, decoder, encoder
+from tenure.pgwire.login import Mode
+from tenure.pgwire.server import Server
+from tenure.pgwire.throttle import is_loopback
+from tenure.pgwire.tls import load
+from tenure.sql.clients import SqlSessions
+from tenure.sql.parts import Parts
+
+DRAIN_SECONDS = 10.0
+"""How long a drain waits for transactions that are open before it ends them."""
+
+SECRET_BYTES = 32
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where and how SQL is served."""
+
+    host: str = "127.0.0.1"
+    port: int = 26257
+    certificate: str = ""
+    key: str = ""
+    is_insecure: bool = False
+    reuse_port: bool = False
+
+    @property
+    def mode(self) -> Mode:
+        if self.certificate:
+            return Mode.CERTIFICATE
+        return Mode.INSECURE if self.is_insecure else Mode.LOCAL
+
+    def check(self) -> None:
+        """Raises InvalidParameter unless it is safe to listen there."""
+        if bool(self.certificate) != bool(self.key):
+            raise InvalidParameter("--cert and --key belong together")
+        if self.certificate and self.is_insecure:
+            raise InvalidParameter("--insecure and --cert exclude each other")
+        if not self.certificate and not is_loopback(self.host) and self.host != "localhost":
+            raise InvalidParameter(
+                f'listening on "{self.host}" needs a certificate',
+                hint="Give --cert and --key, or listen on 127.0.0.1.",
+            )
+
+
+class Front:
+    def __init__(
+        self,
+        parts: Parts,
+        listen: Listen,
+        cancels: Cancels,
+        *,
+        instance: int,
+        announce: Callable[[str], None],
+    ) -> None:
+        listen.check()
+        self._listen = listen
+        self._cancels = cancels
+        self.parts = parts
+        self.sessions = SqlSessions(self.parts)
+        self._undo = ExitStack()
+        with ExitStack() as undo:
+            if self.parts.duck is not None:
+                undo.callback(self.parts.duck.close)
+            self._server = self._make_server(instance)
+            self.host, self.port = self._start()
+            cancels.deliver = self._server.cancel
+            undo.callback(self._server.stop)
+            announce(f"{self.host}:{self.port}")
+            self._undo = undo.pop_all()
+
+    def _make_server(self, instance: int) -> Server:
+        listen, env = self._listen, self.parts.env
+        tls = load(Path(listen.certificate), Path(listen.key)) if listen.certificate else None
+        users = self.parts.users
+        fresh = secrets.token_bytes(SECRET_BYTES)
+        store = self.parts.store
+        secret = store.transact(lambda txn: users.secret(txn, fresh))
+        authenticator = Authenticator(
+            store, users, mode=listen.mode, mock_secret=secret, monotonic=env.monotonic
+        )
+        return Server(
+            self.sessions,
+            authenticator,
+            env,
+            host=listen.host,
+            port=listen.port,
+            instance=instance,
+            tls=tls,
+            route_cancel=self._cancels.request,
+            reuse_port=listen.reuse_port,
+        )
+
+    def _start(self) -> tuple[str, int]:
+        try:
+            return self._server.start()
+        except OSError as error:
+            raise InputOutput(
+                f"listening on {self._listen.host}:{self._listen.port}: {error.strerror or error}",
+                hint="Give another address with --sql HOST:PORT; port 0 takes a free one.",
+            ) from error
+
+    def drain(self) -> None:
+        if not self._server.drain(DRAIN_SECONDS):
+            _log.warning("some transactions did not end within %.0f s and were cut off", DRAIN_SECONDS)
+
+    def stop(self) -> None:
+        self._undo.close()
+
+
+class BinaryCodecs:
+    """The wire's binary format, for COPY."""
+
+    def encoders(self, types: Sequence[Type]) -> list[Callable[[Datum], bytes]]:
+        return [encoder(each, BINARY) for each in types]
+
+    def decoders(self, types: Sequence[Type]) -> list[Callable[[bytes], Datum]]:
+        return [decoder(each, BINARY) for each in types]

@@ -1,0 +1,371 @@
+"""An open session's messages: each is answered at once, or by a talk where something must be waited for.
+
+    P Parse      1                          B Bind     2
+    D Describe   t, T or n                  C Close    3
+    E Execute    D ... then C, I or s       S Sync     Z
+    Q Query      T, D ..., C for each statement, Z     F FunctionCall    refused
+
+Handlers get the whole input and the place of their message in it, so that nothing is copied and
+Execute can see whether Sync comes next: then the statement ends its transaction by itself.
+
+The short way is the one that counts: Bind, Execute and Sync of a short statement make no generator and
+call the session four times.
+
+Invariant (commit-before-complete): CommandComplete of a statement that ends its transaction is written
+only after its commit is done.
+
+Walk: `pgwire.connection` calls the handlers of `HANDLERS`; they call the session (`sql.answers.Client`).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from tenure.pgwire.binary import text_of
+from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
+from tenure.pgwire.codecs import oid_of, type_with_oid
+from tenure.pgwire.copying import copy_in, copy_out
+from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.messages import (
+    BIND_COMPLETE,
+    CLOSE_COMPLETE,
+    EMPTY_QUERY,
+    INT4,
+    NO_DATA,
+    PARSE_COMPLETE,
+    PORTAL_SUSPENDED,
+    READY_FAILED,
+    READY_IDLE,
+    READY_IN_TRANSACTION,
+    SYNC,
+    Body,
+    command_complete,
+    parameter_description,
+    parameter_statuses,
+    read_bind,
+    read_parse,
+)
+from tenure.pgwire.refusals import NotOffered
+from tenure.pgwire.reports import error_response, notice_response
+from tenure.pgwire.rows import Shape
+from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
+from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
+
+INLINE_TEXT_CHARS_MAX = 20_000
+"""Longer statements are parsed in a thread: at 2 to 5 microseconds a token this is some milliseconds."""
+
+ANSWERS_AT_ONCE = 100
+"""Of one query string; then they are written, and other clients have their turn."""
+
+_STATEMENT, _PORTAL = ord("S"), ord("P")
+
+_complete = lru_cache(maxsize=4096)(command_complete)
+
+
+class Conversation:
+    __slots__ = ("_bound", "_offset", "_unsynced", "client", "is_canceled", "output", "unsent_bytes")
+
+    def __init__(self, client: Client, output: list[bytes]) -> None:
+        self.client = client
+        self.output = output
+        self.unsent_bytes = 0
+        """Of rows and descriptions in `output`: the rest is small."""
+        self.is_canceled = False
+        self._bound = Bound(client)
+        self._offset = 0
+        """Where in its query string the current statement begins, in characters."""
+        self._unsynced = False
+        """Something was executed that did not end its transaction."""
+
+    def parse(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
+        name, text, oids = read_parse(data, at, stop)
+        types = [type_with_oid(oid) for oid in oids]
+        try:
+            if len(text) > INLINE_TEXT_CHARS_MAX:
+                raise NotShort
+            self.client.prepare(name, text, types, inline=True)
+        except NotShort:
+            return self._parse_in_thread(partial(self.client.prepare, name, text, types))
+        self.output.append(PARSE_COMPLETE)
+        return None
+
+    def _parse_in_thread(self, prepare: Callable[[], object]) -> Talk[None]:
+        yield self._in_thread(prepare)
+        self.output.append(PARSE_COMPLETE)
+
+    def bind(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
+        name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
+        statement = self._bound.statement(statement_name)
+        values = statement.decode(statement_name, formats, raw)
+        try:
+            portal = self.client.bind(name, statement_name, values, inline=True)
+        except NotShort:
+            return self._bind_in_thread(name, statement_name, values, result_formats)
+        self._bound.bind(name, portal, statement.shape(portal.columns, result_formats))
+        self.output.append(BIND_COMPLETE)
+        return None
+
+    def _bind_in_thread(self, name: str, statement: str, values: Sequence[Any], formats: bytes) -> Talk[None]:
+        portal = yield self._in_thread(partial(self.client.bind, name, statement, values))
+        shape = self._bound.statement(statement).shape(portal.columns, formats)
+        self._bound.bind(name, portal, shape)
+        self.output.append(BIND_COMPLETE)
+
+    def describe(self, data: bytes, at: int, stop: int) -> None:
+        kind, name = _kind_and_name(data, at, stop)
+        if kind == _PORTAL:
+            self._describe(self._bound.portal(name).shape)
+        else:
+            statement = self._bound.statement(name)
+            oids = [oid_of(type)[0] for type in statement.prepared.parameters]
+            self.output.append(parameter_description(oids))
+            self._describe(statement.shape(statement.prepared.columns, ALL_TEXT))
+
+    def _describe(self, shape: Shape | None) -> None:
+        if shape is None:
+            self.output.append(NO_DATA)
+        else:
+            self.output.append(shape.description)
+            self.unsent_bytes += len(shape.description)
+
+    def close(self, data: bytes, at: int, stop: int) -> None:
+        kind, name = _kind_and_name(data, at, stop)
+        if kind == _PORTAL:
+            self._bound.close_portal(name)
+        else:
+            self._bound.close_statement(name)
+        self.output.append(CLOSE_COMPLETE)
+
+    def execute(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
+        end = data.find(0, at, stop)
+        if end != stop - 5:
+            raise ProtocolViolation("invalid message format")
+        name = text_of(data[at:end]) if end > at else ""
+        limit = max(0, INT4.unpack_from(data, end + 1)[0])
+        ends = data.startswith(SYNC, stop)
+        bound = self._bound.portal(name)
+        if not ends:
+            self._unsynced = True
+        if not bound.portal.is_short:
+            return self._run_portal(name, bound, limit, ends=ends)
+        try:
+            answer = self.client.execute(name, limit, ends=ends, inline=True)
+        except NotShort:
+            return self._run_portal(name, bound, limit, ends=ends, is_short=False)
+        if type(answer) is not Answer or not answer.is_done or answer.copy is not None:
+            return self._run_portal(name, bound, limit, ends=ends, begun=answer)
+        self._send_rows(bound.shape, answer)
+        self._complete(answer, len(answer.rows))
+        return None
+
+    def _run_portal(
+        self,
+        name: str,
+        bound: BoundPortal,
+        limit: int,
+        *,
+        ends: bool,
+        is_short: bool | None = None,
+        begun: Answer | Pending | None = None,
+    ) -> Talk[None]:
+        """The long way: in a thread, or with a commit, or in several batches, or with COPY."""
+        is_short = bound.portal.is_short if is_short is None else is_short
+        sent = 0
+        while True:
+            if begun is None:
+                left = limit - sent if limit else 0
+                execute = partial(self.client.execute, name, left, ends=ends)
+                begun = yield from self._called(execute, is_short=is_short)
+            try:
+                answer = yield from _settled(begun)
+            except NotShort:
+                # Its commit met a rival: nothing was told yet, and it can be run again where one can wait.
+                begun, is_short = None, False
+                continue
+            if answer.copy is not None:
+                answer = yield from self._copy(answer)
+            sent += len(answer.rows)
+            self._send_rows(bound.shape, answer)
+            if answer.is_done:
+                return self._complete(answer, sent)
+            if limit and sent >= limit:
+                self.output.append(PORTAL_SUSPENDED)
+                return None
+            begun = None
+            yield Need.FLUSH
+
+    def _copy(self, answer: Answer) -> Talk[Answer]:
+        copy = answer.copy
+        assert copy is not None
+        self._tell_notices()
+        if isinstance(copy, CopyIn):
+            begun = yield from copy_in(copy, self.output, self._in_thread)
+            return (yield from _settled(begun))
+        tag = yield from copy_out(copy, self.output, self._in_thread)
+        return Answer((), tag)
+
+    def _send_rows(self, shape: Shape | None, answer: Answer) -> None:
+        if self.client.notices:
+            self._tell_notices()
+        if answer.rows and shape is not None:
+            encoded = shape.encode(answer.rows)
+            self.output.append(encoded)
+            self.unsent_bytes += len(encoded)
+
+    def _complete(self, answer: Answer, sent: int) -> None:
+        if self.client.changed:
+            self._bound.follow_zone()
+        if answer.is_empty:
+            self.output.append(EMPTY_QUERY)
+        elif answer.counts:
+            self.output.append(_complete(f"{answer.tag} {sent}"))
+        else:
+            self.output.append(_complete(answer.tag))
+
+    def sync(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
+        try:
+            pending = self.client.sync(inline=True)
+        except NotShort:
+            return self._end(self._in_thread(self.client.sync))
+        if pending is not None:
+            return self._end(Commit(pending))
+        self.ready()
+        return None
+
+    def _end(self, first: InThread | Commit) -> Talk[None]:
+        pending = yield first
+        if isinstance(first, Commit):
+            pending = first.pending.result()
+        if pending is not None:
+            yield from _settled(pending)
+        self.ready()
+
+    def query(self, data: bytes, at: int, stop: int) -> Talk[None]:
+        body = Body(data, at, stop)
+        text = body.string()
+        body.end()
+        return self._query(text)
+
+    def _query(self, text: str) -> Talk[None]:
+        """All statements are one implicit transaction; the last one ends it."""
+        if len(text) > INLINE_TEXT_CHARS_MAX:
+            statements = yield self._in_thread(partial(self.client.split, text))
+        else:
+            statements = self.client.split(text)
+        if not statements:
+            self.output.append(EMPTY_QUERY)
+        end = 0
+        for number, statement in enumerate(statements, 1):
+            self._offset = max(0, text.find(statement, end))
+            end = self._offset + len(statement)
+            yield from self._simple(statement, ends=number == len(statements))
+            if len(self.output) > ANSWERS_AT_ONCE:
+                yield Need.FLUSH
+        self._offset = 0
+        pending = yield from self._called(self.client.sync, is_short=True)
+        if pending is not None:
+            yield from _settled(pending)
+        self.ready()
+
+    def _simple(self, statement: str, *, ends: bool) -> Talk[None]:
+        client = self.client
+        is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
+        yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
+        portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
+        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
+        if shape is not None:
+            self._tell_notices()
+            self.output.append(shape.description)
+        self._unsynced |= not ends
+        self._bound.bind("", portal, shape)
+        yield from self._run_portal("", self._bound.portal(""), 0, ends=ends)
+
+    def flush(self, data: bytes, at: int, stop: int) -> None:
+        """All that is there is written after each piece of input anyway."""
+
+    def function_call(self, data: bytes, at: int, stop: int) -> None:
+        raise NotOffered("the function call message is not supported", hint="Use SELECT.")
+
+    def fail(self, error: BaseException) -> None:
+        """Tells the client, then the session, which rolls back what was implicit."""
+        self._tell_notices()
+        self.output.append(error_response(error, offset=self._offset))
+        self._offset = 0
+        self._unsynced = False
+        self._bound.forget_portals()
+        self.client.failed()
+
+    def ready(self) -> None:
+        client = self.client
+        if client.notices:
+            self._tell_notices()
+        if client.changed:
+            self._bound.follow_zone()
+            self.output.append(parameter_statuses(client.changed))
+            client.changed.clear()
+        status = client.status
+        if status is Status.IDLE:
+            self._bound.forget_portals()
+            self.output.append(READY_IDLE)
+        elif status is Status.FAILED:
+            self.output.append(READY_FAILED)
+        else:
+            self.output.append(READY_IN_TRANSACTION)
+        self._unsynced = False
+
+    def _tell_notices(self) -> None:
+        self.output += map(notice_response, self.client.notices)
+        self.client.notices.clear()
+
+    def _called(self, call: Callable[..., T], *, is_short: bool) -> Talk[T]:
+        """Inline where it is short, in a thread otherwise."""
+        if is_short:
+            self._stop_if_canceled()
+            try:
+                return call(inline=True)
+            except NotShort:
+                pass
+        result: T = yield self._in_thread(call)
+        return result
+
+    def _in_thread(self, call: Callable[[], Any]) -> InThread:
+        def run() -> Any:
+            self._stop_if_canceled()  # it may have waited for a thread
+            return call()
+
+        return InThread(run, is_inside=self._unsynced or self.client.status is not Status.IDLE)
+
+    def _stop_if_canceled(self) -> None:
+        if self.is_canceled:
+            raise QueryCanceled("canceling statement due to user request")
+
+
+def _settled(answer: Answer | Pending) -> Talk[Answer]:
+    while not isinstance(answer, Answer):
+        yield Commit(answer)
+        answer = answer.result()
+    return answer
+
+
+def _kind_and_name(data: bytes, at: int, stop: int) -> tuple[int, str]:
+    if data.find(0, at + 1, stop) != stop - 1:
+        raise ProtocolViolation("invalid message format")
+    kind, name = data[at], text_of(data[at + 1 : stop - 1])
+    if kind not in (_STATEMENT, _PORTAL):
+        raise ProtocolViolation(f"invalid subtype {kind} of a DESCRIBE or CLOSE message")
+    return kind, name
+
+
+Handler = Callable[[Conversation, bytes, int, int], Talk[None] | None]
+
+HANDLERS: dict[int, Handler] = {
+    ord("P"): Conversation.parse,
+    ord("B"): Conversation.bind,
+    ord("D"): Conversation.describe,
+    ord("C"): Conversation.close,
+    ord("E"): Conversation.execute,
+    ord("S"): Conversation.sync,
+    ord("Q"): Conversation.query,
+    ord("H"): Conversation.flush,
+    ord("F"): Conversation.function_call,
+}

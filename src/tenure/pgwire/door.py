@@ -1,0 +1,315 @@
+"""One client's socket: what a connection waits for is done here, on the loop or in threads.
+
+    a short statement     runs on the loop, inside `data_received`
+    a long one            runs in a thread; the loop goes on with others
+    a commit              is submitted; the loop is told when it is done
+
+Threads come from two pools. A statement that begins a transaction may have to queue for one of a
+few; one inside an open transaction never queues, as all the few may be waiting for its locks.
+
+Reading stops while a connection is busy and much input waits; work stops while a client does not
+read: at most one batch of rows waits for it.
+
+Invariant (reader-holds-one-batch): for a client that does not read, no more than one batch is made.
+
+Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from tenure.base.env import Env, Event
+from tenure.base.errors import TenureError
+from tenure.pgwire.connection import Connection
+from tenure.pgwire.refusals import (
+    IdleInTransaction,
+    IdleTooLong,
+    LoginTooSlow,
+    ShuttingDown,
+    TooManyConnections,
+)
+from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
+from tenure.pgwire.startup import Service
+from tenure.pgwire.tls import Tls
+from tenure.pgwire.waits import Commit, Delay, InThread, Need, Wait
+from tenure.sql.answers import Client, Status
+
+RECEIVE_BYTES = 16 * 1024
+"""asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
+
+INPUT_BYTES_MAX = 64 * 1024
+"""Of input that waits while a connection is busy; then no more is read."""
+
+WRITE_BYTES_HIGH = 64 * 1024
+"""Of output that the client has not taken; then no more is made."""
+
+LINGER_SECONDS = 5.0
+"""How long a client may take to read why it was cut off."""
+
+THREADS_MAX = 64
+"""For statements that begin a transaction. They wait more than they compute."""
+
+CLOSING_THREADS_MAX = 8
+"""For sessions whose clients are gone: what they hold must not wait for others' statements."""
+
+STARTING_MAX = 500
+"""Connections that have not logged in yet: a flood of these must not use up the seats."""
+
+LOGIN_SECONDS = 60.0
+"""As PostgreSQL's authentication_timeout; whoever guessed passwords may have to wait for half of it."""
+
+PASS_SECONDS = 0.25
+"""Between two passes over all connections: how exact time-outs are."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    seats_max: int = SEATS_MAX
+    kept_for_root: int = KEPT_FOR_ROOT
+    starting_max: int = STARTING_MAX
+    threads_max: int = THREADS_MAX
+    login_seconds: float = LOGIN_SECONDS
+    pass_seconds: float = PASS_SECONDS
+
+
+class Hall:
+    """What the doors of one server share."""
+
+    def __init__(self, service: Service, env: Env, limits: Limits, tls: Tls | None) -> None:
+        self.service = service
+        self.env = env
+        self.limits = limits
+        self.tls = tls
+        self.loop = asyncio.new_event_loop()
+        self.doors: set[Door] = set()
+        self.is_draining = False
+        self.emptied: Event = env.event()
+        """While draining: the last one has left."""
+        self._beginning = ThreadPoolExecutor(limits.threads_max, "sql")
+        self._inside = ThreadPoolExecutor(limits.seats_max, "sql-inside")
+        self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "sql-closing")
+
+    def submit(self, wait: InThread) -> "Future[Any]":
+        return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
+
+    def close_client(self, client: Client) -> None:
+        self._closing.submit(_close, client)
+
+    def is_full(self) -> bool:
+        return len(self.doors) - len(self.service.seats) >= self.limits.starting_max
+
+    def left(self, door: "Door") -> None:
+        self.doors.discard(door)
+        if self.is_draining and not self.doors:
+            self.emptied.set()
+
+    def close(self, *, wait: bool) -> None:
+        self._beginning.shutdown(wait=wait)
+        self._inside.shutdown(wait=wait)
+        self._closing.shutdown(wait=wait)
+
+
+class Door(asyncio.Protocol):
+    """One client's socket."""
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+        self._since = hall.env.monotonic()
+        """Since when it logs in, is idle, or is closing: for time-outs."""
+        self._heard = 0
+        self._is_full = False
+        """The client does not take what was written."""
+        self._is_paused = False
+        self._is_gone = False
+        self._attended: Wait | None = None
+        """What is being done about the connection's wait."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.max_size = RECEIVE_BYTES  # type: ignore[attr-defined]
+        self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        peer = transport.get_extra_info("peername")
+        self.connection = Connection(self._hall.service, str(peer[0]) if peer else "")
+        if self._hall.is_full():
+            self.connection.close(TooManyConnections("sorry, too many clients already"))
+        self._hall.doors.add(self)
+        self.settle()
+
+    def data_received(self, data: bytes) -> None:
+        connection = self.connection
+        connection.receive(data)
+        if connection.wait is not None or connection.is_closing or self._hall.is_draining:
+            self.settle()
+            return
+        if connection.output:
+            self._transport.write(connection.take_output())
+        if self._is_full:
+            self.settle()
+
+    def settle(self) -> None:
+        """After whatever happened: writes, and sees to what the connection waits for."""
+        connection = self.connection
+        if self._hall.is_draining and (connection.is_outside or connection.is_starting):
+            connection.close(shutting_down())
+        if connection.output:
+            self._transport.write(connection.take_output())
+        if connection.is_closing:
+            self._transport.close()
+            return
+        if self._is_full and connection.wait is None:
+            connection.wait = Need.FLUSH
+        if connection.is_blocked and self._attended is None:
+            self._attend(connection.wait)
+        should_pause = connection.is_blocked and connection.buffered > INPUT_BYTES_MAX
+        if should_pause != self._is_paused:
+            self._is_paused = should_pause
+            (self._transport.pause_reading if should_pause else self._transport.resume_reading)()
+
+    def _attend(self, wait: Wait | None) -> None:
+        self._attended = wait
+        loop = self._hall.loop
+        match wait:
+            case InThread():
+                self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
+            case Commit(pending):
+                pending.submit(partial(_tell, loop, self._resume))
+            case Delay(seconds):
+                loop.call_later(seconds, self._resume)
+            case Need.TLS:
+                self._handshake = loop.create_task(self._start_tls())
+            case Need.FLUSH:
+                loop.call_soon(self._flushed)  # others have their turn first
+
+    def _flushed(self) -> None:
+        """May come more often than it is waited for."""
+        if self._attended is Need.FLUSH and not self._is_full:
+            self._resume()
+
+    def _resume(self, value: object = None, error: BaseException | None = None) -> None:
+        self._attended = None
+        if self._is_gone:
+            self._finish()
+        else:
+            self.connection.resume(value, error)
+            self.settle()
+
+    def _worked(self, future: "Future[Any]") -> None:
+        error = future.exception()
+        if error is None:
+            self._resume(future.result())
+        elif isinstance(error, Exception):
+            self._resume(None, error)
+        else:
+            self._resume(None, RuntimeError(f"a thread was ended by {error!r}"))
+
+    async def _start_tls(self) -> None:
+        tls, seconds = self._hall.tls, self._hall.limits.login_seconds
+        assert tls is not None
+        try:
+            transport = await self._hall.loop.start_tls(
+                self._transport, self, tls.context, server_side=True, ssl_handshake_timeout=seconds
+            )
+        except OSError as error:  # what ssl raises is one, a time-out too
+            _log.info("TLS handshake with %s failed: %s", self.connection.address, error)
+            self.connection_lost(error)
+            return
+        assert transport is not None
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
+        self._resume(tls.binding)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._hall.loop.call_soon(self._flushed)
+
+    def check_time(self, now: float) -> None:
+        """Ends the connection if it has taken too long with what only the client can do."""
+        connection = self.connection
+        waits = connection.is_ready or connection.is_starting or connection.is_closing
+        if not waits or (connection.pieces_received != self._heard and connection.is_ready):
+            self._heard = connection.pieces_received
+            self._since = now
+            return
+        seconds = now - self._since
+        if connection.is_closing:
+            if seconds > LINGER_SECONDS:
+                self._transport.abort()
+        elif connection.is_starting:
+            if seconds > self._hall.limits.login_seconds:
+                self.end(LoginTooSlow("canceling authentication due to timeout"))
+        elif (error := _idle_too_long(connection, seconds)) is not None:
+            self.end(error)
+
+    def end(self, error: TenureError) -> None:
+        """Tells the client why, and cancels what it has under way."""
+        self.connection.cancel()
+        self.connection.close(error)
+        self._since = self._hall.env.monotonic()
+        self.settle()
+
+    def abort(self) -> None:
+        self.connection.cancel()
+        self._transport.abort()
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        if self._is_gone:
+            return
+        self._is_gone = True
+        self.connection.cancel()
+        self.connection.close()
+        if not isinstance(self._attended, InThread | Commit):
+            self._finish()
+
+    def _finish(self) -> None:
+        """The client is gone, and nothing runs for it any more."""
+        if self not in self._hall.doors:
+            return
+        self._hall.left(self)
+        connection = self.connection
+        if connection.seat is not None:
+            self._hall.service.seats.leave(connection.seat)
+        if connection.client is not None:
+            self._hall.close_client(connection.client)
+
+
+def shutting_down() -> ShuttingDown:
+    return ShuttingDown("terminating connection due to administrator command")
+
+
+def _idle_too_long(connection: Connection, seconds: float) -> TenureError | None:
+    client = connection.client
+    assert client is not None
+    timeouts = client.timeouts()
+    if client.status is Status.IDLE:
+        if 0 < timeouts.idle_session < seconds:
+            return IdleTooLong("terminating connection due to idle-session timeout")
+    elif 0 < timeouts.idle_in_transaction < seconds:
+        return IdleInTransaction("terminating connection due to idle-in-transaction timeout")
+    return None
+
+
+def _tell(loop: asyncio.AbstractEventLoop, step: Callable[..., None], *found: object) -> None:
+    """From another thread; the loop may be gone by now."""
+    try:
+        loop.call_soon_threadsafe(step, *found)
+    except RuntimeError:
+        _log.info("a statement ended after its server")
+
+
+def _close(client: Client) -> None:
+    try:
+        client.close()
+    except Exception:
+        _log.exception("a session could not be closed")

@@ -1,0 +1,29 @@
+"""What can be wrong with what a client sends, or with who it is.
+
+    UserError
+    ├── ProtocolViolation   08P01  a message or a value that ends too early, or makes no sense
+    ├── LoginRefused        28000  not this user, not from there, not without TLS
+    └── WrongPassword       28P01  or no such user: nobody is told which
+
+Walk: `pgwire.codecs`, the messages' parsers, `pgwire.auth` and `pgwire.login` raise these; the
+connection answers with them.
+"""
+
+from tenure.base.errors import UserError
+
+
+class ProtocolViolation(UserError):
+    sqlstate = "08P01"
+
+
+class LoginRefused(UserError):
+    sqlstate = "28000"
+
+
+class WrongPassword(UserError):
+    sqlstate = "28P01"
+
+    def __init__(self, user: str) -> None:
+        super().__init__(f'password authentication failed for user "{user}"')
+        self.delay_seconds = 0.0
+        """How long the door holds this answer back."""

@@ -1,0 +1,138 @@
+"""The numbers by which PostgreSQL's clients know types.
+
+    built-in types      PostgreSQL's own oids, sizes and modifiers
+    enum, id n          100_000 + n
+    its array           1_000_100_000 + n
+
+Clients keep tables of the built-in oids, so these must be the real ones. An enum's are derived from
+its descriptor's id: stable as long as the enum is there, the same on every node, and read back by
+subtraction. They lie above everything that PostgreSQL gives to its own (below 16,384).
+
+Walk: `pgwire` describes columns and parameters with `oid_of` and reads Parse with `type_with_oid`.
+"""
+
+from typing import NamedTuple
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr import type_of
+from tenure.expr.arrays import ArrayOf
+from tenure.expr.datatype import Type
+from tenure.expr.errors import UndefinedObject
+from tenure.expr.types import EnumLookup
+
+UNSPECIFIED, UNKNOWN = 0, 705
+ENUMS_FROM, ENUM_ARRAYS_FROM = 100_000, 1_000_100_000
+ENUM_ARRAYS_END = 2**31
+"""Some clients read an oid as a signed number."""
+
+NO_MODIFIER = -1
+_HEADER = 4
+"""PostgreSQL counts a length word into the modifiers of strings and numeric."""
+_FULL_RANGE = 0x7FFF << 16
+"""Of an interval's modifier: all fields, from years to seconds."""
+
+
+class TypeInfo(NamedTuple):
+    """As RowDescription tells it."""
+
+    oid: int
+    size: int
+    """In bytes; -1: it varies."""
+    modifier: int = NO_MODIFIER
+
+
+class _BuiltIn(NamedTuple):
+    oid: int
+    array: int
+    size: int = -1
+
+
+_BUILT_IN = {
+    "bool": _BuiltIn(16, 1000, 1),
+    "bytea": _BuiltIn(17, 1001),
+    "name": _BuiltIn(19, 1003, 64),
+    "int8": _BuiltIn(20, 1016, 8),
+    "int2": _BuiltIn(21, 1005, 2),
+    "int4": _BuiltIn(23, 1007, 4),
+    "text": _BuiltIn(25, 1009),
+    "oid": _BuiltIn(26, 1028, 4),
+    "json": _BuiltIn(114, 199),
+    "float4": _BuiltIn(700, 1021, 4),
+    "float8": _BuiltIn(701, 1022, 8),
+    "unknown": _BuiltIn(UNKNOWN, 1009, -2),
+    "char": _BuiltIn(1042, 1014),
+    "varchar": _BuiltIn(1043, 1015),
+    "date": _BuiltIn(1082, 1182, 4),
+    "time": _BuiltIn(1083, 1183, 8),
+    "timestamp": _BuiltIn(1114, 1115, 8),
+    "timestamptz": _BuiltIn(1184, 1185, 8),
+    "interval": _BuiltIn(1186, 1187, 16),
+    "numeric": _BuiltIn(1700, 1231),
+    "void": _BuiltIn(2278, 0, 4),
+    "uuid": _BuiltIn(2950, 2951, 16),
+    "jsonb": _BuiltIn(3802, 3807),
+}
+_STAND_INS = {18: "text", 19: "text", 1002: "text[]", 1003: "text[]", 2275: "text"}
+"""Types that clients name and that are not here: "char", name and cstring look like text on the wire."""
+
+
+def oid_of(type: Type) -> TypeInfo:
+    element = type.element if isinstance(type, ArrayOf) else type
+    ref = element.ref
+    if ref.enum:
+        return TypeInfo(ENUM_ARRAYS_FROM + ref.enum, -1) if element is not type else _enum_info(ref.enum)
+    built_in = _BUILT_IN[ref.name]
+    modifier = _modifier(ref)
+    if element is not type:
+        return TypeInfo(built_in.array, -1, modifier)
+    return TypeInfo(built_in.oid, built_in.size, modifier)
+
+
+def _enum_info(id: int) -> TypeInfo:
+    return TypeInfo(ENUMS_FROM + id, 4)
+
+
+def _modifier(ref: TypeRef) -> int:
+    if not ref.modifiers:
+        return NO_MODIFIER
+    first = ref.modifiers[0]
+    match ref.name:
+        case "numeric":
+            return (first << 16 | ref.modifiers[1] & 0x7FF) + _HEADER
+        case "varchar" | "char":
+            return first + _HEADER
+        case "interval":
+            return _FULL_RANGE | first
+        case _:
+            return first
+
+
+def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:
+    """Returns None where the statement must say the type: unspecified, unknown, or an enum that is
+    not looked up. Raises UndefinedObject (42704) if no type has this number.
+    """
+    if oid in (UNSPECIFIED, UNKNOWN):
+        return None
+    if oid in _BY_OID:
+        return _BY_OID[oid]
+    if not ENUMS_FROM < oid < ENUM_ARRAYS_END:
+        raise UndefinedObject(f"type with OID {oid} does not exist")
+    if enum is None:
+        return None
+    is_array = oid > ENUM_ARRAYS_FROM
+    id = oid - (ENUM_ARRAYS_FROM if is_array else ENUMS_FROM)
+    return type_of(TypeRef(enum(id).name, is_array=is_array, enum=id), enum)
+
+
+def _by_oid() -> dict[int, Type]:
+    types: dict[int, Type] = {}
+    for name, built_in in _BUILT_IN.items():
+        if name not in ("name", "oid", "void", "unknown"):
+            types[built_in.oid] = type_of(TypeRef(name))
+            types[built_in.array] = type_of(TypeRef(name, is_array=True))
+    for oid, name in _STAND_INS.items():
+        types[oid] = type_of(TypeRef(name.removesuffix("[]"), is_array=name.endswith("[]")))
+    return types
+
+
+_BY_OID = _by_oid()

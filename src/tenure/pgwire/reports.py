@@ -1,0 +1,61 @@
+"""Errors and notices as messages: every field that PostgreSQL's clients know.
+
+    S V severity    C SQLSTATE    M message    D detail    H hint    P position
+    s schema    t table    c column    n constraint
+
+An error of our own tree says what it has in attributes. Any other exception is a bug: the client
+learns that there was one (XX000) and the log where.
+
+Walk: `pgwire.connection` calls `error_response` and `notice_response`.
+"""
+
+from tenure.base.errors import TenureError
+from tenure.pgwire.messages import message, string
+from tenure.sql.answers import Notice
+
+_MESSAGE_CHARS_MAX = 100_000
+"""A message may quote what the client sent; nobody reads more than this."""
+
+
+def error_response(error: BaseException, *, severity: str = "ERROR", offset: int = 0) -> bytes:
+    """`offset`: how many characters of the query string stand before the statement."""
+    if not isinstance(error, TenureError):
+        error = TenureError("internal error", hint="The server's log says more.")
+    position = error.position
+    fields = {
+        "S": severity,
+        "V": severity,
+        "C": error.sqlstate,
+        "M": str(error)[:_MESSAGE_CHARS_MAX],
+        "D": error.detail,
+        "W": error.where,
+        "H": error.hint,
+        "P": str(position + offset) if position else "",
+        "s": _named(error, "schema"),
+        "t": _named(error, "table"),
+        "c": _named(error, "column"),
+        "n": _named(error, "constraint"),
+    }
+    return _fields(b"E", fields)
+
+
+def notice_response(notice: Notice) -> bytes:
+    fields = {
+        "S": notice.severity,
+        "V": notice.severity,
+        "C": notice.sqlstate,
+        "M": notice.message[:_MESSAGE_CHARS_MAX],
+        "D": notice.detail,
+        "H": notice.hint,
+    }
+    return _fields(b"N", fields)
+
+
+def _named(error: TenureError, field: str) -> str:
+    name = getattr(error, field, "")
+    return name if isinstance(name, str) else ""
+
+
+def _fields(kind: bytes, fields: dict[str, str]) -> bytes:
+    filled = (code.encode() + string(text) for code, text in fields.items() if text)
+    return message(kind, b"".join(filled) + b"\0")

@@ -1,0 +1,143 @@
+"""The server: listens, passes over its connections, drains; on one asyncio loop in a thread of its own.
+
+Several processes can share one port (`reuse_port`). A request to cancel may then reach the wrong one,
+which hands it to `route_cancel`.
+
+A pass over all connections, several times a second, ends those that are too slow to log in or idle
+for too long.
+
+Invariant (drain-keeps-transactions): a drain ends a connection in a transaction only when time is up.
+
+Walk: `node` makes a `Server`, starts it, drains it and stops it; each client gets a `pgwire.door`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tenure.base.env import Env
+from tenure.pgwire.door import Door, Hall, Limits, shutting_down
+from tenure.pgwire.seats import Seats
+from tenure.pgwire.startup import Authenticator, Service
+from tenure.pgwire.tls import Tls
+from tenure.sql.answers import Clients
+
+STOP_SECONDS = 10.0
+"""How long a stop waits for statements that were cancelled."""
+
+BACKLOG = 1024
+"""Connections that the kernel keeps until the loop comes to them."""
+
+
+class Server:
+    """Serves from `start` to `stop`."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        authenticator: Authenticator,
+        env: Env,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        instance: int = 1,
+        tls: Tls | None = None,
+        route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
+        reuse_port: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        self._env = env
+        self.address = (host, port)
+        """Where it listens, once it has started."""
+        self._reuse_port = reuse_port
+        self._seats = Seats(instance, seats_max=limits.seats_max, kept_for_root=limits.kept_for_root)
+        service = Service(
+            clients, authenticator, self._seats, route_cancel=route_cancel, has_tls=tls is not None
+        )
+        self._hall = Hall(service, env, limits, tls)
+        self._listener: asyncio.Server | None = None
+
+    def start(self) -> tuple[str, int]:
+        """Returns where it listens. Raises OSError if it cannot."""
+        self._task = self._env.spawn("pgwire", self._serve)
+        try:
+            self._on_loop(self._listen)
+        except OSError:
+            self._end_loop()
+            raise
+        return self.address
+
+    @property
+    def connections(self) -> int:
+        return len(self._hall.doors)
+
+    def cancel(self, pid: int, digest: bytes) -> None:
+        """A request that another process has routed here, with its secret's digest; from any thread."""
+        self._hall.loop.call_soon_threadsafe(self._seats.cancel_by_digest, pid, digest)
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Lets no one in, ends who is idle, waits for the transactions of the others. Returns whether all
+        of them ended in time; who did not is cut off.
+        """
+        self._on_loop(self._begin_drain)
+        is_empty = self._hall.emptied.wait(timeout_seconds)
+        self._on_loop(self._cut_off)
+        return is_empty
+
+    def stop(self) -> None:
+        if not self._hall.is_draining:
+            self.drain(0.0)
+        self._on_loop(self._abort)
+        is_empty = self._hall.emptied.wait(STOP_SECONDS)
+        self._hall.close(wait=is_empty)
+        self._end_loop()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._hall.loop)
+        try:
+            self._hall.loop.run_forever()
+        finally:
+            self._hall.loop.close()
+
+    def _end_loop(self) -> None:
+        self._hall.loop.call_soon_threadsafe(self._hall.loop.stop)
+        self._task.join()
+
+    def _on_loop(self, step: Callable[[], Any]) -> Any:
+        async def run() -> Any:
+            found = step()
+            return await found if asyncio.iscoroutine(found) else found
+
+        return asyncio.run_coroutine_threadsafe(run(), self._hall.loop).result()
+
+    async def _listen(self) -> None:
+        host, port = self.address
+        self._listener = await self._hall.loop.create_server(
+            lambda: Door(self._hall), host, port, reuse_port=self._reuse_port or None, backlog=BACKLOG
+        )
+        self.address = self._listener.sockets[0].getsockname()[:2]
+        self._pass()
+
+    def _pass(self) -> None:
+        now = self._env.monotonic()
+        for door in tuple(self._hall.doors):
+            door.check_time(now)
+        self._hall.loop.call_later(self._hall.limits.pass_seconds, self._pass)
+
+    def _begin_drain(self) -> None:
+        self._hall.is_draining = True
+        if self._listener is not None:
+            self._listener.close()
+        if not self._hall.doors:
+            self._hall.emptied.set()
+        for door in tuple(self._hall.doors):
+            door.settle()
+
+    def _cut_off(self) -> None:
+        for door in tuple(self._hall.doors):
+            door.end(shutting_down())
+
+    def _abort(self) -> None:
+        for door in tuple(self._hall.doors):
+            door.abort()

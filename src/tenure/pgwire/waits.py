@@ -1,0 +1,49 @@
+"""What the protocol waits for, said as data: the core has no I/O, its driver has nothing else.
+
+A piece of the conversation that may have to wait is a generator, a `Talk`. It yields what it waits
+for and is sent what came of it; errors are thrown into it.
+
+    InThread(call)     run it in a thread: what it returns or raises
+    Commit(pending)    submit it and wait until it is done: nothing
+    Delay(seconds)     nothing
+    Need.PACKET        the next packet: its bytes
+    Need.MESSAGE       the next message: its type and body
+    Need.TLS           the handshake: what the client must prove that it saw (channel binding)
+    Need.FLUSH         the client has read most of what was written: nothing
+
+Walk: `pgwire.startup` and `pgwire.conversation` yield these, `pgwire.connection` answers PACKET and
+MESSAGE from its input, `pgwire.server` the others.
+"""
+
+from collections.abc import Callable, Generator
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
+
+from tenure.sql.answers import Pending
+
+
+class InThread(NamedTuple):
+    call: Callable[[], Any]
+    is_inside: bool = False
+    """It belongs to an open transaction, whose locks others may wait for: it must not queue behind them."""
+
+
+class Commit(NamedTuple):
+    pending: Pending
+
+
+class Delay(NamedTuple):
+    seconds: float
+
+
+class Need(Enum):
+    PACKET = "packet"
+    MESSAGE = "message"
+    TLS = "tls"
+    FLUSH = "flush"
+
+
+Wait = InThread | Commit | Delay | Need
+
+T = TypeVar("T")
+Talk = Generator[Wait, Any, T]

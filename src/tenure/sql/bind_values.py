@@ -1,0 +1,107 @@
+"""Constants, parameters and columns: the leaves of expressions.
+
+Walk: `sql.bind_expressions` calls these by the kind of node.
+"""
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.build import UNKNOWN, Typed, const, read, undecided
+from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.expressions import Const
+from tenure.expr.numbers import parse_numeric
+from tenure.expr.types import type_of
+from tenure.sql.clauses import check_column
+from tenure.sql.locations import at
+from tenure.sql.parse import Tree, items, kind, names
+from tenure.sql.scope import Item, Level, column, column_of, qualified, seen_from
+
+INT4, INT8, NUMERIC, BOOL, TEXT = (
+    type_of(TypeRef(name)) for name in ("int4", "int8", "numeric", "bool", "text")
+)
+_SYSTEM_COLUMNS = ("tableoid", "ctid", "xmin", "xmax", "cmin", "cmax")
+
+
+def constant(tree: Tree, level: Level) -> Typed:
+    if tree.isnull:
+        return literal(None, tree.location)
+    match tree.WhichOneof("val"):
+        case "ival":
+            return const(tree.ival.ival, INT4)
+        case "fval":
+            return _number(tree.fval.fval)
+        case "boolval":
+            return const(tree.boolval.boolval, BOOL)
+        case "sval":
+            return literal(tree.sval.sval, tree.location)
+        case _:
+            raise NotSupported("bit strings are not supported", position=tree.location + 1)
+
+
+def literal(text: str | None, location: int) -> Typed:
+    """A literal in quotes, or NULL: what is wrong with it is said to be here."""
+    node = Const(UNKNOWN.ref, text)
+
+    def decide(target: Type, context: str) -> Typed:
+        with at(location):
+            return read(node, target, context)
+
+    return undecided(node, decide)
+
+
+def _number(text: str) -> Typed:
+    if text.isdigit() and int(text) < 1 << 63:
+        return const(int(text), INT8)
+    if text[:2].lower() in ("0x", "0o", "0b"):
+        value = int(text.replace("_", ""), 0)
+        return const(value, INT8) if value < 1 << 63 else const(parse_numeric(str(value)), NUMERIC)
+    return const(parse_numeric(text), NUMERIC)
+
+
+def parameter(tree: Tree, level: Level) -> Typed:
+    return level.binding.parameters.reference(tree.number, tree.location + 1)
+
+
+def column_reference(tree: Tree, level: Level) -> Typed:
+    check_column(level.clause, tree.location)
+    fields = items(tree.fields)
+    if kind(fields[-1]) == "A_Star":
+        raise NotSupported("whole-row references are not supported", position=tree.location + 1)
+    *path, name = names(fields)
+    if path:
+        return _qualified_column(level, path, name, tree.location)
+    found = column(level, name, tree.location)
+    if found is None:
+        raise _no_such(level, name, tree.location)
+    return found
+
+
+def _qualified_column(level: Level, path: list[str], name: str, location: int) -> Typed:
+    if name in _SYSTEM_COLUMNS:
+        _, item = qualified(level, path, location)
+        _refuse_system_column(item, name, location)
+    return column_of(level, path, name, location)
+
+
+def _refuse_system_column(item: Item, name: str, location: int) -> None:
+    if item.table is not None and not any(each.name == name for each in item.columns):
+        raise NotSupported(f'system column "{name}" is not supported', position=location + 1)
+
+
+def _no_such(level: Level, name: str, location: int) -> Exception:
+    for owner in level.ancestors():
+        for item in owner.items:
+            if item.has_name and item.name == name:
+                return NotSupported("whole-row references are not supported", position=location + 1)
+            if name in _SYSTEM_COLUMNS:
+                _refuse_system_column(item, name, location)
+    return UndefinedColumn(f'column "{name}" does not exist', position=location + 1)
+
+
+def star(level: Level, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:
+    """What t.* stands for."""
+    owner, item = qualified(level, path, location)
+    return [
+        (each.name, seen_from(level, owner, each.typed, location), item)
+        for each in item.columns
+        if not each.is_hidden
+    ]

@@ -1,0 +1,65 @@
+"""The SQL sessions of a node: opened by its door, listed for whoever asks.
+
+Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged in.
+"""
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors import Database, Place, State
+from tenure.sql.block import Block
+from tenure.sql.errors import UndefinedDatabase
+from tenure.sql.parts import Parts
+from tenure.sql.preparing import ATTEMPTS
+from tenure.sql.session import Session
+
+IGNORED = ("user", "database", "options", "replication")
+"""Of the start-up packet: what is no variable."""
+
+
+class SqlSessions:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._lock = parts.env.lock()
+        self._next = 1
+        self._open: dict[int, Session] = {}
+
+    def open(self, *, user: str, database: str, options: dict[str, str], address: str = "") -> Session:
+        """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
+        found = self._database(database)
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+        kept = {name: value for name, value in options.items() if name not in IGNORED}
+        session = Session(
+            self._parts, number=number, user=user, database=found, options=kept, address=address
+        )
+        session.on_close.append(lambda: self._closed(number))
+        with self._lock:
+            self._open[number] = session
+        return session
+
+    def _closed(self, number: int) -> None:
+        with self._lock:
+            self._open.pop(number, None)
+
+    def all(self) -> list[Session]:
+        with self._lock:
+            return list(self._open.values())
+
+    def _database(self, name: str) -> Database:
+        for _ in range(ATTEMPTS):
+            block = Block(self._parts, is_explicit=False, variables={})
+            try:
+                id = block.catalog.id_at(Place(0, 0, name))
+                if id is None:
+                    id = self._parts.catalog.id_at(block.source, Place(0, 0, name))
+                    if id is not None:
+                        self._parts.leases.renew()
+                        continue
+                found = None if id is None else block.descriptor(id)
+                if not isinstance(found, Database) or found.state is State.DROPPED:
+                    raise UndefinedDatabase(f'database "{name}" does not exist')
+                return found
+            except RetryError:
+                continue
+            finally:
+                block.close()
+        raise UndefinedDatabase(f'database "{name}" does not exist')

@@ -1,0 +1,91 @@
+"""What a statement or a session can do wrong, with PostgreSQL's SQLSTATEs.
+
+    UserError
+    ├── UndefinedTable          42P01
+    ├── UndefinedDatabase       3D000
+    ├── ActiveTransaction       25001  not inside a transaction block, or not after its first statement
+    ├── ReadOnlyTransaction     25006
+    ├── NoTransaction           25P01
+    ├── InFailedTransaction     25P02  the block has failed: only its end is accepted
+    ├── InvalidSavepoint        3B001
+    ├── DuplicatePrepared       42P05
+    ├── UndefinedPrepared       26000
+    ├── DuplicateCursor         42P03
+    ├── UndefinedCursor         34000
+    ├── UndefinedVariable       42704
+    ├── FixedVariable           55P02
+    ├── PlanChanged             0A000  the result of a prepared statement would have other columns
+    ├── TooFewParameters        08P01
+    └── StatementTimeout        57014
+
+Walk: `sql` raises them; the door sends them.
+"""
+
+from tenure.base.errors import UserError
+
+
+class UndefinedTable(UserError):
+    sqlstate = "42P01"
+
+
+class UndefinedDatabase(UserError):
+    sqlstate = "3D000"
+
+
+class ActiveTransaction(UserError):
+    sqlstate = "25001"
+
+
+class ReadOnlyTransaction(UserError):
+    sqlstate = "25006"
+
+
+class NoTransaction(UserError):
+    sqlstate = "25P01"
+
+
+class InFailedTransaction(UserError):
+    sqlstate = "25P02"
+
+    def __init__(self) -> None:
+        super().__init__("current transaction is aborted, commands ignored until end of transaction block")
+
+
+class InvalidSavepoint(UserError):
+    sqlstate = "3B001"
+
+
+class DuplicatePrepared(UserError):
+    sqlstate = "42P05"
+
+
+class UndefinedPrepared(UserError):
+    sqlstate = "26000"
+
+
+class DuplicateCursor(UserError):
+    sqlstate = "42P03"
+
+
+class UndefinedCursor(UserError):
+    sqlstate = "34000"
+
+
+class UndefinedVariable(UserError):
+    sqlstate = "42704"
+
+
+class FixedVariable(UserError):
+    sqlstate = "55P02"
+
+
+class PlanChanged(UserError):
+    sqlstate = "0A000"
+
+
+class TooFewParameters(UserError):
+    sqlstate = "08P01"
+
+
+class StatementTimeout(UserError):
+    sqlstate = "57014"

@@ -1,0 +1,140 @@
+"""What expressions may ask of a session: who and where, its settings, its locks, who is alive.
+
+Walk: `sql.session` puts a `Facts` and `Answers` into the Context of each statement.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import InvalidParameter
+from tenure.base.timestamp import from_bytes, to_text
+from tenure.catalog.descriptors import State
+from tenure.cluster.advisory import Key, Level
+from tenure.cluster.lock_table import Mode, Owner
+from tenure.cluster.lock_waits import Wait
+from tenure.cluster.sessions import SessionId
+from tenure.expr.asking_functions import LIVENESS
+from tenure.expr.datatype import Datum
+from tenure.expr.session_functions import FACTS
+from tenure.sql.block import Block
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+VERSION = "PostgreSQL 18.0 (Tenure 0.1.0)"
+
+SESSION_ID_BYTES = 16
+"""How system.sqlliveness shows a session: the instance id, then the epoch."""
+
+
+class Facts(Mapping[str, Datum]):
+    """Looked up when asked for: most statements ask for none of it."""
+
+    def __init__(self, session: "Session", block: Block) -> None:
+        self._session = session
+        self._block = block
+
+    def __getitem__(self, name: str) -> Datum:
+        session = self._session
+        match name:
+            case "user" | "session_user":
+                return session.user
+            case "database":
+                return session.database_name
+            case "schemas":
+                return self._schemas()
+            case "pid":
+                return session.pid
+            case "version":
+                return VERSION
+            case "logical_timestamp":
+                return Decimal(to_text(self._block.read_at))
+            case "started_at":
+                return datetime.fromtimestamp(session.parts.started_micros / 1_000_000, UTC)
+            case "transaction":
+                return self._block.now_micros
+        return FACTS[name]
+
+    def _schemas(self) -> tuple[str, ...]:
+        catalog, path = self._block.catalog, self._session.path
+        entries = [(each, catalog.schema_entry(path.database, each)) for each in path.names()]
+        virtual = self._session.parts.virtual
+        return tuple(
+            name
+            for name, entry in entries
+            if virtual.has_schema(name) or (entry is not None and entry.state is State.PUBLIC)
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FACTS)
+
+    def __len__(self) -> int:
+        return len(FACTS)
+
+
+class Answers:
+    """Answers what functions ask by name."""
+
+    def __init__(self, session: "Session", block: Block) -> None:
+        self._session = session
+        self._block = block
+
+    def __call__(self, name: str, arguments: tuple[Datum, ...]) -> Datum:
+        if name == LIVENESS:
+            return is_alive(self._session, arguments[0])
+        if name == "pg_advisory_unlock_all":
+            self._session.parts.advisory.unlock_all(self._session.surroundings.advisory_owner())
+            return ""
+        if name.startswith("pg_advisory_unlock"):
+            return self._unlock(name, arguments)
+        return self._lock(name, arguments)
+
+    def _lock(self, name: str, numbers: tuple[Datum, ...]) -> Datum:
+        session = self._session
+        is_try = name.startswith("pg_try")
+        is_in_transaction = "_xact" in name
+        owner = session.surroundings.advisory_owner()
+        if is_in_transaction:
+            self._end_with_block(owner)
+        got = session.parts.advisory.acquire(
+            owner,
+            Key(session.database, numbers),
+            level=Level.TRANSACTION if is_in_transaction else Level.SESSION,
+            mode=_mode(name),
+            wait=Wait.SKIP if is_try else Wait.WAIT,
+            timeout=session.variables.seconds("lock_timeout"),
+            canceled=session.check,
+        )
+        return got if is_try else ""
+
+    def _end_with_block(self, owner: Owner) -> None:
+        end: Callable[[], None] = self._session.surroundings.end_advisory
+        if end not in self._block.on_end:
+            self._block.on_end.append(end)
+
+    def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:
+        session = self._session
+        key = Key(session.database, numbers)
+        is_freed = session.parts.advisory.unlock(session.surroundings.advisory_owner(), key, mode=_mode(name))
+        if not is_freed:
+            kind = "ShareLock" if _mode(name) is Mode.SHARE else "ExclusiveLock"
+            session.notice(f"you don't own a lock of type {kind}", "WARNING")
+        return is_freed
+
+
+def _mode(name: str) -> Mode:
+    return Mode.SHARE if name.endswith("_shared") else Mode.EXCLUSIVE
+
+
+def session_bytes(id: SessionId) -> bytes:
+    return id.instance.to_bytes(8, "big") + int(id.epoch_at).to_bytes(8, "big")
+
+
+def is_alive(session: "Session", data: bytes) -> bool:
+    """Whether a session is there, asked of the store."""
+    if len(data) != SESSION_ID_BYTES:
+        raise InvalidParameter(f"a session id has {SESSION_ID_BYTES} bytes, not {len(data)}")
+    id = SessionId(int.from_bytes(data[:8], "big"), from_bytes(data[8:]))
+    return session.parts.is_alive(id)

@@ -1,0 +1,66 @@
+"""What SQL is made of: the parts of a node that statements use, handed over by `node.py`.
+
+Walk: `node.py` makes one; sessions, blocks and statements take from it what they need.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tenure.base.env import Env
+from tenure.catalog.scheme import LeaseScheme
+from tenure.catalog.stored import Catalog
+from tenure.catalog.users import Users
+from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.jobs import Jobs
+from tenure.cluster.locks import RowLocks
+from tenure.cluster.sessions import SessionId
+from tenure.cluster.settings import ClusterSettings
+from tenure.expr.datatype import Datum, Type
+from tenure.kv.store import Store
+from tenure.schema_change.changer import SchemaChanger
+from tenure.table.rowids import RowIds
+from tenure.table.rows import Layouts
+from tenure.table.sequences import Sequences
+
+if TYPE_CHECKING:
+    from tenure.sql.duck import Duck
+    from tenure.sql.plan_cache import PlanCache
+    from tenure.sql.virtual import VirtualTables
+
+
+class Codecs(Protocol):
+    """Values in the wire's binary format, for COPY; the door knows it."""
+
+    def encoders(self, types: Sequence[Type]) -> Sequence[Callable[[Datum], bytes]]: ...
+
+    def decoders(self, types: Sequence[Type]) -> Sequence[Callable[[bytes], Datum]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    env: Env
+    store: Store
+    catalog: Catalog
+    leases: LeaseScheme
+    changer: SchemaChanger
+    layouts: Layouts
+    rowids: RowIds
+    settings: ClusterSettings
+    jobs: Jobs
+    users: Users
+    locks: RowLocks
+    advisory: AdvisoryLocks
+    sequences: Sequences
+    plans: "PlanCache"
+    virtual: "VirtualTables"
+    next_owner: Callable[[], int]
+    """Numbers for whoever locks, unlike any other on this node."""
+    codecs: "Codecs"
+    is_alive: Callable[[SessionId], bool]
+    """Whether a node's session is there, from the store."""
+    started_micros: int = 0
+    duck: "Duck | None" = None
+    """What takes large queries over."""
+    runs_inline: bool = False
+    """Reads of the store are quick enough for the door's loop: the engine is embedded."""

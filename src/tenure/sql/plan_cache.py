@@ -1,0 +1,106 @@
+"""Plans kept for all sessions of a node: by text, database, search path, user and given types.
+
+What was planned over the catalog as of one lease is good for a transaction if everything it was
+planned over still is the same there: each descriptor in the same version, each name the same object.
+Under the same lease that is so by itself; under a newer one it is looked at once, without planning
+again. Looking pins the descriptors, as a transaction must before it uses them.
+
+Invariant (plan-current): a plan runs only in a transaction whose catalog has the very versions and
+names that it was made of.
+
+Walk: `sql.session` asks `find` before it plans, and `keep`s what it has planned.
+"""
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from tenure.base.env import Env
+from tenure.catalog.descriptors import AnyDescriptor
+from tenure.catalog.resolution import Path, find
+from tenure.catalog.uses import Use
+from tenure.expr.datatype import Type
+from tenure.sql.statement import Statement
+
+PLANS_MAX = 2_000
+"""Distinct statements kept; at some 20 KB each, 40 MB at the very most."""
+
+TEXT_MAX = 20_000
+"""Longer ones are hardly ever sent twice."""
+
+
+class Key(NamedTuple):
+    text: str
+    path: Path
+    types: tuple[Type | None, ...]
+    variables: tuple[str, ...] = ()
+    """Of what else the plan depends on: the time zone."""
+
+
+class Made:
+    """A plan and what it was made of."""
+
+    __slots__ = ("is_kept", "lease", "names", "path", "statement", "used_ids", "uses")
+
+    def __init__(
+        self,
+        statement: Statement,
+        *,
+        path: Path,
+        uses: dict[int, AnyDescriptor],
+        names: dict[tuple[str, ...], int | None],
+        lease: Any,
+        is_kept: bool = True,
+    ) -> None:
+        self.statement = statement
+        self.path = path
+        self.uses = tuple(uses.items())
+        self.used_ids = tuple(uses)
+        self.names = tuple(names.items())
+        self.lease = lease
+        self.is_kept = is_kept
+        """It may be run again, in other transactions; else it is planned each time."""
+
+    def is_good_for(self, use: Use) -> bool:
+        """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
+        if use.draft:
+            return False
+        descriptor = use.descriptor
+        for id, planned in self.uses:
+            found = descriptor(id)
+            if found is not planned and (found is None or found.version != planned.version):
+                return False
+        if self.lease is not None and use.lease is self.lease:
+            return True
+        for name, object in self.names:
+            meant = find(use, name, self.path)
+            if (None if meant is None else meant.id) != object:
+                return False
+        self.lease = use.lease
+        return True
+
+
+class PlanCache:
+    def __init__(self, env: Env) -> None:
+        self._lock = env.lock()
+        self._plans: OrderedDict[Key, Made] = OrderedDict()
+
+    def find(self, key: Key, use: Use) -> Made | None:
+        made = self._plans.get(key)
+        if made is None:
+            return None
+        if made.is_good_for(use):
+            return made
+        with self._lock:
+            self._plans.pop(key, None)
+        return None
+
+    def keep(self, key: Key, made: Made) -> None:
+        if len(key.text) > TEXT_MAX:
+            return
+        with self._lock:
+            self._plans[key] = made
+            while len(self._plans) > PLANS_MAX:
+                self._plans.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._plans)

@@ -1,0 +1,179 @@
+"""From a statement's text to something that can be run.
+
+    text ─► own words? ─► `sql.own`          SHOW TABLES, SET CLUSTER SETTING, ...
+       └──► PostgreSQL's grammar ─► by the kind of its parse tree ─► the module in `sql.statements`
+
+`AS OF SYSTEM TIME` is cut out of the text before PostgreSQL's grammar sees it; it counts for the whole
+statement.
+
+Walk: `sql.session` calls `split` and `plan`; `plan` asks the module that `PLANNERS` names.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tenure.expr.build import assign
+from tenure.expr.compiled import Evaluate, compile
+from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported
+from tenure.sql import as_of, own, parse
+from tenure.sql.bind import bind_scalar
+from tenure.sql.bind_types import type_at
+from tenure.sql.block import Block
+from tenure.sql.names import SessionNames
+from tenure.sql.parameters import Parameters
+from tenure.sql.parse import SyntaxFault, TooComplex, Tree
+from tenure.sql.plan_cache import Made
+from tenure.sql.statement import Control, Statement
+from tenure.sql.statements import (
+    copy,
+    cursors,
+    explain,
+    prepared,
+    queries,
+    transactions,
+    utility,
+    variables,
+    writes,
+)
+from tenure.sql.statements.create_table import create_table
+from tenure.sql.statements.definitions import Definition
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+__all__ = ["Control", "Planner", "ends_transaction", "plan", "split"]
+
+
+class Planner:
+    """One statement being planned."""
+
+    def __init__(
+        self, session: "Session", block: Block, text: str, types: tuple[Type | None, ...], as_of: str = ""
+    ) -> None:
+        self.session = session
+        self.block = block
+        self.text = text
+        self.types = types
+        self.as_of = as_of
+        self.names = SessionNames(session, block)
+        self.parameters = Parameters(types)
+        self.is_upsert = False
+
+    def type_of(self, tree: Tree) -> Type:
+        """The type that a TypeName means."""
+        return type_at(tree, self.names)
+
+    def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Evaluate, ...]:
+        """Expressions without columns, one for each type: what EXECUTE gives."""
+        if len(nodes) != len(types):
+            raise SyntaxFault(
+                f"wrong number of parameters for {what}",
+                detail=f"Expected {len(types)} parameters but got {len(nodes)}.",
+            )
+        made = []
+        for node, kind in zip(nodes, types, strict=True):
+            typed = bind_scalar(parse.unwrap(node), (), self.names, self.parameters, what="EXECUTE parameter")
+            made.append(compile(assign(typed, kind).node, {}, self.names.enum))
+        return tuple(made)
+
+    def plan(self, tree: Tree) -> Statement | Control:
+        planner = PLANNERS.get(parse.kind(tree))
+        if planner is None:
+            raise NotSupported(f"{_words(parse.kind(tree))} is not supported")
+        return planner(self, tree)
+
+    def text_after_as(self, tree: Tree) -> str:
+        return parse.after(self.text, "AS")
+
+    def text_after_for(self, tree: Tree) -> str:
+        return parse.after(self.text, "FOR")
+
+
+PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
+    "CreateStmt": lambda planner, tree: Definition("CREATE TABLE", tree, create_table),
+    "SelectStmt": queries.plan,
+    "InsertStmt": writes.plan_insert,
+    "UpdateStmt": writes.plan_update,
+    "DeleteStmt": writes.plan_delete,
+    "ExplainStmt": explain.plan,
+    "TransactionStmt": transactions.plan,
+    "VariableSetStmt": variables.plan_set,
+    "VariableShowStmt": variables.plan_show,
+    "CopyStmt": copy.plan,
+    "PrepareStmt": prepared.plan_prepare,
+    "ExecuteStmt": prepared.plan_execute,
+    "DeallocateStmt": prepared.plan_deallocate,
+    "DiscardStmt": prepared.plan_discard,
+    "DeclareCursorStmt": cursors.plan_declare,
+    "FetchStmt": cursors.plan_fetch,
+    "ClosePortalStmt": cursors.plan_close,
+    "VacuumStmt": utility.plan_vacuum,
+    "ConstraintsSetStmt": utility.plan_set_constraints,
+    "CheckPointStmt": utility.plan_checkpoint,
+}
+
+
+OWN: dict[tuple[str, ...], own.Own] = {
+    ("upsert", "into"): own.upsert,
+}
+
+
+def split(text: str) -> list[str]:
+    """The statements of a query string, by the semicolons between them; empty ones are left out."""
+    found = parse.tokens(text)
+    data = text.encode()
+    pieces, start = [], None
+    for token in found:
+        if token.kind == "ASCII_59":
+            if start is not None:
+                pieces.append(data[start : token.start].decode())
+            start = None
+        elif start is None:
+            start = token.start
+    if start is not None:
+        pieces.append(data[start:].decode())
+    return pieces
+
+
+def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
+    """None for an empty statement."""
+    try:
+        return _plan(session, block, text, types)
+    except RecursionError as error:
+        raise TooComplex("stack depth limit exceeded", hint="Simplify the statement.") from error
+
+
+def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
+    rest, moment = as_of.cut(text)
+    planner = Planner(session, block, rest, types, moment)
+    statement = own.plan(planner, OWN)
+    if statement is None:
+        parsed = parse.one(rest)
+        if parsed is None:
+            return None
+        statement = planner.plan(parsed.tree)
+    is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
+    names = planner.names
+    return Made(
+        statement,
+        path=session.path,
+        uses=names.used if is_kept else {},
+        names=names.resolved if is_kept else {},
+        lease=block.use.lease if is_kept and block.past is None else None,
+        is_kept=is_kept,
+    )
+
+
+_ENDING = ("commit", "rollback", "end", "abort", "prepare transaction")
+
+
+def ends_transaction(text: str) -> bool:
+    """Whether it is one of those that a failed block accepts."""
+    return text.lstrip().lower().startswith(_ENDING)
+
+
+def _words(kind: str) -> str:
+    """CreateTrigStmt: as people know it."""
+    name = kind.removesuffix("Stmt")
+    return "".join(f" {each}" if each.isupper() else each.upper() for each in name).strip().upper()

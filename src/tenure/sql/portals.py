@@ -1,0 +1,103 @@
+"""Prepared statements and portals of one session, by name.
+
+SQL's PREPARE and the wire's Parse share the statements; DECLARE CURSOR and Bind share the portals.
+The names "" are overwritten at will; all others must be free.
+
+    prepared   text and types given; its plan is looked up, or made again, for each transaction
+    portal     a prepared statement with its values; once run, the rows still to come
+
+A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all
+fetched when the transaction was committed.
+
+Walk: `sql.session` keeps both tables; `statements.cursors` and `statements.prepared` use them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tenure.expr.datatype import Datum, Type
+from tenure.sql.answers import Column
+from tenure.sql.errors import DuplicateCursor, DuplicatePrepared, UndefinedCursor, UndefinedPrepared
+from tenure.sql.plan_cache import Made
+from tenure.sql.point import Lookup
+from tenure.sql.statement import Statement
+
+
+@dataclass(slots=True)
+class Prepared:
+    text: str
+    types: tuple[Type | None, ...]
+    made: Made | None
+    """Its newest plan; None of a statement that needs none (an empty one)."""
+    parameters: tuple[Type, ...]
+    columns: tuple[Column, ...] | None
+    is_short: bool = False
+    lookup: Lookup | None = None
+    constants: tuple[Datum, ...] | None = None
+    """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
+    from_sql: bool = False
+    made_at_micros: int = 0
+
+    @property
+    def statement(self) -> Statement | None:
+        return None if self.made is None else self.made.statement
+
+
+@dataclass(slots=True)
+class Portal:
+    prepared: Prepared
+    values: Sequence[Datum]
+    columns: tuple[Column, ...] | None
+    is_short: bool
+    rows: Iterator[Sequence[Datum]] | None = None
+    """Still to come, once it runs."""
+    tag: str = ""
+    counts: bool = False
+    is_done: bool = False
+    is_cursor: bool = False
+    is_held: bool = False
+    """WITH HOLD: outlives its transaction."""
+    is_scrollable: bool = False
+    fetched: list[Sequence[Datum]] = field(default_factory=list)
+    """Of a scrollable cursor: what has passed, to go back to."""
+    position: int = 0
+
+
+class Portals:
+    def __init__(self) -> None:
+        self.prepared: dict[str, Prepared] = {}
+        self.portals: dict[str, Portal] = {}
+
+    def add_prepared(self, name: str, prepared: Prepared) -> None:
+        if name and name in self.prepared:
+            raise DuplicatePrepared(f'prepared statement "{name}" already exists')
+        self.prepared[name] = prepared
+
+    def prepared_named(self, name: str) -> Prepared:
+        try:
+            return self.prepared[name]
+        except KeyError:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise UndefinedPrepared(f"{what} does not exist") from None
+
+    def add(self, name: str, portal: Portal) -> None:
+        if name and name in self.portals:
+            raise DuplicateCursor(f'cursor "{name}" already exists')
+        self.portals[name] = portal
+
+    def named(self, name: str) -> Portal:
+        try:
+            return self.portals[name]
+        except KeyError:
+            raise UndefinedCursor(f'portal "{name}" does not exist') from None
+
+    def cursor_named(self, name: str) -> Portal:
+        try:
+            return self.portals[name]
+        except KeyError:
+            raise UndefinedCursor(f'cursor "{name}" does not exist') from None
+
+    def end_transaction(self) -> None:
+        """What belonged to the transaction is gone."""
+        if self.portals:
+            self.portals = {name: each for name, each in self.portals.items() if each.is_held}

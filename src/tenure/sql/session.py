@@ -1,0 +1,462 @@
+"""A SQL session: one client's conversation, from the first statement to the last.
+
+    IDLE ──BEGIN──► IN_TRANSACTION ──error──► FAILED
+      ▲                  │    ▲                 │
+      └──COMMIT/ROLLBACK─┘    └───ROLLBACK TO───┤
+      └───────────────ROLLBACK (or COMMIT)──────┘
+
+A statement outside a block gets an implicit transaction. If nothing of its answer has been sent, and
+nothing else belongs to that transaction, it is run again by itself when it meets a rival (40001):
+where one can wait, in a thread, with growing pauses. Inside a block the client has to do that.
+
+Statements that are short run on the door's loop and hand their commit over (`Pending`); all others
+run in a thread and block there. Whatever would have to wait on the loop raises `NotShort` first.
+
+Invariant (retry-unsent): a statement runs again by itself only if its client was told nothing of it.
+Invariant (answer-after-commit): the answer of a statement that ends its transaction is given after the
+commit is known.
+
+Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Statement.run` ->
+`Block.commit`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
+from itertools import islice
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors import Database
+from tenure.catalog.resolution import Path
+from tenure.expr.datatype import Datum, Type
+from tenure.schema_change.changer import Asked
+from tenure.sql import planning
+from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
+from tenure.sql.block import Block
+from tenure.sql.errors import (
+    InFailedTransaction,
+    StatementTimeout,
+    TooFewParameters,
+)
+from tenure.sql.execution import Execution
+from tenure.sql.parts import Parts
+from tenure.sql.portals import Portal, Portals, Prepared
+from tenure.sql.preparing import ATTEMPTS, Preparing
+from tenure.sql.statement import Result
+from tenure.sql.surroundings import Surroundings
+from tenure.sql.variables import Variables
+
+BATCH_ROWS = 1_000
+"""Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
+
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
+"""Between two tries of an implicit transaction: they grow from the first to the second."""
+
+EMPTY = Answer((), "", is_empty=True)
+
+
+class Session:
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        number: int,
+        user: str,
+        database: Database,
+        options: Mapping[str, str],
+        address: str = "",
+    ) -> None:
+        self.parts = parts
+        self.number = number
+        self.pid = number
+        self.user = user
+        self.database = database.id
+        self.database_name = database.name
+        self.address = address
+        self.variables = Variables(options)
+        self.variables.fix("session_authorization", user)
+        self.notices: list[Notice] = []
+        self.block: Block | None = None
+        self.statement = ""
+        """The text of what it is doing, or did last."""
+        self.active_since_micros = 0
+        self.is_inline = False
+        """Something is being planned on the door's loop."""
+        self._portals = Portals()
+        self._path: Path | None = None
+        self._interrupted = parts.env.event()
+        self._deadline: float | None = None
+        self._locals_of: dict[str, str] | None = None
+        self._copying: Block | None = None
+        """The implicit transaction that a COPY under way will end."""
+        self.on_close: list[Callable[[], None]] = []
+        self.on_discard: list[Callable[[], None]] = []
+        self.preparing = Preparing(self)
+        self.surroundings = Surroundings(self)
+
+    # ── what the door is told ──────────────────────────────────────────────────────────────────
+
+    @property
+    def status(self) -> Status:
+        block = self.block
+        if block is None or not block.is_explicit:
+            return Status.IDLE
+        return Status.FAILED if block.is_failed else Status.IN_TRANSACTION
+
+    @property
+    def changed(self) -> dict[str, str]:
+        return self.variables.reported
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.variables.zone
+
+    def parameters(self) -> dict[str, str]:
+        return self.variables.all_reported()
+
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            self.variables.seconds("idle_session_timeout") or 0.0,
+            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
+        )
+
+    def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
+        self.notices.append(Notice(message, severity, sqlstate))
+
+    # ── preparing ──────────────────────────────────────────────────────────────────────────────
+
+    def split(self, text: str) -> list[str]:
+        return planning.split(text)
+
+    def prepare(
+        self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
+    ) -> Prepared:
+        self.is_inline = inline
+        try:
+            prepared = self.preparing.make(text, tuple(types))
+        except RetryError as error:
+            if inline:
+                raise NotShort from error
+            raise
+        finally:
+            self.is_inline = False
+        self._portals.add_prepared(name, prepared)
+        return prepared
+
+    def prepared(self, name: str) -> Prepared:
+        return self._portals.prepared_named(name)
+
+    def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
+        prepared = self._portals.prepared_named(statement)
+        if len(values) != len(prepared.parameters):
+            raise TooFewParameters(
+                f"bind message supplies {len(values)} parameters, but prepared statement "
+                f'"{statement}" requires {len(prepared.parameters)}'
+            )
+        if prepared.constants is not None:
+            values = prepared.constants
+        made = Portal(prepared, values, prepared.columns, prepared.is_short)
+        self._portals.add(portal, made)
+        return made
+
+    def portal(self, name: str) -> Portal:
+        return self._portals.named(name)
+
+    @property
+    def portals(self) -> Portals:
+        return self._portals
+
+    def close_prepared(self, name: str) -> None:
+        self._portals.prepared.pop(name, None)
+
+    def close_portal(self, name: str) -> None:
+        self._portals.portals.pop(name, None)
+
+    # ── running ────────────────────────────────────────────────────────────────────────────────
+
+    def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
+        made = self._portals.named(portal)
+        if made.rows is not None or made.is_done:
+            return self._more(made, limit, ends)
+        prepared = made.prepared
+        if prepared.made is None:
+            return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
+        self._start(prepared.text)
+        statement = prepared.made.statement
+        if isinstance(statement, planning.Control):
+            return statement.control(Execution(self, _no_block(self), made.values, inline=inline))
+        block = self.block
+        if block is None and ends:
+            return self._implicit(made, limit, inline)
+        if block is None:
+            block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
+        if block.is_failed:
+            raise InFailedTransaction
+        return self._answer(made, self._run(made, block, inline), limit)
+
+    def _start(self, text: str) -> None:
+        self.statement = text
+        self.active_since_micros = self.parts.env.wall_micros()
+        self._interrupted.clear()
+        seconds = self._statement_seconds()
+        self._deadline = None if seconds is None else self.parts.env.monotonic() + seconds
+
+    def _statement_seconds(self) -> float | None:
+        return (
+            self.variables.seconds("statement_timeout")
+            if "statement_timeout" in self.variables.values
+            else None
+        )
+
+    def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
+        """A statement that is a transaction of its own: run, committed, and run again if need be."""
+        attempts = 1 if inline else ATTEMPTS
+        pause_seconds = PAUSE_SECONDS
+        while True:
+            attempts -= 1
+            block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
+            try:
+                answer = self._answer(portal, self._run(portal, block, inline), limit)
+                if answer.copy is not None:
+                    self._copying = block
+                if not answer.is_done or answer.copy is not None:
+                    return answer  # the transaction goes on with it
+                if inline and block.has_writes:
+                    if not block.can_submit:
+                        raise NotShort
+                    return _Commit(self, block, answer, retries=True)
+                self._commit(block)
+                return answer
+            except RetryError as error:
+                self._abandon()
+                _forget(portal)
+                if inline:
+                    raise NotShort from error
+                if attempts == 0:
+                    raise
+            except BaseException:
+                self._abandon()
+                raise
+            self._pause(pause_seconds)
+            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+
+    def _pause(self, seconds: float) -> None:
+        self._interrupted.wait(self.parts.env.rng.uniform(0, seconds))
+        self.check()
+
+    def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+        block.begin_statement(self.statement)
+        statement = self.preparing.statement_for(portal.prepared, block)
+        execution = Execution(self, block, portal.values, inline=inline)
+        return statement.run(execution)
+
+    def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
+        portal.tag, portal.counts = result.tag, result.counts
+        if result.copy is not None:
+            return Answer((), result.tag, copy=result.copy)
+        if result.rows is None:
+            portal.is_done = True
+            return Answer((), result.tag)
+        portal.rows = result.rows
+        return self._batch(portal, limit)
+
+    def _batch(self, portal: Portal, limit: int) -> Answer:
+        assert portal.rows is not None
+        wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
+        rows = list(islice(portal.rows, wanted))
+        portal.is_done = len(rows) < wanted
+        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
+
+    def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
+        if portal.is_done or portal.rows is None:
+            return Answer((), portal.tag, counts=portal.counts)
+        answer = self._batch(portal, limit)
+        block = self.block
+        if answer.is_done and ends and block is not None and not block.is_explicit:
+            self._commit(block)
+        return answer
+
+    # ── ending transactions ────────────────────────────────────────────────────────────────────
+
+    def _commit(self, block: Block) -> None:
+        block.asked = Asked(self.user, self.statement)
+        try:
+            block.commit()
+        except BaseException:
+            self.variables.restore(block.variables)
+            raise
+        finally:
+            self._over(block)
+
+    def _over(self, block: Block) -> None:
+        block.close()
+        if self.block is block:
+            self.block = None
+        if self._locals_of is not None:
+            self.variables.restore(self._locals_of)
+            self._locals_of = None
+        self._portals.end_transaction()
+
+    def _abandon(self) -> None:
+        block = self.block
+        if block is None:
+            return
+        self._locals_of = None
+        self.variables.restore(block.variables)
+        self._over(block)
+
+    def sync(self, *, inline: bool = False) -> "Pending | None":
+        block = self.block
+        if block is None or block.is_explicit:
+            return None
+        if inline and block.has_writes:
+            if not block.can_submit:
+                raise NotShort
+            return _Commit(self, block, EMPTY, retries=False)
+        self._commit(block)
+        return None
+
+    def failed(self) -> None:
+        block = self.block
+        if block is None:
+            return
+        if not block.is_explicit:
+            self._abandon()
+            return
+        block.is_failed = True
+        if not block.savepoints:
+            block.close()
+
+    def finish_copy(self) -> None:
+        """A COPY is done: if it was a transaction of its own, that is committed."""
+        block, self._copying = self._copying, None
+        if block is not None and block is self.block and not block.is_explicit:
+            self._commit(block)
+
+    # BEGIN, COMMIT and their like: `statements.transactions` calls these.
+
+    def begin(self, *, is_read_only: bool) -> Block:
+        if self.block is not None:
+            if self.block.is_explicit:
+                self.notice("there is already a transaction in progress", "WARNING", "25001")
+            self.block.is_explicit = True
+            return self.block
+        self.block = Block(self.parts, is_explicit=True, variables=self.variables.values)
+        self.block.is_read_only = is_read_only
+        return self.block
+
+    def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
+        block = self.block
+        if block is None or not block.is_explicit:
+            self.notice("there is no transaction in progress", "WARNING", "25P01")
+            if block is not None:
+                self._commit(block)
+            return Answer((), tag)
+        if block.is_failed:
+            self._abandon()
+            return Answer((), "ROLLBACK")
+        if inline and block.has_writes:
+            if not block.can_submit:
+                raise NotShort
+            return _Commit(self, block, Answer((), tag), retries=False)
+        self._commit(block)
+        return Answer((), tag)
+
+    def rollback(self) -> Answer:
+        if self.block is None or not self.block.is_explicit:
+            self.notice("there is no transaction in progress", "WARNING", "25P01")
+        self._abandon()
+        return Answer((), "ROLLBACK")
+
+    def set_local(self, name: str, value: str | None) -> None:
+        """Until the transaction ends."""
+        if self._locals_of is None:
+            self._locals_of = self.variables.values
+        self.variables.set(name, value)
+
+    # ── names, time and interruption ───────────────────────────────────────────────────────────
+
+    @property
+    def path(self) -> Path:
+        schemas = self.variables.search_path()
+        path = self._path
+        if path is None or path.schemas != schemas or path.database != self.database:
+            path = self._path = Path(self.database, schemas, self.user)
+        return path
+
+    def check(self) -> None:
+        if self._interrupted.is_set():
+            raise QueryCanceled("canceling statement due to user request")
+        if self._deadline is not None and self.parts.env.monotonic() > self._deadline:
+            raise StatementTimeout("canceling statement due to statement timeout")
+        block = self.block
+        if block is not None and block.past is None and block.has_begun:
+            block.use.check()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits, unless it is canceled."""
+        until = self.parts.env.monotonic() + seconds
+        while (left := until - self.parts.env.monotonic()) > 0:
+            if self._deadline is not None:
+                left = min(left, max(0.0, self._deadline - self.parts.env.monotonic()) + 0.001)
+            self._interrupted.wait(left)
+            self.check()
+
+    def cancel(self) -> None:
+        self._interrupted.set()
+
+    def close(self) -> None:
+        self._interrupted.set()
+        self._abandon()
+        closing, self.on_close = self.on_close, []
+        for each in closing:
+            each()
+
+
+def _forget(portal: Portal) -> None:
+    portal.rows = None
+    portal.is_done = False
+
+
+def _no_block(session: Session) -> Block:
+    if session.block is not None:
+        return session.block
+    return Block(session.parts, is_explicit=False, variables=session.variables.values)
+
+
+class _Commit:
+    """The commit of a block that was run on the door's loop."""
+
+    __slots__ = ("_answer", "_block", "_retries", "_session")
+
+    def __init__(self, session: Session, block: Block, answer: Answer, *, retries: bool) -> None:
+        self._session = session
+        self._block = block
+        self._answer = answer
+        self._retries = retries
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        try:
+            self._block.submit(on_done)
+        except BaseException:
+            self._session._abandon()
+            raise
+
+    def result(self) -> "Answer | Pending":
+        session = self._session
+        try:
+            self._block.finish()
+        except RetryError as error:
+            session._abandon()
+            if self._retries:
+                raise NotShort from error
+            raise
+        except BaseException:
+            session._abandon()
+            raise
+        session._over(self._block)
+        return self._answer

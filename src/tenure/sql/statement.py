@@ -1,0 +1,59 @@
+"""What a statement is once it is planned: something a session can run.
+
+    text ─► parse ─► plan ─► Statement ─► run(execution) ─► Result: rows to come, or a tag
+
+A statement that is planned holds no reference to a transaction: it may be run many times, by any session
+with the same names. `uses` are the descriptors that it was planned over; it is good for a
+transaction in which each of them is still the very same.
+
+Walk: `sql.planning` makes them; `sql.session` runs them; `sql.plan_cache` keeps them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from tenure.expr.datatype import Datum, Type
+from tenure.sql.answers import Answer, Column, CopyIn, CopyOut, Pending
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    tag: str
+    rows: Iterator[Sequence[Datum]] | None = None
+    """Still to come, where the statement returns rows."""
+    counts: bool = False
+    """The number of rows belongs to the tag."""
+    copy: CopyIn | CopyOut | None = None
+
+
+class Statement(Protocol):
+    @property
+    def columns(self) -> tuple[Column, ...] | None: ...
+
+    @property
+    def parameters(self) -> tuple[Type, ...]: ...
+
+    @property
+    def is_short(self) -> bool:
+        """It may be tried on the door's loop: it takes little time, and waits for nothing but its commit."""
+        ...
+
+    def run(self, execution: "Execution") -> Result: ...
+
+
+class Control:
+    """A statement about the session itself: it needs no transaction, and may begin or end one."""
+
+    columns: ClassVar[tuple[Column, ...] | None] = None
+    parameters: ClassVar[tuple[Type, ...]] = ()
+    is_short: ClassVar[bool] = True
+
+    def control(self, execution: "Execution") -> "Answer | Pending":
+        raise NotImplementedError
+
+    def run(self, execution: "Execution") -> Result:
+        raise AssertionError("a control statement runs outside of transactions")

@@ -1,0 +1,176 @@
+"""DECLARE, FETCH, MOVE and CLOSE: cursors, which are portals with names.
+
+A cursor reads the transaction it was declared in. WITH HOLD it outlives it: its rows are fetched when
+the transaction is committed. Going back needs SCROLL: what has passed is then kept.
+
+Walk: `sql.planning` -> `plan_*` -> `Session.portals`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import UserError
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import NotSupported
+from tenure.sql import parse
+from tenure.sql.answers import Answer, Column
+from tenure.sql.errors import InFailedTransaction, NoTransaction
+from tenure.sql.execution import Execution
+from tenure.sql.parse import Tree
+from tenure.sql.portals import Portal, Prepared
+from tenure.sql.statement import Control, Result
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+SCROLL, NO_SCROLL, HOLD = 0x0002, 0x0004, 0x0020
+"""PostgreSQL's bits in DeclareCursorStmt.options."""
+
+ALL = 2**31 - 1
+
+
+class NotScrollable(UserError):
+    sqlstate = "55000"
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    name: str
+    prepared: Prepared
+    is_scrollable: bool
+    is_held: bool
+    parameters: tuple[Type, ...]
+    columns: tuple[Column, ...] | None = None
+    is_short: bool = False
+
+    def run(self, execution: Execution) -> Result:
+        session, block = execution.session, execution.block
+        if not block.is_explicit and not self.is_held:
+            raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
+        statement = session.preparing.statement_for(self.prepared, block)
+        result = statement.run(Execution(session, block, execution.values))
+        portal = Portal(
+            self.prepared,
+            execution.values,
+            self.prepared.columns,
+            is_short=False,
+            rows=result.rows,
+            tag="FETCH",
+            is_cursor=True,
+            is_held=self.is_held,
+            is_scrollable=self.is_scrollable,
+        )
+        session.portals.add(self.name, portal)
+        if self.is_held:
+            # All of it now: what the rows are read from ends with the transaction.
+            portal.rows = iter(list(portal.rows or ()))
+        return Result("DECLARE CURSOR")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    name: str
+    direction: str
+    count: int
+    is_move: bool
+    columns: tuple[Column, ...] | None
+    parameters: tuple[Type, ...] = ()
+    is_short: bool = False
+
+    def run(self, execution: Execution) -> Result:
+        portal = execution.session.portals.cursor_named(self.name)
+        rows = list(_fetched(portal, self.direction, self.count))
+        if self.is_move:
+            return Result(f"MOVE {len(rows)}")
+        return Result("FETCH", iter(rows), counts=True)
+
+
+def _fetched(portal: Portal, direction: str, count: int) -> Iterator[Sequence[Datum]]:
+    if direction == "FORWARD" and count < 0:
+        direction, count = "BACKWARD", -count
+    elif direction == "BACKWARD" and count < 0:
+        direction, count = "FORWARD", -count
+    if not portal.is_scrollable:
+        if direction != "FORWARD" or count == 0:
+            raise NotScrollable(
+                "cursor can only scan forward", hint="Declare it with SCROLL option to enable backward scan."
+            )
+        yield from islice(portal.rows or (), None if count >= ALL else count)
+        return
+    yield from _scrolled(portal, direction, count)
+
+
+def _scrolled(portal: Portal, direction: str, count: int) -> Iterator[Sequence[Datum]]:
+    """The position is 0 before the first row, n on row n, one more after the last."""
+    if direction == "FORWARD" and count:
+        target = portal.position + min(count, ALL)
+        _read_up_to(portal, target)
+        rows = portal.fetched[portal.position : target]
+        portal.position = min(target, len(portal.fetched) + 1)
+        yield from rows
+        return
+    if direction == "BACKWARD":
+        first = max(0, portal.position - 1 - min(count, ALL))
+        rows = portal.fetched[first : max(0, portal.position - 1)]
+        portal.position = max(0, portal.position - count) if count < ALL else 0
+        yield from reversed(rows)
+        return
+    if direction == "ABSOLUTE" and count < 0:
+        _read_up_to(portal, ALL)
+        target = max(0, len(portal.fetched) + 1 + count)
+    else:
+        target = max(0, count if direction == "ABSOLUTE" else portal.position + count)
+    _read_up_to(portal, target)
+    portal.position = min(target, len(portal.fetched) + 1)
+    if 1 <= portal.position <= len(portal.fetched):
+        yield portal.fetched[portal.position - 1]
+
+
+def _read_up_to(portal: Portal, position: int) -> None:
+    missing = position - len(portal.fetched)
+    if missing > 0 and portal.rows is not None:
+        portal.fetched.extend(islice(portal.rows, None if position >= ALL else missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Close(Control):
+    name: str
+    """"" is ALL."""
+
+    def control(self, execution: Execution) -> Answer:
+        session = execution.session
+        if session.block is not None and session.block.is_failed:
+            raise InFailedTransaction
+        if self.name:
+            session.portals.cursor_named(self.name)
+            session.close_portal(self.name)
+            return Answer((), "CLOSE CURSOR")
+        portals = session.portals
+        portals.portals = {name: each for name, each in portals.portals.items() if not each.is_cursor}
+        return Answer((), "CLOSE CURSOR ALL")
+
+
+def plan_declare(planner: "Planner", tree: Tree) -> Declare:
+    prepared = planner.session.preparing.make(planner.text_after_for(tree), planner.types)
+    if prepared.columns is None:
+        raise NotSupported("DECLARE CURSOR needs a query that returns rows")
+    return Declare(
+        tree.portalname,
+        prepared,
+        is_scrollable=bool(tree.options & SCROLL),
+        is_held=bool(tree.options & HOLD),
+        parameters=prepared.parameters,
+    )
+
+
+def plan_fetch(planner: "Planner", tree: Tree) -> Fetch:
+    portal = planner.session.portals.cursor_named(tree.portalname)
+    direction = parse.option(tree, "direction").removeprefix("FETCH_")
+    columns = None if tree.ismove else portal.columns
+    return Fetch(tree.portalname, direction, min(tree.how_many, ALL), tree.ismove, columns)
+
+
+def plan_close(planner: "Planner", tree: Tree) -> Close:
+    return Close(tree.portalname)

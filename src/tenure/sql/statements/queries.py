@@ -1,0 +1,172 @@
+"""SELECT, VALUES and TABLE: a plan, compiled once, run by the rows executor with DuckDB's help.
+
+A query that is bounded (it looks up keys, or reads system tables) runs on rows alone; for any other
+one DuckDB is asked at each node of the plan whether it takes it over.
+
+Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows`; `run` -> `sql.run`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.base.settings import QUERY_MEMORY
+from tenure.cluster.lock_table import Mode
+from tenure.cluster.lock_waits import Wait
+from tenure.expr.datatype import Type
+from tenure.sql import access, as_of, bind, rows
+from tenure.sql.answers import Column
+from tenure.sql.errors import PlanChanged
+from tenure.sql.execution import Execution
+from tenure.sql.locking import settled
+from tenure.sql.parse import Tree
+from tenure.sql.plan import Lock, Output, Query, walk
+from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.point import Lookup, lookup_of
+from tenure.sql.rows import Runner
+from tenure.sql.run import Memory, Run, Tuple
+from tenure.sql.statement import Result
+from tenure.table.rows import Layout
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    query: Query
+    runner: Runner
+    columns: tuple[Column, ...]
+    parameters: tuple[Type, ...]
+    is_short: bool
+    is_bounded: bool
+    locks: tuple[Lock, ...] = ()
+    lookup: Lookup | None = None
+    """The short way, if it is one row by its key."""
+    is_kept: bool = True
+    tag: str = "SELECT"
+
+    def run(self, execution: Execution) -> Result:
+        return Result(self.tag, self.rows(execution), counts=True)
+
+    def rows(self, execution: Execution) -> Iterator[Tuple]:
+        if self.locks:
+            return iter(self._locked(execution))
+        return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
+
+    def _locked(self, execution: Execution) -> list[Tuple]:
+        """FOR UPDATE: all of it, found and locked; one table is locked after the other."""
+        execution.block.txn("SELECT FOR UPDATE")
+        found: list[Tuple] = []
+        for lock in self.locks:
+            found = _settle(self, lock, execution)
+        return found
+
+
+def _settle(select: Select, lock: Lock, execution: Execution) -> list[Tuple]:
+    seen: list[tuple[Tuple, bytes]] = []
+    layout = execution.block.layout(lock.table)
+
+    def find() -> list[tuple[Tuple, bytes]]:
+        seen.clear()
+        locked: list[bytes] = []
+
+        def note(at: Lock, row: Tuple) -> bool:
+            if at is lock:
+                locked.append(_key(layout, at, row))
+            return True
+
+        run = run_of(execution)
+        run.lock = note
+        rows = list(select.runner.rows(run))
+        seen.extend(zip(rows, locked, strict=True))
+        return seen
+
+    kept = settled(
+        execution,
+        find,
+        lambda each: each[1],
+        relation=lock.table.name,
+        mode=Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE,
+        wait=Wait(lock.wait),
+    )
+    return [row for row, _ in kept]
+
+
+def _key(layout: Layout, lock: Lock, row: Tuple) -> bytes:
+    return layout.primary.prefix([row[position] for position in lock.key])
+
+
+def run_of(execution: Execution, query: Query | None = None) -> Run:
+    """One run of a plan in this execution; DuckDB may take over parts of `query`."""
+    session, block = execution.session, execution.block
+    parts = session.parts
+    executor = session.variables["tenure.executor"]
+    run = Run(
+        context=execution.context,
+        source=block.source,
+        layouts=block.layout,
+        virtual=lambda key: parts.virtual.rows(key, execution),
+        check=execution.check,
+        memory=Memory(parts.settings.current()[QUERY_MEMORY]),
+    )
+    if query is not None and parts.duck is not None and executor != "rows":
+        run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class SelectAsOf:
+    """A query of the past: planned for the catalog as it was then, when the moment is known."""
+
+    text: str
+    operand: str
+    columns: tuple[Column, ...]
+    parameters: tuple[Type, ...]
+    is_short: bool = False
+    is_kept: bool = False
+
+    def run(self, execution: Execution) -> Result:
+        session, block = execution.session, execution.block
+        block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
+        select = session.preparing.plan_query(self.text, block, self.parameters)
+        if [(each.name, each.type.ref) for each in select.columns] != [
+            (each.name, each.type.ref) for each in self.columns
+        ]:
+            raise PlanChanged("cached plan must not change result type")
+        return select.run(execution)
+
+
+def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
+    select = plan_query(planner, tree)
+    if not planner.as_of:
+        return select
+    if planner.block.past is None and not planner.as_of.startswith("$") and not planner.block.has_begun:
+        planner.block.read_as_of(as_of.timestamp_of(planner.session, planner.as_of))
+        select = plan_query(planner, tree)
+    return SelectAsOf(planner.text, planner.as_of, select.columns, select.parameters)
+
+
+def plan_query(planner: "Planner", tree: Tree) -> Select:
+    bound = bind.bind_query(tree, planner.names, planner.parameters)
+    return compiled(planner, bound)
+
+
+def compiled(planner: "Planner", bound: Query) -> Select:
+    query = access.with_access(bound)
+    locks = tuple(each for each in walk(query.plan) if isinstance(each, Lock))
+    is_point = is_point_query(query) and not locks
+    return Select(
+        query,
+        rows.compile(query, planner.names.enum),
+        columns_of(query.outputs),
+        query.parameters,
+        is_short=is_point,
+        is_bounded=is_bounded(query.plan, query),
+        locks=locks,
+        lookup=None if locks else lookup_of(query, planner.names.enum),
+    )
+
+
+def columns_of(outputs: tuple[Output, ...]) -> tuple[Column, ...]:
+    return tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)

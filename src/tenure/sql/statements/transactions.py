@@ -1,0 +1,157 @@
+"""BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION.
+
+Every isolation level is accepted and served as serializable, which is at least as strict. A
+transaction that is to read the past is told so before its first query:
+
+    BEGIN AS OF SYSTEM TIME '-10s'        SET TRANSACTION AS OF SYSTEM TIME '-10s'
+
+Walk: `sql.planning` -> `plan` -> `control` -> `Session.begin`, `commit`, `rollback`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.expr.errors import NotSupported
+from tenure.sql import parse
+from tenure.sql.answers import Answer, Pending
+from tenure.sql.as_of import timestamp_of
+from tenure.sql.errors import ActiveTransaction, InFailedTransaction, NoTransaction
+from tenure.sql.parse import Tree
+from tenure.sql.statement import Control
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.planning import Planner
+    from tenure.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    is_read_only: bool | None = None
+    isolation: str = ""
+    as_of: str = ""
+    """What stands after AS OF SYSTEM TIME."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Control):
+    verb: str
+    name: str = ""
+    options: Options = Options()
+    is_chained: bool = False
+
+    def control(self, execution: "Execution") -> "Answer | Pending":
+        session = execution.session
+        match self.verb:
+            case "BEGIN" | "START TRANSACTION":
+                return self._begin(session)
+            case "COMMIT":
+                answer = session.commit(inline=execution.inline and not self.is_chained)
+            case "ROLLBACK":
+                answer = session.rollback()
+            case _:
+                return self._savepoint(session)
+        if self.is_chained:
+            self._begin(session)
+        return answer
+
+    def _begin(self, session: "Session") -> Answer:
+        is_read_only = self.options.is_read_only
+        if is_read_only is None:
+            is_read_only = session.variables["default_transaction_read_only"] == "on"
+        session.begin(is_read_only=is_read_only)
+        _apply(session, self.options)
+        return Answer((), self.verb)
+
+    def _savepoint(self, session: "Session") -> Answer:
+        block = session.block
+        if block is None or not block.is_explicit:
+            raise NoTransaction(f"{self.verb} can only be used in transaction blocks")
+        if block.is_failed and self.verb != "ROLLBACK TO SAVEPOINT":
+            raise InFailedTransaction
+        if self.verb == "SAVEPOINT":
+            block.save(self.name, session.variables.values)
+        elif self.verb == "RELEASE":
+            block.release(self.name)
+        else:
+            session.variables.restore(block.back_to(self.name))
+            return Answer((), "ROLLBACK")
+        return Answer((), self.verb)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction(Control):
+    """SET TRANSACTION: the block under way, before its first query."""
+
+    options: Options
+
+    def control(self, execution: "Execution") -> Answer:
+        session = execution.session
+        block = session.block
+        if block is None or not block.is_explicit:
+            session.notice("SET TRANSACTION can only be used in transaction blocks", "WARNING", "25P01")
+            return Answer((), "SET")
+        if block.is_failed:
+            raise InFailedTransaction
+        if block.has_begun and self.options.is_read_only is False and block.is_read_only:
+            raise ActiveTransaction("transaction read-write mode must be set before any query")
+        if block.has_begun and self.options.isolation not in ("", "serializable"):
+            raise ActiveTransaction("SET TRANSACTION ISOLATION LEVEL must be called before any query")
+        if self.options.is_read_only is not None:
+            block.is_read_only = self.options.is_read_only
+        _apply(session, self.options)
+        return Answer((), "SET")
+
+
+def _apply(session: "Session", options: Options) -> None:
+    if options.isolation:
+        session.set_local("transaction_isolation", options.isolation)
+    if options.is_read_only is not None:
+        session.set_local("transaction_read_only", "on" if options.is_read_only else "off")
+    if options.as_of:
+        assert session.block is not None
+        session.block.read_as_of(timestamp_of(session, options.as_of))
+
+
+_VERBS = {
+    "TRANS_STMT_BEGIN": "BEGIN",
+    "TRANS_STMT_START": "START TRANSACTION",
+    "TRANS_STMT_COMMIT": "COMMIT",
+    "TRANS_STMT_ROLLBACK": "ROLLBACK",
+    "TRANS_STMT_SAVEPOINT": "SAVEPOINT",
+    "TRANS_STMT_RELEASE": "RELEASE",
+    "TRANS_STMT_ROLLBACK_TO": "ROLLBACK TO SAVEPOINT",
+}
+
+
+def plan(planner: "Planner", tree: Tree) -> Transaction:
+    verb = _VERBS.get(parse.option(tree, "kind"))
+    if verb is None:
+        raise NotSupported("two-phase commit is not supported")
+    return Transaction(verb, tree.savepoint_name, options_of(tree.options, planner.as_of), tree.chain)
+
+
+def plan_set_transaction(planner: "Planner", tree: Tree) -> SetTransaction:
+    return SetTransaction(options_of(tree.args, planner.as_of))
+
+
+def options_of(nodes: Tree, as_of: str = "") -> Options:
+    """Reads ISOLATION LEVEL, READ ONLY and DEFERRABLE as PostgreSQL's grammar gives them."""
+    isolation, is_read_only = "", None
+    for each in parse.items(nodes):
+        value = parse.child(each, "arg")
+        if each.defname == "transaction_isolation":
+            isolation = _text(value)
+        elif each.defname == "transaction_read_only":
+            is_read_only = _number(value) != 0
+    return Options(is_read_only, isolation, as_of)
+
+
+def _text(value: Tree) -> str:
+    text: str = value.sval.sval if parse.kind(value) == "A_Const" else value.sval
+    return text
+
+
+def _number(value: Tree) -> int:
+    number: int = value.ival.ival if parse.kind(value) == "A_Const" else value.ival
+    return number

@@ -1,0 +1,49 @@
+"""Statements that have nothing to do here, and are accepted so that clients and scripts go on.
+
+Walk: `sql.planning` -> `plan_*`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.sql.answers import Answer
+from tenure.sql.errors import ActiveTransaction, InFailedTransaction
+from tenure.sql.parse import Tree
+from tenure.sql.statement import Control
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.planning import Planner
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Control):
+    """Answers with its tag, and says why nothing was done."""
+
+    tag: str
+    why: str = ""
+    not_in_block: bool = False
+
+    def control(self, execution: "Execution") -> Answer:
+        session = execution.session
+        if session.block is not None and session.block.is_failed:
+            raise InFailedTransaction
+        if self.not_in_block and session.block is not None and session.block.is_explicit:
+            raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
+        if self.why:
+            session.notice(self.why)
+        return Answer((), self.tag)
+
+
+def plan_vacuum(planner: "Planner", tree: Tree) -> Nothing:
+    if tree.is_vacuumcmd:
+        return Nothing("VACUUM", "VACUUM is not needed: old revisions are collected by themselves", True)
+    return Nothing("ANALYZE", "ANALYZE is not needed: plans do not depend on statistics")
+
+
+def plan_set_constraints(planner: "Planner", tree: Tree) -> Nothing:
+    return Nothing("SET CONSTRAINTS", "constraints are checked at the end of each statement")
+
+
+def plan_checkpoint(planner: "Planner", tree: Tree) -> Nothing:
+    return Nothing("CHECKPOINT")

@@ -1,0 +1,459 @@
+"""INSERT, UPDATE, DELETE and UPSERT, from parse trees to what runs.
+
+    UPDATE t SET a = u.b FROM u WHERE t.id = u.id RETURNING t.a, u.c
+
+    Project(t's primary key; new values; t's and u's columns, for RETURNING)
+      Filter(t.id = u.id)
+        Join(Scan t, Scan u)
+
+The reading part is a plan like any other; the writing part is in `statements.writing`.
+
+Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder -> `sql.access`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import Column as TableColumn
+from tenure.catalog.descriptors import Index, Table, visible
+from tenure.expr import build
+from tenure.expr.build import Typed
+from tenure.expr.closures import Evaluate
+from tenure.expr.compiled import check, compile
+from tenure.expr.datatype import Type
+from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedColumn
+from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
+from tenure.expr.types import type_of
+from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
+from tenure.sql.answers import Column
+from tenure.sql.bind_targets import check_boolean
+from tenure.sql.errors import UndefinedTable
+from tenure.sql.locations import location_of
+from tenure.sql.parse import SyntaxFault, Tree, child, items
+from tenure.sql.plan import Among, Filter, Join, JoinKind, Output, Plan, Project, Query, Scan, Values, walk
+from tenure.sql.plan_facts import is_bounded
+from tenure.sql.scope import Level
+from tenure.sql.statements.writing import Change, Conflict, Given, Insert, Returning
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+
+class GeneratedAlways(UserError):
+    sqlstate = "428C9"
+
+
+class DuplicateTarget(UserError):
+    sqlstate = "42701"
+
+
+class NoArbiter(UserError):
+    sqlstate = "42P10"
+
+
+class UndefinedConstraint(UserError):
+    sqlstate = "42704"
+
+
+# INSERT
+
+
+def plan_insert(planner: "Planner", tree: Tree) -> Insert:
+    binder = bind.Binder(planner.names, planner.parameters, tree)
+    level = binder.level()
+    if parse.has(tree, "with_clause"):
+        bind_with.declare(tree.with_clause, level)
+    table = _target(planner, tree.relation)
+    targets = _insert_targets(table, tree)
+    source = child(tree, "select_stmt")
+    if source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
+        made = _given_rows(planner, level, table, targets, source)
+        if not tree.cols:
+            targets = targets[: _width(source)]
+    elif source is not None:
+        made = _selected(planner, binder, level, targets, source, is_named=bool(tree.cols))
+        targets = targets[: len(made.outputs)]
+    else:
+        made, targets = Given(((),)), []
+    _check_insertable(tree, targets, source)
+    runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
+    scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
+    level.items += item
+    return Insert(
+        table,
+        tuple(each.id for each in targets),
+        runner,
+        isinstance(made, Given) or is_bounded(made.plan, made),
+        planner.parameters.types(),
+        scan.columns,
+        _conflict(planner, level, table, scan, tree),
+        _returning(planner, level, tree),
+        is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
+    )
+
+
+SHORT_ROWS_MAX = 20
+"""Rows of VALUES that are written on the door's loop: more would hold other clients up."""
+
+
+def _target(planner: "Planner", tree: Tree) -> Table:
+    path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
+    relation = planner.names.relation(path, tree.location + 1)
+    if not isinstance(relation, Table):
+        raise WrongKind(f'cannot change relation "{path[-1]}": it is not a table')
+    return relation
+
+
+class WrongKind(UndefinedTable):
+    sqlstate = "42809"
+
+
+def _shown(table: Table) -> list[TableColumn]:
+    return [each for each in visible(table.columns) if not each.is_hidden]
+
+
+def _insert_targets(table: Table, tree: Tree) -> list[TableColumn]:
+    if not tree.cols:
+        return _shown(table)
+    found: list[TableColumn] = []
+    for each in items(tree.cols):
+        column = _column(table, each)
+        if column in found:
+            raise DuplicateTarget(
+                f'column "{each.name}" specified more than once', position=each.location + 1
+            )
+        found.append(column)
+    return found
+
+
+def _column(table: Table, target: Tree) -> TableColumn:
+    if target.indirection:
+        raise NotSupported("assigning to a part of a column is not supported", position=target.location + 1)
+    column = table.column_named(target.name)
+    if column is None:
+        raise UndefinedColumn(
+            f'column "{target.name}" of relation "{table.name}" does not exist', position=target.location + 1
+        )
+    return column
+
+
+def _is_decorated(select: Tree) -> bool:
+    """VALUES with ORDER BY, LIMIT or WITH is a query."""
+    return bool(
+        select.sort_clause or select.HasField("limit_count") or select.HasField("limit_offset")
+    ) or select.HasField("with_clause")
+
+
+def _width(select: Tree) -> int:
+    return len(parse.unwrap(select.values_lists[0]).items)
+
+
+def _given_rows(
+    planner: "Planner", level: Level, table: Table, targets: Sequence[TableColumn], select: Tree
+) -> "Given | Query":
+    """INSERT ... VALUES: an expression per column, read as the column's type."""
+    bound: list[list[Node | None]] = []
+    for each in items(select.values_lists):
+        row = items(each.items)
+        if len(row) != _width(select):
+            raise SyntaxFault("VALUES lists must all be the same length", position=location_of(row[0]) + 1)
+        if len(row) > len(targets):
+            raise SyntaxFault(
+                "INSERT has more expressions than target columns",
+                position=location_of(row[len(targets)]) + 1,
+            )
+        bound.append([_assigned(planner, level, column, value) for column, value in _paired(targets, row)])
+    if not level.binding.nested:
+        compiled = [
+            tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
+            for row in bound
+        ]
+        return Given(tuple(compiled))
+    outputs = tuple(
+        Output(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
+    )
+    complete = tuple(
+        tuple(_or_default(planner, column, node) for column, node in zip(targets, row, strict=False))
+        for row in bound
+    )
+    return level.binding.finished(Values(outputs, complete))
+
+
+def _paired(targets: Sequence[TableColumn], row: list[Tree]) -> list[tuple[TableColumn, Tree]]:
+    return list(zip(targets, row, strict=False))
+
+
+def _assigned(planner: "Planner", level: Level, column: TableColumn, value: Tree) -> Node | None:
+    """An expression as a column's new value; None for DEFAULT."""
+    if parse.kind(value) == "SetToDefault":
+        return None
+    _check_writable(column)
+    return _as_column(planner, column, level.bind(value, "VALUES"), value).node
+
+
+def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
+    target = type_of(column.type, planner.names.enum)
+    try:
+        return build.assign(typed, target)
+    except DatatypeMismatch as error:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {target.sql_name} but expression is of type '
+            f"{typed.type.sql_name}",
+            hint="You will need to rewrite or cast the expression.",
+            position=location_of(value) + 1,
+        ) from error
+
+
+def _or_default(planner: "Planner", column: TableColumn, node: Node | None) -> Node:
+    if node is not None:
+        return node
+    if column.default is None:
+        return build.const(None, type_of(column.type, planner.names.enum)).node
+    return decode(column.default.tree)
+
+
+def _selected(
+    planner: "Planner",
+    binder: bind.Binder,
+    level: Level,
+    targets: Sequence[TableColumn],
+    select: Tree,
+    *,
+    is_named: bool,
+) -> Query:
+    plan = binder.query(select, level, keeps_unknown=True)
+    if len(plan.outputs) > len(targets):
+        raise SyntaxFault("INSERT has more expressions than target columns", position=location_of(select) + 1)
+    if is_named and len(plan.outputs) < len(targets):
+        raise SyntaxFault("INSERT has more target columns than expressions")
+    expressions = []
+    for at, (output, column) in enumerate(zip(plan.outputs, targets, strict=False)):
+        _check_writable(column)
+        typed = _as_column(planner, column, Typed(ColumnRef(at), output.type), select)
+        expressions.append(typed)
+    outputs = tuple(Output(each.name, typed.type) for each, typed in zip(targets, expressions, strict=False))
+    return level.binding.finished(Project(outputs, plan, tuple(each.node for each in expressions)))
+
+
+def _check_insertable(tree: Tree, targets: Sequence[TableColumn], source: Tree | None) -> None:
+    if tree.cols and source is not None and source.values_lists and _width(source) < len(targets):
+        raise SyntaxFault(
+            "INSERT has more target columns than expressions",
+            position=items(tree.cols)[_width(source)].location + 1,
+        )
+
+
+def _check_writable(column: TableColumn) -> None:
+    if column.generated is not None:
+        raise GeneratedAlways(
+            f'cannot insert a non-DEFAULT value into column "{column.name}"',
+            detail=f'Column "{column.name}" is a generated column.',
+        )
+    if column.identity == "always":
+        raise GeneratedAlways(
+            f'cannot insert a non-DEFAULT value into column "{column.name}"',
+            detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+            hint="Use OVERRIDING SYSTEM VALUE to override.",
+        )
+
+
+# ON CONFLICT
+
+
+def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: Tree) -> Conflict | None:
+    if planner.is_upsert:
+        return Conflict((table.primary,), overwrites=True)
+    clause = child(tree, "on_conflict_clause")
+    if clause is None:
+        return None
+    arbiters = _arbiters(planner, level, table, child(clause, "infer"))
+    if parse.option(clause, "action") == "ONCONFLICT_NOTHING":
+        return Conflict(arbiters)
+    if not arbiters:
+        raise SyntaxFault(
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            hint="For example, ON CONFLICT (column_name).",
+        )
+    _, proposed = bind_from.table_item(table, level, ["excluded"], None)
+    proposed[0].has_columns = False
+    level.items += proposed
+    changes, defaults = _assignments(planner, level, table, clause.target_list)
+    where = child(clause, "where_clause")
+    condition = None
+    if where is not None:
+        condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where)).node
+    _refuse_nested([*(node for _, node in changes), *([condition] if condition is not None else [])])
+    level.items.remove(proposed[0])
+    return Conflict(
+        arbiters,
+        (
+            *((column.id, _compiled(planner, level, node)) for column, node in changes),
+            *((each.id, _compiled(planner, level, _or_default(planner, each, None))) for each in defaults),
+        ),
+        None if condition is None else _compiled(planner, level, condition),
+    )
+
+
+def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None) -> tuple[int, ...]:
+    """The unique indexes that a conflict target means; none: any of them."""
+    if infer is None:
+        return ()
+    unique = [each for each in visible(table.indexes) if each.is_unique or each.id == table.primary]
+    if infer.conname:
+        found = [each.id for each in unique if each.name == infer.conname]
+        if not found:
+            raise UndefinedConstraint(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
+        return tuple(found)
+    wanted = {_conflict_column(table, each).id for each in items(infer.index_elems)}
+    has_predicate = parse.has(infer, "where_clause")
+    found = [each.id for each in unique if _columns_of(each) == wanted]
+    if not has_predicate:
+        found = [id for id in found if table.index(id).predicate is None]
+    if not found:
+        raise NoArbiter("there is no unique or exclusion constraint matching the ON CONFLICT specification")
+    return tuple(found)
+
+
+def _columns_of(index: Index) -> set[int]:
+    return {part.column for part in index.parts}
+
+
+def _conflict_column(table: Table, element: Tree) -> TableColumn:
+    if not element.name:
+        raise NotSupported("ON CONFLICT on expressions is not supported")
+    column = table.column_named(element.name)
+    if column is None:
+        raise UndefinedColumn(f'column "{element.name}" does not exist')
+    return column
+
+
+def _refuse_nested(trees: Sequence[Node]) -> None:
+    if any(isinstance(each, Nested) for tree in trees for each in nodes(tree)):
+        raise NotSupported("a subquery in ON CONFLICT or RETURNING is not supported")
+
+
+def _compiled(planner: "Planner", level: Level, node: Node) -> Evaluate:
+    return compile(node, dict(enumerate(level.row)), planner.names.enum)
+
+
+# UPDATE and DELETE
+
+
+def plan_update(planner: "Planner", tree: Tree) -> Change:
+    return _plan_change(planner, tree, tree.from_clause, tree.target_list)
+
+
+def plan_delete(planner: "Planner", tree: Tree) -> Change:
+    return _plan_change(planner, tree, tree.using_clause, None)
+
+
+def _plan_change(
+    planner: "Planner", tree: Tree, sources: Sequence[Tree], targets: Sequence[Tree] | None
+) -> Change:
+    binder = bind.Binder(planner.names, planner.parameters, tree)
+    level = binder.level()
+    if parse.has(tree, "with_clause"):
+        bind_with.declare(tree.with_clause, level)
+    table = _target(planner, tree.relation)
+    scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
+    level.items += item
+    plan: Plan = scan
+    if len(sources):
+        plan = Join(JoinKind.INNER, scan, bind_from.bind(sources, level))
+    where = child(tree, "where_clause")
+    if where is not None:
+        condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where))
+        plan = Filter(plan, condition.node)
+    changes, defaults = ([], []) if targets is None else _assignments(planner, level, table, targets)
+    returning = _returning(planner, level, tree)
+    primary = [part.column for part in table.index(table.primary).parts]
+    keys = [ColumnRef(scan.columns.index(id)) for id in primary]
+    joined = [ColumnRef(at) for at in range(len(level.row))] if returning is not None else []
+    everything = (*keys, *(node for _, node in changes), *joined)
+    outputs = tuple(Output(f"c{at}", _type(level, each)) for at, each in enumerate(everything))
+    query = access.with_access(level.binding.finished(Project(outputs, plan, everything)))
+    point = _point(planner, query, table)
+    return Change(
+        table,
+        rows.compile(query, planner.names.enum),
+        is_bounded(query.plan, query),
+        len(keys),
+        planner.parameters.types(),
+        scan.columns,
+        targets=None if targets is None else tuple(column.id for column, _ in changes),
+        defaults=tuple(each.id for each in defaults),
+        point=point,
+        returning=returning,
+        is_short=point is not None,
+    )
+
+
+def _type(level: Level, node: Node) -> Type:
+    return check(node, dict(enumerate(level.row)), level.names.enum)
+
+
+def _point(planner: "Planner", query: Query, table: Table) -> tuple[Evaluate, ...] | None:
+    """The primary key that the statement names, if it names one row and reads nothing else."""
+    scans = [each for each in walk(query.plan) if isinstance(each, Scan)]
+    if (
+        query.nested
+        or query.shared
+        or len(scans) != 1
+        or any(isinstance(each, Join) for each in walk(query.plan))
+    ):
+        return None
+    way = scans[0].access
+    if way is None or not way.is_point or way.index != table.primary:
+        return None
+    if any(isinstance(each, Among) for each in way.prefix):
+        return None
+    return tuple(compile(each, {}, planner.names.enum) for each in way.prefix if not isinstance(each, Among))
+
+
+def _assignments(
+    planner: "Planner", level: Level, table: Table, targets: Sequence[Tree]
+) -> tuple[list[tuple[TableColumn, Node]], list[TableColumn]]:
+    """SET a = ..., (b, c) = (..., ...): the new values, and the columns set to their default."""
+    changes: list[tuple[TableColumn, Node]] = []
+    defaults: list[TableColumn] = []
+    for target in items(targets):
+        column = _column(table, target)
+        if column in defaults or any(column == each for each, _ in changes):
+            raise DuplicateTarget(f'multiple assignments to same column "{column.name}"')
+        value = _set_value(parse.unwrap(target.val))
+        if parse.kind(value) == "SetToDefault":
+            defaults.append(column)
+            continue
+        if column.generated is not None or column.identity == "always":
+            raise GeneratedAlways(f'column "{column.name}" can only be updated to DEFAULT')
+        changes.append((column, _as_column(planner, column, level.bind(value, "UPDATE"), value).node))
+    return changes, defaults
+
+
+def _set_value(value: Tree) -> Tree:
+    """One value of SET (a, b) = (x, y), which comes as a reference into the row."""
+    if parse.kind(value) != "MultiAssignRef":
+        return value
+    source = parse.unwrap(value.source)
+    if parse.kind(source) != "RowExpr":
+        raise NotSupported("SET (...) = (SELECT ...) is not supported")
+    if value.ncolumns != len(source.args):
+        raise SyntaxFault("number of columns does not match number of values")
+    return items(source.args)[value.colno - 1]
+
+
+# RETURNING
+
+
+def _returning(planner: "Planner", level: Level, tree: Tree) -> Returning | None:
+    clause = child(tree, "returning_clause")
+    if clause is None:
+        return None
+    bound = bind_targets.bind(clause.exprs, level, "RETURNING")
+    for each in bound:
+        bind_targets.decide_unknown(each)
+    _refuse_nested([each.typed.node for each in bound])
+    outputs = bind_targets.outputs(bound, level)
+    columns = tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)
+    return Returning(columns, tuple(_compiled(planner, level, each.typed.node) for each in bound))

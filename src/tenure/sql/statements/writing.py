@@ -1,0 +1,286 @@
+"""INSERT, UPDATE and DELETE as they run: rows found, locked and written by `table.write`.
+
+    INSERT   values of each row ─► Writer.insert, or upsert where ON CONFLICT says so
+    UPDATE   found rows, all of them, locked ─► what changes of each ─► Writer.update
+    DELETE   found rows, all of them, locked ─► Writer.delete
+
+Everything is found before anything is written: a statement does not see its own effects. Foreign keys act,
+and are checked, when all rows are written. RETURNING is computed per row from what was written.
+
+Walk: `statements.writes` plans these; `sql.session` runs them; they call `table.write.Writer`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import Table
+from tenure.expr.closures import Evaluate
+from tenure.expr.datatype import Type
+from tenure.expr.function import Context
+from tenure.kv.transaction import Transaction
+from tenure.sql.answers import Column
+from tenure.sql.execution import Execution
+from tenure.sql.locking import acquire, freshen, settled
+from tenure.sql.rows import Runner
+from tenure.sql.run import Tuple
+from tenure.sql.statement import Result
+from tenure.sql.statements.queries import run_of
+from tenure.table import read
+from tenure.table.columns import Values
+from tenure.table.rows import Layout, Row
+from tenure.table.write import Writer
+
+
+class RowTwice(UserError):
+    sqlstate = "21000"
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """What a statement gives back of each row: over the table's columns, then those of FROM."""
+
+    columns: tuple[Column, ...]
+    evaluates: tuple[Evaluate, ...]
+
+    def of(self, row: Tuple, context: Context) -> Tuple:
+        return tuple([evaluate(row, context) for evaluate in self.evaluates])
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """ON CONFLICT: on which indexes (none: on any), and what becomes of the row that is there."""
+
+    arbiters: tuple[int, ...]
+    changes: tuple[tuple[int, Evaluate], ...] | None = None
+    """Over the row that is there followed by the one proposed; None: DO NOTHING."""
+    condition: Evaluate | None = None
+    overwrites: bool = False
+    """UPSERT: the proposed row's given columns replace those that are there."""
+
+
+class Given(NamedTuple):
+    """The rows of INSERT ... VALUES: an expression for each column, None for DEFAULT."""
+
+    rows: tuple[tuple[Evaluate | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    table: Table
+    targets: tuple[int, ...]
+    """The columns that are given, by id."""
+    source: Given | Runner
+    is_bounded: bool
+    parameters: tuple[Type, ...]
+    visible: tuple[int, ...]
+    """The table's columns as its rows show them: what RETURNING is over."""
+    conflict: Conflict | None = None
+    returning: Returning | None = None
+    is_short: bool = False
+    is_kept: bool = True
+
+    @property
+    def columns(self) -> tuple[Column, ...] | None:
+        return None if self.returning is None else self.returning.columns
+
+    def run(self, execution: Execution) -> Result:
+        txn = execution.block.txn("INSERT")
+        writer = writer_of(execution, self.table)
+        written = [row for row in self._written(execution, txn, writer) if row is not None]
+        writer.finish(txn)
+        return _result("INSERT 0", written, self.returning, self.visible, execution)
+
+    def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
+        if self.conflict is None:
+            for values in self._values(execution):
+                yield writer.insert(txn, values)
+            return
+        proposals = list(self._values(execution))
+        self._lock(execution, writer, proposals)
+        resolving = _Resolving(self.conflict, self.targets, self.visible, execution.context)
+        for values in proposals:
+            row = writer.upsert(txn, values, resolving, arbiters=self.conflict.arbiters)
+            if row is not None:
+                resolving.touched.add(row.key)
+            yield row
+
+    def _values(self, execution: Execution) -> Iterator[Values]:
+        context, targets = execution.context, self.targets
+        if isinstance(self.source, Given):
+            for row in self.source.rows:
+                yield {
+                    id: evaluate((), context)
+                    for id, evaluate in zip(targets, row, strict=True)
+                    if evaluate is not None
+                }
+            return
+        run = run_of(execution, None if self.is_bounded else self.source.query)
+        for found in list(self.source.rows(run)):
+            yield dict(zip(targets, found, strict=True))
+
+    def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
+        """Those who upsert the same row queue: by its primary key, where that is given."""
+        assert self.conflict is not None
+        primary = writer.layout.primary
+        if self.conflict.changes is None and not self.conflict.overwrites:
+            return
+        keys = [
+            primary.prefix([values[id] for id in primary.columns])
+            for values in proposals
+            if all(values.get(id) is not None for id in primary.columns)
+        ]
+        if keys:
+            acquire(execution, keys, relation=self.table.name)
+            freshen(execution)
+
+
+class _Resolving:
+    """Decides what becomes of a row that is in the way; a row may be touched only once."""
+
+    def __init__(
+        self, conflict: Conflict, targets: tuple[int, ...], visible: tuple[int, ...], context: Context
+    ) -> None:
+        self._conflict = conflict
+        self._targets = targets
+        self._visible = visible
+        self._context = context
+        self.touched: set[bytes] = set()
+
+    def __call__(self, there: Row, proposed: Row) -> Values | None:
+        conflict = self._conflict
+        if conflict.changes is None and not conflict.overwrites:
+            return None
+        if there.key in self.touched:
+            raise RowTwice(
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                hint="Ensure that no rows proposed for insertion within the same command have duplicate "
+                "constrained values.",
+            )
+        if conflict.overwrites:
+            return {id: proposed.values[id] for id in self._targets}
+        both = (*_shown(there, self._visible), *_shown(proposed, self._visible))
+        if conflict.condition is not None and conflict.condition(both, self._context) is not True:
+            return None
+        assert conflict.changes is not None
+        return {id: evaluate(both, self._context) for id, evaluate in conflict.changes}
+
+
+class _Found(NamedTuple):
+    row: Row
+    values: Tuple
+    """What it is to become, in the order of the changes."""
+    joined: Tuple
+    """What RETURNING is over: the table's columns and those of FROM; empty if nothing is returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """UPDATE (with `targets`) or DELETE (without): the rows that a plan finds, by their primary keys.
+
+    The plan gives the primary key's columns, then the new values, then what RETURNING is over.
+    """
+
+    table: Table
+    source: Runner
+    is_bounded: bool
+    key_width: int
+    parameters: tuple[Type, ...]
+    visible: tuple[int, ...]
+    targets: tuple[int, ...] | None = None
+    """The columns that get the plan's values."""
+    defaults: tuple[int, ...] = ()
+    """The columns that are set to their default."""
+    point: tuple[Evaluate, ...] | None = None
+    """The primary key, where the statement names it: locked before anything is read."""
+    returning: Returning | None = None
+    is_short: bool = False
+    is_kept: bool = True
+
+    @property
+    def columns(self) -> tuple[Column, ...] | None:
+        return None if self.returning is None else self.returning.columns
+
+    @property
+    def verb(self) -> str:
+        return "DELETE" if self.targets is None else "UPDATE"
+
+    def run(self, execution: Execution) -> Result:
+        txn = execution.block.txn(self.verb)
+        writer = writer_of(execution, self.table)
+        found = settled(
+            execution,
+            lambda: self._found(execution, txn, writer.layout),
+            lambda each: each.row.key,
+            relation=self.table.name,
+            known=self._known_keys(execution, writer.layout),
+        )
+        changed = [(self._written(txn, writer, each), each.joined) for each in found]
+        writer.finish(txn)
+        if self.returning is None:
+            return Result(f"{self.verb} {len(changed)}")
+        context, width = execution.context, len(self.visible)
+        rows = [
+            self.returning.of((*_shown(row, self.visible), *joined[width:]), context)
+            for row, joined in changed
+        ]
+        return Result(f"{self.verb} {len(rows)}", iter(rows))
+
+    def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
+        if self.point is None:
+            return []
+        values = [evaluate((), execution.context) for evaluate in self.point]
+        return [] if None in values else [layout.primary.prefix(values)]
+
+    def _found(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
+        """Each row once, as it is now, with the first that it was joined with."""
+        run = run_of(execution, None if self.is_bounded else self.source.query)
+        width = self.key_width
+        end = width + len(self.targets or ())
+        rests: dict[Tuple, Tuple] = {}
+        for each in self.source.rows(run):
+            rests.setdefault(each[:width], each)
+        found = []
+        for key, rest in rests.items():
+            row = read.get(txn, layout, key)
+            assert row is not None, "what the transaction has just found is there"
+            found.append(_Found(row, rest[width:end], rest[end:]))
+        return found
+
+    def _written(self, txn: Transaction, writer: Writer, found: _Found) -> Row:
+        if self.targets is None:
+            writer.delete(txn, found.row)
+            return found.row
+        changes = dict(zip(self.targets, found.values, strict=True))
+        changes |= {id: writer.default(id) for id in self.defaults}
+        return writer.update(txn, found.row, changes)
+
+
+def writer_of(execution: Execution, table: Table) -> Writer:
+    block = execution.block
+
+    def layout_of(id: int) -> Layout:
+        found = block.descriptor(id)
+        assert isinstance(found, Table), f"table {id} is gone although a foreign key leads to it"
+        return block.layout(found)
+
+    return Writer(block.layout(table), layout_of, execution.context)
+
+
+def _shown(row: Row, visible: tuple[int, ...]) -> Tuple:
+    return tuple([row.values[id] for id in visible])
+
+
+def _result(
+    verb: str,
+    written: list[Row],
+    returning: Returning | None,
+    visible: tuple[int, ...],
+    execution: Execution,
+) -> Result:
+    tag = f"{verb} {len(written)}"
+    if returning is None:
+        return Result(tag)
+    context = execution.context
+    return Result(tag, iter([returning.of(_shown(row, visible), context) for row in written]))

@@ -1,0 +1,321 @@
+"""Variables of a SQL session: what SET sets, SHOW shows and RESET takes back.
+
+    SET x = v         until the session ends; taken back if the transaction is rolled back
+    SET LOCAL x = v   until the transaction ends
+
+Each has a definition: how its value is read, and what it is shown as. Values are kept as shown. A few
+are reported to the client whenever they change. What PostgreSQL has and Tenure has no use for is
+accepted where its only right value is given, so that clients that set it at the start go on.
+
+    defaults ◄── what the session was opened with ◄── SET ◄── SET LOCAL
+
+Names with a dot (`myapp.user`) are the application's own: any text.
+
+Walk: `sql.session` holds a `Variables`; `statements.variables` runs SET and SHOW.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tenure.base.errors import InvalidParameter
+from tenure.sql.errors import FixedVariable, UndefinedVariable
+
+Check = Callable[[str], str]
+"""Gives the value as it is shown; raises ValueError if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    default: str
+    check: Check
+    description: str
+    is_reported: bool = False
+    is_fixed: bool = False
+    """Tells something about the node; cannot be set."""
+
+
+_UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+_DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+MILLISECONDS_MAX = 2**31 - 1
+
+
+def milliseconds(text: str) -> int:
+    """Reads PostgreSQL's durations: 500, '500ms', '2s', '1min'; a plain number is milliseconds."""
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    number = round(float(found[1]) * _UNITS[found[2] or "ms"])
+    if not 0 <= number <= MILLISECONDS_MAX:
+        raise ValueError(text)
+    return number
+
+
+def _duration(text: str) -> str:
+    number = milliseconds(text)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if number and number % size == 0:
+            return f"{number // size}{unit}"
+    return f"{number}ms" if number else "0"
+
+
+_TRUE = ("on", "true", "tru", "tr", "t", "yes", "ye", "y", "1")
+_FALSE = ("off", "of", "false", "fals", "fal", "fa", "f", "no", "n", "0")
+
+
+def _boolean(text: str) -> str:
+    word = text.strip().lower()
+    if word in _TRUE:
+        return "on"
+    if word in _FALSE:
+        return "off"
+    raise ValueError(text)
+
+
+def _one_of(*allowed: str) -> Check:
+    def check(text: str) -> str:
+        word = " ".join(text.lower().split())
+        if word not in allowed:
+            raise ValueError(text)
+        return word
+
+    return check
+
+
+def _only(value: str, *others: str) -> Check:
+    """Nothing but what it is; spellings of the same are accepted."""
+    spellings = {each.lower() for each in (value, *others)}
+
+    def check(text: str) -> str:
+        if text.strip().lower() not in spellings:
+            raise ValueError(text)
+        return value
+
+    return check
+
+
+def _integer(low: int, high: int) -> Check:
+    def check(text: str) -> str:
+        number = int(text)
+        if not low <= number <= high:
+            raise ValueError(text)
+        return str(number)
+
+    return check
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _zone(text: str) -> str:
+    if text.lower() in ("default", "local"):
+        return "UTC"
+    if text.upper() in ("UTC", "GMT", "Z"):
+        return text.upper() if text.upper() != "Z" else "UTC"
+    try:
+        return ZoneInfo(text).key
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(text) from error
+
+
+ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
+
+DEFINITIONS: tuple[Variable, ...] = (
+    Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
+    Variable("bytea_output", "hex", _only("hex"), "How bytea is written."),
+    Variable("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "UTF8.", is_reported=True),
+    Variable(
+        "client_min_messages",
+        "notice",
+        _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
+        "What the client is told.",
+    ),
+    Variable("DateStyle", "ISO, MDY", _only("ISO, MDY", "iso", "iso,mdy"), "ISO.", is_reported=True),
+    Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
+    Variable(
+        "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
+    ),
+    Variable("default_transaction_deferrable", "off", _boolean, "Without effect."),
+    Variable("extra_float_digits", "1", _integer(-15, 3), "Floats are always written exactly."),
+    Variable("idle_in_transaction_session_timeout", "0", _duration, "Ends a session idle in a transaction."),
+    Variable("idle_session_timeout", "0", _duration, "Ends an idle session."),
+    Variable("in_hot_standby", "off", _boolean, "Never.", is_reported=True, is_fixed=True),
+    Variable("integer_datetimes", "on", _boolean, "Always.", is_reported=True, is_fixed=True),
+    Variable("IntervalStyle", "postgres", _only("postgres"), "How intervals are written.", is_reported=True),
+    Variable(
+        "is_superuser", "on", _boolean, "Whether the user may do everything.", is_reported=True, is_fixed=True
+    ),
+    Variable("lc_collate", "C", _text, "The order of text.", is_fixed=True),
+    Variable("lc_ctype", "C.UTF-8", _text, "The case of letters.", is_fixed=True),
+    Variable("lc_messages", "C", _text, "Messages are in English."),
+    Variable("lc_monetary", "C", _text, "Without effect."),
+    Variable("lc_numeric", "C", _text, "Without effect."),
+    Variable("lc_time", "C", _text, "Without effect."),
+    Variable("lock_timeout", "0", _duration, "How long a statement waits for a lock."),
+    Variable("max_identifier_length", "63", _integer(63, 63), "In bytes.", is_fixed=True),
+    Variable("row_security", "on", _boolean, "Without effect."),
+    Variable("check_function_bodies", "on", _boolean, "Without effect."),
+    Variable("default_tablespace", "", _text, "Without effect."),
+    Variable("default_table_access_method", "heap", _text, "Without effect."),
+    Variable("default_with_oids", "off", _only("off", "false"), "Never."),
+    Variable("escape_string_warning", "on", _boolean, "Without effect."),
+    Variable("jit", "off", _boolean, "Without effect."),
+    Variable("geqo", "on", _boolean, "Without effect."),
+    Variable("enable_seqscan", "on", _boolean, "Without effect."),
+    Variable("enable_indexscan", "on", _boolean, "Without effect."),
+    Variable("enable_bitmapscan", "on", _boolean, "Without effect."),
+    Variable("enable_hashjoin", "on", _boolean, "Without effect."),
+    Variable("enable_mergejoin", "on", _boolean, "Without effect."),
+    Variable("enable_nestloop", "on", _boolean, "Without effect."),
+    Variable("force_parallel_mode", "off", _text, "Without effect."),
+    Variable("maintenance_work_mem", "64MB", _text, "Without effect."),
+    Variable("work_mem", "4MB", _text, "Without effect; see the cluster setting sql.query_memory."),
+    Variable("constraint_exclusion", "partition", _text, "Without effect."),
+    Variable("cursor_tuple_fraction", "0.1", _text, "Without effect."),
+    Variable("plan_cache_mode", "auto", _text, "Without effect."),
+    Variable("synchronous_commit", "on", _text, "Every commit is durable."),
+    Variable("session_replication_role", "origin", _only("origin"), "Constraints always hold."),
+    Variable("statement_timeout", "0", _duration, "How long a statement may run."),
+    Variable("transaction_timeout", "0", _duration, "How long a transaction may run."),
+    Variable("xmloption", "content", _text, "Without effect."),
+    Variable("scram_iterations", "10000", _integer(4096, 10_000_000), "Of new passwords."),
+    Variable("password_encryption", "scram-sha-256", _only("scram-sha-256"), "How passwords are kept."),
+    Variable("search_path", '"$user", public', _text, "Where names are looked for.", is_reported=True),
+    Variable("server_encoding", "UTF8", _text, "Always.", is_reported=True, is_fixed=True),
+    Variable(
+        "server_version",
+        "18.0",
+        _text,
+        "PostgreSQL's, as clients ask for it.",
+        is_reported=True,
+        is_fixed=True,
+    ),
+    Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
+    Variable("session_authorization", "", _text, "The user.", is_reported=True, is_fixed=True),
+    Variable(
+        "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
+    ),
+    Variable("TimeZone", "UTC", _zone, "Of timestamps with time zone.", is_reported=True),
+    Variable("transaction_deferrable", "off", _boolean, "Without effect."),
+    Variable("transaction_isolation", "serializable", _one_of(*ISOLATION), "Of this transaction."),
+    Variable("transaction_read_only", "off", _boolean, "Whether this transaction only reads."),
+    Variable("tenure.executor", "auto", _one_of("auto", "rows", "duckdb"), "Which executor runs queries."),
+)
+
+BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
+_ALIASES = {
+    "timezone": "timezone",
+    "time zone": "timezone",
+    "transaction isolation level": "transaction_isolation",
+}
+
+
+def definition(name: str) -> Variable:
+    """Raises UndefinedVariable (42704)."""
+    key = _ALIASES.get(name.lower(), name.lower())
+    found = BY_NAME.get(key)
+    if found is not None:
+        return found
+    if "." in key.strip("."):
+        return Variable(key, "", _text, "The application's own.")
+    raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+
+
+class Variables:
+    """The values of one session. A copy is a savepoint: `values` is never changed in place."""
+
+    def __init__(self, opened_with: Mapping[str, str]) -> None:
+        self._defaults: dict[str, str] = {}
+        for name, value in opened_with.items():
+            variable = definition(name)
+            self._defaults[variable.name] = self._checked(variable, value)
+        self.values: dict[str, str] = dict(self._defaults)
+        self.reported: dict[str, str] = {}
+        """Changes that the client is to be told of."""
+
+    def fix(self, name: str, value: str) -> None:
+        """Sets what the node says about itself."""
+        self._defaults[name] = value
+        self.values = self.values | {name: value}
+
+    def __getitem__(self, name: str) -> str:
+        found = self.values.get(name)
+        return BY_NAME[name.lower()].default if found is None else found
+
+    def show(self, name: str) -> tuple[str, str]:
+        """The name as it is written, and the value."""
+        variable = definition(name)
+        if "." in variable.name and variable.name not in BY_NAME and variable.name not in self.values:
+            raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+        return variable.name, self.values.get(variable.name, variable.default)
+
+    def set(self, name: str, value: str | None) -> str:
+        """None: back to the default. Returns the variable's own name."""
+        variable = definition(name)
+        if variable.is_fixed:
+            raise FixedVariable(f'parameter "{variable.name}" cannot be changed')
+        if value is None:
+            value = self._defaults.get(variable.name, variable.default)
+        else:
+            value = self._checked(variable, value)
+        self._change(variable, value)
+        return variable.name
+
+    def _checked(self, variable: Variable, value: str) -> str:
+        try:
+            return variable.check(value)
+        except ValueError as error:
+            raise InvalidParameter(
+                f'invalid value for parameter "{variable.name}": "{value}"', hint=variable.description
+            ) from error
+
+    def _change(self, variable: Variable, value: str) -> None:
+        if variable.is_reported and self[variable.name] != value:
+            self.reported[variable.name] = value
+        self.values = self.values | {variable.name: value}
+
+    def restore(self, values: dict[str, str]) -> None:
+        """Goes back to what it was; the client is told of what it was told before."""
+        for variable in DEFINITIONS:
+            if variable.is_reported:
+                former = values.get(variable.name, variable.default)
+                if self[variable.name] != former:
+                    self.reported[variable.name] = former
+        self.values = values
+
+    def reset_all(self) -> None:
+        kept = {
+            each.name: self[each.name] for each in DEFINITIONS if each.is_fixed and each.name in self.values
+        }
+        self.restore(self._defaults | kept)
+
+    def all_reported(self) -> dict[str, str]:
+        return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+
+    def seconds(self, name: str) -> float | None:
+        """A time-out; None: there is none."""
+        number = milliseconds(self[name])
+        return number / 1000 if number else None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone."""
+        name = self["TimeZone"]
+        return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
+
+    def search_path(self) -> tuple[str, ...]:
+        return tuple(split_names(self["search_path"]))
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a list such as search_path: in quotes as they are, else in lower case."""
+    found = re.findall(r'\s*(?:"((?:[^"]|"")*)"|([^,"]+))\s*(?:,|$)', text)
+    return [
+        quoted.replace('""', '"') if quoted else bare.strip().lower()
+        for quoted, bare in found
+        if quoted or bare.strip()
+    ]

@@ -1,0 +1,134 @@
+"""Columns as Arrow arrays: how packed values become arrays, and what of them is opaque.
+
+    type                        in Arrow             plain: its order and equality are PostgreSQL's
+    bool, int2/4/8, float4/8    itself               yes
+    numeric(p <= 38, s)         decimal128(p, s)     yes
+    text, varchar, char(n)      string               yes (char without its spaces)
+    bytea, uuid, enums          binary               yes (enums by their physical bytes)
+    date; timestamp, -tz        date32; timestamp    yes (in UTC)
+    time                        int64, microseconds  yes
+    all else                    binary               no: the packed value, which only passes through
+
+NaN and infinite values of numeric have no place in a decimal: whoever meets one gets Unrepresentable
+and reads the table another way.
+
+Simplifications: no dictionary encoding; a column is decoded from all its rows' maps one by one.
+
+Walk: `table.columnar` fills chunks with these; `sql.duck_shapes` knows the same table as DuckDB's types.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tenure.expr.datatype import Type
+from tenure.expr.enums import EnumOf
+from tenure.expr.numbers import NumericType
+from tenure.table.packing import pack
+
+DECIMAL_DIGITS_MAX = 38
+_DAYS_TO_2000 = 10_957
+_MICROS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
+"""Packed days and times count from 2000-01-01, Arrow's from 1970-01-01."""
+
+_SAME: dict[str, Any] = {
+    "bool": pa.bool_(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bytea": pa.binary(),
+    "uuid": pa.binary(),
+    "time": pa.int64(),
+}
+"""Families whose packed values Arrow takes as they are."""
+
+
+class Unrepresentable(Exception):
+    """A value that has no place in its Arrow type."""
+
+
+def arrow_type(kind: Type) -> Any:
+    if isinstance(kind, EnumOf) or is_opaque(kind):
+        return pa.binary()
+    if isinstance(kind, NumericType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.family == "char":
+        return pa.string()
+    if kind.family == "date":
+        return pa.date32()
+    if kind.family in ("timestamp", "timestamptz"):
+        return pa.timestamp("us")
+    return _SAME[kind.family]
+
+
+def is_opaque(kind: Type) -> bool:
+    """Whether its values only pass through."""
+    if isinstance(kind, EnumOf):
+        return False
+    if isinstance(kind, NumericType):
+        return not is_decimal(kind)
+    if kind.ref.is_array:
+        return True
+    if kind.family == "char":
+        return not kind.ref.modifiers
+    return kind.family not in _SAME and kind.family not in ("date", "timestamp", "timestamptz")
+
+
+def is_decimal(kind: NumericType) -> bool:
+    precision = kind.precision
+    return precision is not None and precision <= DECIMAL_DIGITS_MAX and 0 <= kind.scale <= precision
+
+
+def array(kind: Type, packed: Sequence[Any]) -> Any:
+    """Packed values, None where NULL, as one array."""
+    try:
+        return _array(kind, packed)
+    except (pa.ArrowException, ValueError, OverflowError, UnicodeError) as error:
+        raise Unrepresentable(f"a value of type {kind.sql_name}: {error}") from error
+
+
+def _array(kind: Type, packed: Sequence[Any]) -> Any:
+    to = arrow_type(kind)
+    if pa.types.is_decimal(to):
+        return _decimals(kind, packed, to)
+    if pa.types.is_date(to):
+        return _shifted(packed, pa.int32(), _DAYS_TO_2000).view(to)
+    if pa.types.is_timestamp(to):
+        return _shifted(packed, pa.int64(), _MICROS_TO_2000).view(to)
+    if is_opaque(kind):
+        packed = [None if each is None else pack(each) for each in packed]
+    return pa.array(packed, to)
+
+
+def _shifted(packed: Sequence[Any], to: Any, by: int) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.add(pa.array(packed, to), pa.scalar(by, to))
+
+
+def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
+    """Packed as (scale, digits), as digits where the scale is 0, or as text where there are many."""
+    if to.scale:
+        digits = [each if each is None else each[1] if type(each) is list else None for each in packed]
+        if any(type(each) is list and each[0] != to.scale for each in packed):
+            digits = []
+    else:
+        digits = [each if type(each) is int else None for each in packed]
+    if len(digits) != len(packed) or digits.count(None) != list(packed).count(None):
+        values = [None if each is None else kind.unpack(each) for each in packed]
+        if any(each is not None and not each.is_finite() for each in values):
+            raise ValueError("not a finite number")
+        return pa.array(values, to)
+    whole = pa.array(digits, pa.int64())
+    low = np.asarray(whole.fill_null(0))
+    words = np.empty((len(low), 2), dtype=np.int64)
+    words[:, 0] = low
+    words[:, 1] = low >> 63
+    validity = whole.buffers()[0] if whole.null_count else None
+    return pa.Array.from_buffers(to, len(low), [validity, pa.py_buffer(words)], null_count=whole.null_count)

@@ -1,0 +1,235 @@
+"""Tables as columns in memory, at any recent time: what analytical queries read instead of the store.
+
+    part 0   loaded at T0    keys  at  until │ columns          sorted by key
+    part 1   changes since   keys  at  until │ columns          sorted by key
+    ...                                         visible at T:  at <= T < until
+
+A table's rows are read from the store once, as of a time. From then on each reader first fetches
+every revision since the last one did (the store's history, whose cost is the number of changes):
+new revisions become a part of their own, and the ones they replace get their `until`. So one copy
+serves readers at all times from the first load on; earlier ones read the store.
+
+What is held is never changed in place: a change makes a new `Held` with arrays of its own where it
+writes, so a reader goes on with what it got, whatever other threads do. Bytes are bounded: the tables
+not used for longest go first, and a table too large by itself is read as a stream of batches.
+
+A column is known by its id, type and `filled` value; versions of the table that agree on these share it.
+
+Invariant (columnar-exact): what a reader gets are the rows that a scan of the primary index at its
+`read_at` would give, its own uncommitted writes included.
+Invariant (columnar-read): the whole primary index counts as read in the reader's transaction, and is
+judged by the marks after its rows are there.
+
+Simplifications: all rows are in the store (no lake yet); another column wanted means loading again.
+
+Walk: `sql.duck_engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.base.settings import COLUMNS_MEMORY
+from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.kv.keys import Span
+from tenure.kv.store import Store
+from tenure.storage.engine import Revision
+from tenure.table.column_batches import Wanted, batch, identity
+from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
+from tenure.table.read import Source
+from tenure.table.rows import Layout
+
+PAGE_ROWS = 2_000
+"""Rows per read while loading: more at once are slower, as the garbage collector walks them."""
+
+BATCH_ROWS = 64_000
+"""Rows per Arrow batch, about what DuckDB takes in one go."""
+
+HISTORY_ROWS = 50_000
+"""Revisions per read while catching up."""
+
+Check: TypeAlias = Callable[[], None]
+"""Raises if the query was canceled."""
+
+
+class Columns(NamedTuple):
+    """A table's visible rows: columns c1, c2, ... by column id."""
+
+    data: Any
+    """An Arrow table; or a reader of batches that can be read once."""
+    has_dead: bool
+    """Whether a column `alive` says which rows are visible; otherwise all are."""
+
+
+class Columnar:
+    """One per node, for all its threads."""
+
+    def __init__(self, store: Store, *, bytes_max: int = COLUMNS_MEMORY.default) -> None:
+        self._store = store
+        self._bytes_max = bytes_max
+        self._lock = store.env.lock()
+        self._slots: dict[tuple[Any, ...], _Slot] = {}
+        """The one used last comes last."""
+
+    def read(self, layout: Layout, columns: Sequence[int], source: Source, check: Check) -> Columns:
+        """The rows that the source sees. Raises Unrepresentable if a value has no place in Arrow."""
+        wanted = Wanted.of(layout, columns)
+        read_at = source.read_at
+        held = self._held(wanted, read_at, check)
+        if held is None:
+            return self._stream(wanted, read_at, source.read_span(wanted.span), check)
+        return _visible(held, wanted, read_at, source.read_span(wanted.span))
+
+    def rows(self, layout: Layout) -> int | None:
+        """About how many rows a table has, if that is known here."""
+        slot = self._slots.get(_key(layout))
+        if slot is None:
+            return None
+        return slot.rows
+
+    # ── what is held ───────────────────────────────────────────────────────────────────────────
+
+    def _held(self, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
+        """What is held of a table, up to `read_at` at least; None if it cannot tell, or is too large."""
+        slot = self._slot(_key(wanted.layout))
+        with slot.lock:
+            if slot.held is not None and slot.held.has(wanted):
+                if read_at < slot.held.loaded_at:
+                    return None
+                slot.held = self._caught_up(slot.held, read_at, check)
+            if slot.held is None or not slot.held.has(wanted):
+                self._load(slot, wanted, read_at, check)
+            held = slot.held
+        self._evict(slot)
+        return held
+
+    def _slot(self, key: tuple[Any, ...]) -> "_Slot":
+        with self._lock:
+            slot = self._slots.pop(key, None) or _Slot(self._store.env.lock())
+            self._slots[key] = slot
+            return slot
+
+    def _load(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
+        if slot.too_large_bytes > self._bytes_max:
+            return
+        wanted = wanted.with_columns_of(None if slot.held is None else slot.held.wanted)
+        slot.held = None
+        keys: list[bytes] = []
+        at: list[Timestamp] = []
+        batches: list[Any] = []
+        used_bytes = 0
+        for revisions in self._pages(wanted.span, read_at, check):
+            keys += [key for key, _, _ in revisions]
+            at += [each for _, each, _ in revisions]
+            batches.append(batch(wanted, revisions))
+            used_bytes += batches[-1].nbytes + len(revisions) * (16 + len(keys[-1]))
+            if used_bytes > self._bytes_max:
+                slot.rows, slot.too_large_bytes = len(keys), used_bytes
+                batches.clear()
+                pa.default_memory_pool().release_unused()
+                return
+        slot.held = Held(wanted, (first_part(keys, at, batches, wanted.schema),), read_at, read_at)
+        slot.rows = len(keys)
+
+    def _pages(self, span: Span, read_at: Timestamp, check: Check) -> Iterator[Sequence[Revision]]:
+        """The revisions visible at a time, in batches."""
+        gathered: list[Revision] = []
+        for page in self._store.snapshot(read_at).pages(span, PAGE_ROWS):
+            check()
+            gathered += page
+            if len(gathered) >= BATCH_ROWS:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered
+
+    def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
+        """With all that happened up to `read_at`; None if that is no longer all there."""
+        span = held.wanted.span
+        while held.through_at < read_at:
+            check()
+            try:
+                interval = self._store.history(span, since_at=held.through_at, limit=HISTORY_ROWS)
+            except (SnapshotTooOld, BaseMoved):
+                return None
+            held = applied(held, interval.revisions, interval.through_at, read_at)
+        return held
+
+    def _evict(self, used: "_Slot") -> None:
+        with self._lock:
+            total = sum(slot.bytes for slot in self._slots.values())
+            for key, slot in list(self._slots.items()):
+                if total <= self._bytes_max:
+                    return
+                if slot is not used:
+                    total -= slot.bytes
+                    del self._slots[key]
+
+    # ── what is not ────────────────────────────────────────────────────────────────────────────
+
+    def _stream(
+        self, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None], check: Check
+    ) -> Columns:
+        def batches() -> Iterator[Any]:
+            for revisions in self._pages(wanted.span, read_at, check):
+                left = [each for each in revisions if each.key not in over] if over else revisions
+                yield batch(wanted, left)
+            yield batch(wanted, _own(over))
+
+        return Columns(
+            pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=not wanted.columns
+        )
+
+
+class _Slot:
+    """A table's place: what is held of it, or that it is too large."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+        self.held: Held | None = None
+        self.rows = 0
+        self.too_large_bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        held = self.held
+        return 0 if held is None else held.bytes
+
+
+def _key(layout: Layout) -> tuple[Any, ...]:
+    primary = layout.primary
+    parts = tuple((identity(kept), is_descending) for kept, is_descending in primary.parts)
+    return layout.table.id, primary.id, parts
+
+
+def _own(over: Mapping[bytes, bytes | None]) -> list[Revision]:
+    return [Revision(key, MAX_AT, value) for key, value in over.items() if value is not None]
+
+
+def _visible(held: Held, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Columns:
+    masks = [_mask(part, read_at, over) for part in held.parts]
+    tables = [part.table.select(wanted.names) for part in held.parts]
+    own = _own(over)
+    if own:
+        tables.append(pa.Table.from_batches([batch(wanted, own)]))
+        masks.append(np.ones(len(own), dtype=bool))
+    has_dead = not all(mask.all() for mask in masks) or not wanted.names
+    data = pa.concat_tables(tables) if wanted.names else pa.table({})
+    if has_dead:
+        alive = pa.chunked_array([pa.array(mask) for mask in masks], pa.bool_())
+        data = data.append_column("alive", alive) if wanted.names else pa.table({"alive": alive})
+    return Columns(data, has_dead)
+
+
+def _mask(part: Part, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Any:
+    mask = (part.at <= read_at) & (part.until > read_at)
+    if over:
+        keys = sorted_keys(over, part.keys)
+        first = np.searchsorted(part.keys, keys, "left")
+        end = np.searchsorted(part.keys, keys, "right")
+        for lo, hi in zip(first[first < end], end[first < end], strict=True):
+            mask[lo:hi] = False
+    return mask

@@ -1,0 +1,161 @@
+"""The parts that columns are held in, and how changes become one more.
+
+A part is sorted by key, and of one key by time: the last revision of a key in a part is the only one
+that may still be open (`until` is the end of time).
+
+    applied(held, revisions)    1  the revisions as a part: each ends where the next of its key begins
+                                2  the first of each key ends the open row in an earlier part
+
+Parts are joined when they are many; rows that nobody can see any more go when they are a good part of
+all, which moves the earliest readable time up.
+
+Walk: `table.columnar` holds them; this calls `table.column_batches` for the arrays.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.column_batches import Wanted, batch
+
+KEY_BYTES_MAX = 48
+"""Keys longer than this are held as Python's bytes: an array as wide as the longest would be large."""
+
+PARTS_MAX = 8
+"""More small parts than this become one: each costs every reader a little."""
+
+DEAD_SHARE_MAX = 0.25
+"""Of all rows: how many may be out of sight before they are thrown out."""
+
+OPEN = MAX_AT
+
+
+class Part(NamedTuple):
+    keys: Any
+    """Without their heads; sorted."""
+    at: Any
+    until: Any
+    table: Any
+
+
+class Held(NamedTuple):
+    wanted: Wanted
+    parts: tuple[Part, ...]
+    loaded_at: Timestamp
+    """Readable from here,"""
+    through_at: Timestamp
+    """to here."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(
+            part.table.nbytes + part.keys.nbytes + part.at.nbytes + part.until.nbytes for part in self.parts
+        )
+
+    def has(self, wanted: Wanted) -> bool:
+        return wanted.columns.items() <= self.wanted.columns.items()
+
+
+def first_part(keys: list[bytes], at: list[Timestamp], batches: list[Any], schema: Any) -> Part:
+    times = np.array(at, dtype=np.int64)
+    table = pa.Table.from_batches(batches, schema)
+    return Part(_keys(keys), times, np.full(len(keys), OPEN, dtype=np.int64), table)
+
+
+def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp) -> Held:
+    """With everything that happened up to `through_at`; readable at `read_at` and later in any case."""
+    if not revisions:
+        return held._replace(through_at=through_at)
+    ordered = sorted(revisions, key=_by_key)
+    until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
+    until.append(OPEN)
+    firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
+    parts = [_ended(part, firsts) for part in held.parts]
+    rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
+    if rows:
+        made = [each for each, _ in rows]
+        parts.append(
+            Part(
+                _keys([each.key for each in made]),
+                np.array([each.at for each in made], dtype=np.int64),
+                np.array([end for _, end in rows], dtype=np.int64),
+                pa.Table.from_batches([batch(held.wanted, made)]),
+            )
+        )
+    return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
+
+
+def _by_key(revision: Revision) -> tuple[bytes, Timestamp]:
+    return revision.key, revision.at
+
+
+def _ended(part: Part, firsts: Sequence[Revision]) -> Part:
+    """The part with its open rows ended that have a newer revision."""
+    if not len(part.at):
+        return part
+    keys = sorted_keys([each.key for each in firsts], part.keys)
+    places = np.searchsorted(part.keys, keys, "right") - 1
+    at = np.array([each.at for each in firsts], dtype=np.int64)
+    is_there = places >= 0
+    is_there &= part.keys[places] == keys
+    is_there &= part.until[places] == OPEN
+    if not is_there.any():
+        return part
+    until = part.until.copy()
+    until[places[is_there]] = at[is_there]
+    return part._replace(until=until)
+
+
+def sorted_keys(keys: Iterable[bytes], like: Any) -> Any:
+    """Keys as an array that can be sought in another one."""
+    suffixes = sorted(key[HEAD_BYTES:] for key in keys)
+    return _array(suffixes, is_object=like.dtype == object)
+
+
+def _keys(keys: Sequence[bytes]) -> Any:
+    suffixes = [key[HEAD_BYTES:] for key in keys]
+    return _array(suffixes, is_object=max(map(len, suffixes), default=0) > KEY_BYTES_MAX)
+
+
+def _array(suffixes: list[bytes], *, is_object: bool) -> Any:
+    """An array of bytes drops zeros at the end; no key is another one with zeros added (`key-prefix`)."""
+    if not is_object:
+        return np.array(suffixes, dtype=np.bytes_)
+    array = np.empty(len(suffixes), dtype=object)
+    array[:] = suffixes
+    return array
+
+
+def _compacted(held: Held, read_at: Timestamp) -> Held:
+    rows = sum(len(part.at) for part in held.parts)
+    dead = sum(int(np.count_nonzero(part.until <= read_at)) for part in held.parts)
+    if dead > rows * DEAD_SHARE_MAX:
+        alive = [_filtered(part, part.until > read_at) for part in held.parts]
+        return held._replace(parts=(_joined(alive),), loaded_at=max(held.loaded_at, read_at))
+    if len(held.parts) > PARTS_MAX:
+        return held._replace(parts=(held.parts[0], _joined(held.parts[1:])))
+    return held
+
+
+def _filtered(part: Part, mask: Any) -> Part:
+    return Part(part.keys[mask], part.at[mask], part.until[mask], part.table.filter(pa.array(mask)))
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    if any(part.keys.dtype == object for part in parts):
+        parts = [part._replace(keys=part.keys.astype(object)) for part in parts]
+    keys = np.concatenate([part.keys for part in parts])
+    at = np.concatenate([part.at for part in parts])
+    order = np.lexsort((at, keys)) if keys.dtype != object else _object_order(keys, at)
+    until = np.concatenate([part.until for part in parts])
+    table = pa.concat_tables([part.table for part in parts]).take(pa.array(order))
+    return Part(keys[order], at[order], until[order], table)
+
+
+def _object_order(keys: Any, at: Any) -> Any:
+    return np.array(sorted(range(len(keys)), key=lambda row: (keys[row], at[row])), dtype=np.int64)

@@ -1,0 +1,224 @@
+"""The values of sequences: taken in blocks, outside of any transaction.
+
+    store   id ──► last value taken · is it called · epoch     one record, made by the first call
+    node    [ 33 34 35 .. 64 ]                                 a block, handed out from memory
+
+As in PostgreSQL, a value is gone once it was given, whatever becomes of who asked: a rollback leaves
+a gap, and nobody waits for anybody. A node takes a block in a short transaction of its own and hands
+it out from memory; what is left of it when the node ends is a gap too.
+
+Values of different nodes interleave, as those of PostgreSQL's sessions with CACHE above 1. And as
+there, a node goes on with its block after another has said setval or RESTART: it follows with its
+next one. On the node that said it, the block is dropped at once: so one node alone sees what
+PostgreSQL shows. The record's epoch tells blocks from before such a change from later ones.
+
+Invariant (sequence-once): between two changes of a sequence by hand, no value is given twice.
+
+Walk: `nextval()` in a default or a query -> `SessionSequences.next` -> `Sequences.next` -> `_take`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import Sequence
+from tenure.kv.keys import SEQUENCE_VALUES, Keyspace
+from tenure.kv.records import Record, Records
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+
+BLOCK_VALUES = 32
+"""Values taken at once where CACHE asks for fewer. PostgreSQL, too, logs 32 ahead of what it gives."""
+
+
+class SequenceExhausted(UserError):
+    sqlstate = "2200H"
+
+
+class SequenceOutOfRange(UserError):
+    sqlstate = "22003"
+
+
+class NotYetDefined(UserError):
+    sqlstate = "55000"
+
+
+class Stored(Record, frozen=True):
+    id: int
+    last_value: int
+    is_called: bool
+    epoch: int = 0
+    """Raised whenever somebody sets the value by hand."""
+
+
+class SequenceState(NamedTuple):
+    """What SELECT * FROM sequence shows."""
+
+    last_value: int
+    is_called: bool
+
+
+class Sequences:
+    """The sequences of one tenant, for all threads of a node."""
+
+    def __init__(self, store: Store, keyspace: Keyspace) -> None:
+        self._store = store
+        self._records = Records(keyspace, SEQUENCE_VALUES, Stored, key=("id",))
+        self._lock = store.env.lock()
+        self._blocks: dict[int, Block] = {}
+        self._turns: dict[int, AbstractContextManager[object]] = {}
+
+    def next(self, sequence: Sequence) -> int:
+        """The next value. Raises SequenceExhausted past the last one, unless it cycles."""
+        value = self._from_block(sequence)
+        if value is not None:
+            return value
+        with self._turn(sequence.id):
+            value = self._from_block(sequence)  # somebody may have taken one meanwhile
+            return self._from_new_block(sequence) if value is None else value
+
+    def set(self, sequence: Sequence, value: int, *, is_called: bool = True) -> int:
+        """setval(): the value that comes next, or, if it counts as called, the one before that."""
+        if not sequence.minimum <= value <= sequence.maximum:
+            raise SequenceOutOfRange(
+                f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
+                f" ({sequence.minimum}..{sequence.maximum})"
+            )
+        self._put(sequence, value, is_called)
+        return value
+
+    def restart(self, sequence: Sequence, value: int | None = None) -> None:
+        """ALTER SEQUENCE ... RESTART [WITH], TRUNCATE ... RESTART IDENTITY."""
+        self._put(sequence, sequence.start if value is None else value, is_called=False)
+
+    def state(self, source: Transaction | Snapshot, sequence: Sequence) -> SequenceState:
+        """The last value that was given, as far as this node knows; else the last that was taken."""
+        stored = self._stored(source, sequence)
+        with self._lock:
+            block = self._blocks.get(sequence.id)
+        if block is not None and (block.epoch, block.end) == (stored.epoch, stored.last_value):
+            return SequenceState(block.given, is_called=True)
+        return SequenceState(stored.last_value, stored.is_called)
+
+    def forget(self, txn: Transaction, id: int) -> None:
+        """Of a sequence whose descriptor goes."""
+        self._records.delete(txn, id)
+
+    # ── blocks ─────────────────────────────────────────────────────────────────────────────────
+
+    def _from_block(self, sequence: Sequence) -> int | None:
+        with self._lock:
+            block = self._blocks.get(sequence.id)
+            if block is None or not block.values or block.rule != _rule(sequence):
+                return None
+            value = block.values[0]
+            self._blocks[sequence.id] = block._replace(values=block.values[1:], given=value)
+            return value
+
+    def _turn(self, id: int) -> AbstractContextManager[object]:
+        """One thread at a time takes a block of a sequence; the others wait for it."""
+        with self._lock:
+            return self._turns.setdefault(id, self._store.env.lock())
+
+    def _from_new_block(self, sequence: Sequence) -> int:
+        block = self._store.transact(lambda txn: self._take(txn, sequence))
+        first = block.values[0]
+        with self._lock:
+            held = self._blocks.get(sequence.id)
+            if held is None or held.epoch <= block.epoch:
+                self._blocks[sequence.id] = block._replace(values=block.values[1:], given=first)
+        return first
+
+    def _take(self, txn: Transaction, sequence: Sequence) -> "Block":
+        stored = self._stored(txn, sequence)
+        first = _following(sequence, stored)
+        bound = sequence.maximum if sequence.increment > 0 else sequence.minimum
+        left = (bound - first) // sequence.increment + 1
+        count = min(left, max(sequence.cache, BLOCK_VALUES))
+        values = range(first, first + sequence.increment * count, sequence.increment)
+        taken = Stored(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
+        self._records.put(txn, taken)
+        return Block(taken.epoch, _rule(sequence), values, values[-1], first)
+
+    def _put(self, sequence: Sequence, value: int, is_called: bool) -> None:
+        def put(txn: Transaction) -> int:
+            epoch = self._stored(txn, sequence).epoch + 1
+            self._records.put(txn, Stored(sequence.id, value, is_called, epoch))
+            return epoch
+
+        epoch = self._store.transact(put)
+        with self._lock:
+            # An empty block of this epoch keeps out one of an older epoch that is being taken.
+            self._blocks[sequence.id] = Block(epoch, _rule(sequence), range(0), None, value)
+
+    def _stored(self, source: Transaction | Snapshot, sequence: Sequence) -> Stored:
+        return self._records.get(source, sequence.id) or Stored(sequence.id, sequence.start, False)
+
+
+class Block(NamedTuple):
+    epoch: int
+    rule: tuple[object, ...]
+    """What the sequence was like: a block from before ALTER SEQUENCE is not used after it."""
+    values: range
+    end: int | None
+    given: int
+    """The last value that was handed out of it."""
+
+
+def _rule(sequence: Sequence) -> tuple[object, ...]:
+    return sequence.increment, sequence.minimum, sequence.maximum, sequence.is_cycle, sequence.cache
+
+
+def _following(sequence: Sequence, stored: Stored) -> int:
+    """The value after the last one that was taken."""
+    is_ascending = sequence.increment > 0
+    value = stored.last_value + (sequence.increment if stored.is_called else 0)
+    if is_ascending and value <= sequence.maximum:
+        return max(value, sequence.minimum)
+    if not is_ascending and value >= sequence.minimum:
+        return min(value, sequence.maximum)
+    if sequence.is_cycle:
+        return sequence.minimum if is_ascending else sequence.maximum
+    which, bound = ("maximum", sequence.maximum) if is_ascending else ("minimum", sequence.minimum)
+    raise SequenceExhausted(f'nextval: reached {which} value of sequence "{sequence.name}" ({bound})')
+
+
+class SessionSequences:
+    """What one SQL session knows of sequences: the `sequences` of its Context."""
+
+    def __init__(self, sequences: Sequences, descriptor: Callable[[int], Sequence]) -> None:
+        """`descriptor` gives a sequence by its id, as the transaction sees it just now."""
+        self._sequences = sequences
+        self._descriptor = descriptor
+        self._current: dict[int, int] = {}
+        self._last: int | None = None
+
+    def next(self, id: int) -> int:
+        value = self._sequences.next(self._descriptor(id))
+        self._current[id] = value
+        self._last = id
+        return value
+
+    def current(self, id: int) -> int:
+        if id not in self._current:
+            name = self._descriptor(id).name
+            raise NotYetDefined(f'currval of sequence "{name}" is not yet defined in this session')
+        return self._current[id]
+
+    def last(self) -> int:
+        if self._last is None:
+            raise NotYetDefined("lastval is not yet defined in this session")
+        return self._current[self._last]
+
+    def set(self, id: int, value: int, is_called: bool) -> int:
+        self._sequences.set(self._descriptor(id), value, is_called=is_called)
+        if is_called:
+            self._current[id] = value
+        return value
+
+    def discard(self) -> None:
+        """DISCARD SEQUENCES."""
+        self._current.clear()
+        self._last = None
