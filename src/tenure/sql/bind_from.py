@@ -11,7 +11,7 @@ are Givens; each join hands over those that come from its own left side.
 Walk: `sql.bind_select` calls `bind`; statements that write call `table_item`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.catalog.descriptors import Table, visible
 from tenure.expr import build
@@ -28,8 +28,8 @@ from tenure.sql.bind_with import Cte
 from tenure.sql.locations import location_of
 from tenure.sql.parse import Tree, child, items, kind, names, option
 from tenure.sql.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual
-from tenure.sql.relations import Names, Relation, ViewQuery, VirtualTable
-from tenure.sql.renaming import renamed
+from tenure.sql.relations import FormerTable, Names, Relation, ViewQuery, VirtualTable
+from tenure.sql.renaming import projected, renamed
 from tenure.sql.scope import Item, Level, Named
 
 _KINDS = {
@@ -92,6 +92,9 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     relation = level.names.relation(path, tree.location + 1)
     if isinstance(relation, Table):
         return table_item(relation, level, path, child(tree, "alias"))
+    if isinstance(relation, FormerTable):
+        titles = {id: name for name, id in relation.columns}
+        return table_item(relation.table, level, path, child(tree, "alias"), titles)
     plan = _plan_of(relation, level)
     return _placed(plan, tree, level, path[-1], path=tuple(path))
 
@@ -111,14 +114,21 @@ def _plan_of(relation: Relation, level: Level) -> Plan:
     assert isinstance(relation, ViewQuery)
     outside = Level(level.binding, relation.names)
     plan = level.binding.query(relation.tree, outside)
+    if len(relation.columns) < len(plan.outputs) and relation.columns:
+        places = range(len(relation.columns))
+        plan = projected(plan, plan.outputs[: len(places)], tuple(map(ColumnRef, places)))
     return renamed(plan, relation.columns)
 
 
 def table_item(
-    table: Table, level: Level, path: Sequence[str], alias: Tree | None
+    table: Table,
+    level: Level,
+    path: Sequence[str],
+    alias: Tree | None,
+    titles: Mapping[int, str] | None = None,
 ) -> tuple[Scan, list[Item]]:
     """A scan of a table, with its columns in sight under its name or alias."""
-    scan, hidden = scan_of(table, level.names)
+    scan, hidden = scan_of(table, level.names, titles)
     name = alias.aliasname if alias is not None else path[-1]
     item = _entered(scan, level, name, alias, hidden=hidden)
     item.table, item.relation_name = table, path[-1]
@@ -126,11 +136,22 @@ def table_item(
     return scan, [item]
 
 
-def scan_of(table: Table, known: Names) -> tuple[Scan, frozenset[int]]:
-    """All of a table that readers see; and which positions are not part of *."""
+def scan_of(
+    table: Table, known: Names, titles: Mapping[int, str] | None = None
+) -> tuple[Scan, frozenset[int]]:
+    """All of a table that readers see; and which positions are not part of *.
+
+    `titles` are the names by which a view knows columns: it knows no others.
+    """
     columns = list(visible(table.columns))
-    outputs = tuple(Output(each.name, type_of(each.type, known.enum), table.id, each.id) for each in columns)
-    hidden = frozenset(at for at, each in enumerate(columns) if each.is_hidden)
+    if titles is None:
+        titles = {each.id: each.name for each in columns}
+        hidden = frozenset(at for at, each in enumerate(columns) if each.is_hidden)
+    else:
+        hidden = frozenset(at for at, each in enumerate(columns) if each.id not in titles)
+    outputs = tuple(
+        Output(titles.get(each.id, ""), type_of(each.type, known.enum), table.id, each.id) for each in columns
+    )
     return Scan(outputs, table, tuple(each.id for each in columns)), hidden
 
 

@@ -34,10 +34,17 @@ class ViewQuery(NamedTuple):
     names: "Names"
     """What the names in it mean: those of its definition, whoever asks."""
     columns: tuple[str, ...] = ()
-    """What its columns are called; the query's own names after these."""
+    """What its columns are called; those after these are not a part of it. None: all, by their own names."""
 
 
-Relation: TypeAlias = Table | VirtualTable | ViewQuery
+class FormerTable(NamedTuple):
+    """A table as a view of it knows it: the columns that it had then, by the names of then."""
+
+    table: Table
+    columns: tuple[tuple[str, int], ...]
+
+
+Relation: TypeAlias = Table | VirtualTable | ViewQuery | FormerTable
 
 
 class Names(Protocol):
