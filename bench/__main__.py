@@ -37,6 +37,7 @@ MODULES: tuple[str, ...] = (
     "leases.lookup",
     "leases.stages",
     "leases.upkeep",
+    "sql.canned",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

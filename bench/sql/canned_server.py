@@ -11,6 +11,7 @@ Walk: `bench.sql.canned` starts it and reads its CPU time.
 import asyncio
 import sys
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 
 from tenure.base.env import SystemEnv
 from tenure.expr import type_of
@@ -38,6 +39,7 @@ class CannedClient:
         self.status = Status.IDLE
         self.notices: list[Notice] = []
         self.changed: dict[str, str] = {}
+        self.zone: tzinfo = UTC
         self._statement = CannedStatement()
 
     def parameters(self) -> dict[str, str]:

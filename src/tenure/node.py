@@ -24,7 +24,9 @@ from tenure.base.env import Env
 from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
+    COLUMNS_MEMORY,
     DEFINITIONS,
+    DUCKDB_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
@@ -47,6 +49,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.cancels import Cancels
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
@@ -61,7 +64,7 @@ from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
-from tenure.front import Front, Listen
+from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -325,9 +328,12 @@ class Node:
     def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
         instance = self.liveness.session().id.instance
         parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
-        front = Front(parts, listen, instance=instance, announce=self.liveness.announce)
+        cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
+        undo.callback(cancels.close)
+        front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
+        self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
         return front
 
     def _sql_parts(self, *, runs_inline: bool) -> Parts:
@@ -348,11 +354,16 @@ class Node:
             plans=PlanCache(self._env),
             virtual=VirtualTables(()),
             next_owner=count(1).__next__,
+            codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
             started_micros=self._env.wall_micros(),
-            duck=Duck(self.store),
+            duck=self._duck(),
             runs_inline=runs_inline,
         )
+
+    def _duck(self) -> Duck:
+        settings = self.settings.current()
+        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""

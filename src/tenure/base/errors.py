@@ -36,6 +36,8 @@ class TenureError(Exception):
     detail: str = ""
     position: int = 0
     """Where in the statement's text, counted in characters from 1; 0: nowhere in particular."""
+    where: str = ""
+    """What was being done: "COPY t, line 3, column a"."""
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "", position: int = 0) -> None:
         super().__init__(message)

@@ -267,7 +267,7 @@ MAX_OFFSET = Setting(
 MAX_BYTES = Setting(
     name="kv.transaction.max_bytes",
     kind=INT,
-    default=16 * 1024 * 1024,
+    default=64 * 1024 * 1024,
     # The exclusive section writes them all while everybody else waits.
     lower=64 * 1024,
     upper=1024 * 1024 * 1024,
@@ -278,7 +278,8 @@ MAX_BYTES = Setting(
 MAX_ROWS = Setting(
     name="kv.transaction.max_rows",
     kind=INT,
-    default=100_000,
+    # The exclusive section takes some half a second for as many.
+    default=200_000,
     lower=1_000,
     upper=10_000_000,
     unit="rows",
@@ -390,6 +391,26 @@ QUERY_MEMORY = Setting(
     description="How much memory one query may take for sorts, joins and groups.",
 )
 
+DUCKDB_MEMORY = Setting(
+    name="sql.duckdb_memory",
+    kind=INT,
+    default=512 * 1024 * 1024,
+    lower=64 * 1024 * 1024,
+    upper=1 << 40,
+    unit="bytes",
+    description="How much memory all analytical queries of a node may take together; read when it starts.",
+)
+
+COLUMNS_MEMORY = Setting(
+    name="sql.columns_memory",
+    kind=INT,
+    default=192 * 1024 * 1024,
+    lower=1024 * 1024,
+    upper=1 << 40,
+    unit="bytes",
+    description="How much of its tables a node keeps as columns in memory; read when it starts.",
+)
+
 STATEMENT_TIMEOUT = Setting(
     name="sql.statement_timeout",
     kind=DURATION,
@@ -411,6 +432,8 @@ RESULT_BYTES_MAX = Setting(
 
 DEFINITIONS: tuple[AnySetting, ...] = (
     QUERY_MEMORY,
+    DUCKDB_MEMORY,
+    COLUMNS_MEMORY,
     STATEMENT_TIMEOUT,
     RESULT_BYTES_MAX,
     VERSION,

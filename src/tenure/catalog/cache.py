@@ -72,8 +72,8 @@ class Version:
 
     def descriptors(self) -> Iterator[AnyDescriptor]:
         """All of them, for whoever looks for something that has no name of its own."""
-        for key in self._cache.keys():
-            found = self.descriptor(key) if isinstance(key, int) else None
+        for key in self._cache.ids():
+            found = self.descriptor(key)
             if found is not None:
                 yield found
 
@@ -118,9 +118,9 @@ class Cache:
     def newest_value(self, key: Key) -> Value | None:
         return self._values.get(key)
 
-    def keys(self) -> list[Key]:
-        """Those of the newest version; the copy is made at once, whatever the writer does."""
-        return list(self._values)
+    def ids(self) -> list[int]:
+        """Of the newest version's descriptors; the copy is made at once, whatever the writer does."""
+        return [key for key in list(self._values) if isinstance(key, int)]
 
     def advance(self, snapshot: Snapshot) -> None:
         """Takes in what has changed since the newest version; that one stays as it is."""

@@ -103,6 +103,24 @@ class Leases:
             raise
         return use
 
+    def glance(self) -> Lease | None:
+        """The newest lease, for one read that is over before it is believed: see `was_good`."""
+        return self._newest
+
+    def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+        """Whether a read at `read_at`, just made with these descriptors of a lease, may be believed.
+
+        It had no pins, so it is asked afterwards. As long as the lease is not closed its row covers
+        everything, and nobody publishes past the version after those it has: the same as a pin. What
+        this node publishes by itself it holds first, and closes the lease before it lets go; hence the
+        order of the two looks.
+        """
+        held = self._held.of
+        for id in ids:
+            if held(id) is not None:
+                return False
+        return not lease.is_closed and read_at < lease.frontier_at and not lease.session.done.is_set()
+
     def pin(self, use: Use, id: int) -> AnyDescriptor | None:
         while True:
             with self._lock:

@@ -30,7 +30,7 @@ from tenure.catalog.descriptor_leases import Changed, DescriptorLeases, Pins
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.leases import Leases, bound
 from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
+from tenure.catalog.uses import Lease, Use
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -73,6 +73,12 @@ class MixedLeases:
 
     def bind(self, txn: Transaction, *, statement: str = "") -> Use:
         return self._leases.bind(txn, statement=statement, scheme=self)
+
+    def glance(self) -> Lease | None:
+        return self._leases.glance() if self._final_at != MAX_AT else None
+
+    def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+        return self._leases.was_good(lease, ids, read_at)
 
     def pin(self, use: Use, id: int) -> AnyDescriptor | None:
         if self._final_at != MAX_AT:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.cache import Version
-from tenure.catalog.uses import Scheme, Use
+from tenure.catalog.uses import Lease, Scheme, Use
 from tenure.cluster.liveness import Session
 from tenure.kv.transaction import Transaction
 
@@ -30,6 +30,14 @@ class LeaseScheme(Scheme, Protocol):
 
     def renew(self) -> None:
         """Takes in the catalog as it is now."""
+        ...
+
+    def glance(self) -> Lease | None:
+        """A lease under which one read may be made without pins; None if there is none for that."""
+        ...
+
+    def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+        """Asked after such a read: whether it may be believed. If not, it is made again, with pins."""
         ...
 
     @property

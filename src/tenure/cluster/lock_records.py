@@ -10,6 +10,10 @@ the record; those of a dead session stand in nobody's way, and whoever finds the
     a: shared        b: shared        c: exclusive      a: exclusive
     holds            holds            waits for a, b    waits for b; not for c, who waits for a
 
+Owners of one node settle among themselves who is first, in its memory; so a record is in the way of other
+sessions' records alone. An owner that waits in memory for long leaves a *notice* of whom it waits for. It
+is no place in line: it only lets others see a cycle that leads through that node.
+
 Tickets are drawn by the node and never used again under its session, so that a deletion that comes late
 cannot take a later lock away.
 
@@ -52,6 +56,8 @@ class LockRecord(Record, frozen=True):
     mode: int
     started_at: Timestamp
     since_at: Timestamp = ZERO_AT
+    awaits: tuple[int, ...] = ()
+    """Of a notice: the owners of its own session that it waits for, in memory."""
 
     @property
     def session(self) -> SessionId:
@@ -75,10 +81,18 @@ class LockRecords:
         }
 
     def put(
-        self, txn: Transaction, name: Name, session: SessionId, ticket: int, owner: Owner, mode: Mode
+        self,
+        txn: Transaction,
+        name: Name,
+        session: SessionId,
+        ticket: int,
+        owner: Owner,
+        mode: Mode,
+        *,
+        awaits: tuple[int, ...] = (),
     ) -> bytes:
-        """Takes a place in line; returns the key to delete it by."""
-        record = LockRecord(name.key, *session, ticket, owner.number, mode, owner.started_at)
+        """Takes a place in line, or leaves a notice; returns the key to delete it by."""
+        record = LockRecord(name.key, *session, ticket, owner.number, mode, owner.started_at, awaits=awaits)
         self._tables[name.table].put(txn, record, stamp="since_at")
         return self._tables[name.table].key_of(record)
 
@@ -112,7 +126,7 @@ class LockRecords:
 def in_the_way(
     record: LockRecord, line: Sequence[LockRecord], firm: Sequence[LockRecord]
 ) -> list[LockRecord]:
-    """What a record waits for: what came before it, conflicts with it, and does not wait for its holder.
+    """What a record waits for: what came before it elsewhere, conflicts, and does not wait for its holder.
 
     `firm` are the records by which the same holder has the lock already: whoever came between those and
     this one, for a stronger mode, waits for them. A record that only stood in line must not count there.
@@ -120,7 +134,8 @@ def in_the_way(
     return [
         each
         for each in line
-        if each.holder != record.holder
+        if each.session != record.session
+        and not each.awaits
         and each.is_before(record)
         and conflict(each.mode, record.mode)
         and not any(mine.is_before(each) and conflict(mine.mode, each.mode) for mine in firm)
@@ -133,16 +148,21 @@ def must_give_way(mine: Holder, lines: Iterable[Sequence[LockRecord]]) -> bool:
     ages: dict[Holder, tuple[Timestamp, Holder]] = {}
     for line in lines:
         for record in line:
-            firm = [each for each in line if each.holder == record.holder and each.is_before(record)]
             ages[record.holder] = record.started_at, record.holder
-            blockers = {each.holder for each in in_the_way(record, line, firm)}
-            awaited.setdefault(record.holder, set()).update(blockers)
+            awaited.setdefault(record.holder, set()).update(_awaited(record, line))
     ahead, known = list(awaited.get(mine, ())), {mine}
     while ahead:
         holder = ahead.pop()
         if holder == mine:
             return True
-        if holder not in known and ages[holder] < ages[mine]:
+        if holder not in known and holder in ages and ages[holder] < ages[mine]:
             ahead += awaited[holder]
             known.add(holder)
     return False
+
+
+def _awaited(record: LockRecord, line: Sequence[LockRecord]) -> set[Holder]:
+    if record.awaits:
+        return {Holder(record.session, number) for number in record.awaits}
+    firm = [each for each in line if each.holder == record.holder and each.is_before(record)]
+    return {each.holder for each in in_the_way(record, line, firm)}

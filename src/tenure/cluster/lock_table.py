@@ -171,6 +171,11 @@ class LockTable:
             if conflict(earlier.mode, waiter.mode):
                 yield earlier.owner
 
+    def awaited(self, waiter: Waiter) -> list[Owner]:
+        """Whom a waiter waits for now; nobody, if the lock has been granted."""
+        with self._lock:
+            return [] if waiter.is_granted.is_set() else list(self._awaited(waiter))
+
     def is_free(self) -> bool:
         """Whether nobody holds or waits for anything."""
         return not self._lines

@@ -10,8 +10,8 @@ outside any refresh span: whatever becomes of a lock, a transaction is right or 
 A wait hangs on nobody's good will. It wakes for every change of the line, reads the store anew, finds
 out for itself whether those before it are alive, deletes sessions that have expired, and passes over
 what the dead have left. From time to time it looks whether it may go on at all (`canceled`), and after a
-while whether it waits in a cycle with other nodes. Those who wait in memory write a record too by then,
-so that others can see all of the cycle.
+while whether it waits in a cycle with other nodes. Those who wait in memory leave a notice by then, so that
+others can see all of the cycle.
 
 What could not be deleted (the store was away) is deleted later, and goes with the session at the latest.
 
@@ -40,7 +40,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.liveness import Session
 from tenure.cluster.lock_records import Holder, LockRecord, LockRecords, in_the_way, must_give_way
-from tenure.cluster.lock_table import LockTable, Mode, Name, Owner
+from tenure.cluster.lock_table import LockTable, Mode, Name, Owner, Waiter
 from tenure.cluster.sessions import SessionId
 from tenure.kv.keys import ADVISORY_LOCKS, Span
 from tenure.kv.snapshot import Snapshot
@@ -175,19 +175,38 @@ class LockWaits:
     def put(self, owner: Owner, names: Sequence[Name], mode: Mode) -> dict[Name, bytes]:
         """Takes a place in line for each; blind writes, which nobody's can conflict with."""
         keys: dict[Name, bytes] = {}
-        for first in range(0, len(names), RECORDS_MAX):
-            part = names[first : first + RECORDS_MAX]
-            keys |= self.store.transact(lambda txn, part=part: self._put(txn, owner, part, mode))  # type: ignore[misc]
+        try:
+            for first in range(0, len(names), RECORDS_MAX):
+                part = names[first : first + RECORDS_MAX]
+                keys |= self._transact(lambda txn, part=part: self._put(txn, owner, part, mode))  # type: ignore[misc]
+        except BaseException as error:
+            self._leave(list(keys.values()), error)
+            raise
         return keys
 
     def put_free(self, owner: Owner, names: Sequence[Name], mode: Mode) -> dict[Name, bytes]:
         """Takes a place where nobody is in the way, and nowhere else."""
         try:
-            return self.store.transact(lambda txn: self._put_free(txn, owner, names, mode))
-        except DeadlockDetected:
-            raise
+            return self._transact(lambda txn: self._put_free(txn, owner, names, mode))
         except RetryError:
             return {}  # others come and go there all the time
+
+    def _transact(self, put: Callable[[Transaction], dict[Name, bytes]]) -> dict[Name, bytes]:
+        """Commits records; those that may have landed though nobody was told so are left for deletion."""
+        drawn: list[bytes] = []
+
+        def draw(txn: Transaction) -> dict[Name, bytes]:
+            keys = put(txn)
+            drawn[:] = keys.values()
+            return keys
+
+        try:
+            return self.store.transact(draw)
+        except RetryError:
+            raise
+        except BaseException as error:
+            self._leave(drawn, error)
+            raise
 
     def _put_free(
         self, txn: Transaction, owner: Owner, names: Sequence[Name], mode: Mode
@@ -213,16 +232,28 @@ class LockWaits:
             name: self.records.put(txn, name, session.id, next(self._tickets), owner, mode) for name in names
         }
 
+    def put_notice(self, waiter: Waiter, mode: Mode, ticket: int) -> list[bytes]:
+        """Says whom an owner waits for in memory; returns the key to delete it by, if it does."""
+        awaits = tuple(each.number for each in self._table.awaited(waiter))
+        if not awaits:
+            return []
+
+        def put(txn: Transaction) -> dict[Name, bytes]:
+            session, owner, name = self._session().id, waiter.owner, waiter.name
+            return {name: self.records.put(txn, name, session, ticket, owner, mode, awaits=awaits)}
+
+        return list(self._transact(put).values())
+
+    def draw_ticket(self) -> int:
+        return next(self._tickets)
+
     def blockers(
         self, owner: Owner, name: Name, record: LockRecord, line: Sequence[LockRecord]
     ) -> list[LockRecord]:
-        """The records of other nodes that are in a record's way; those of the dead are deleted.
-
-        Those of this session are not: what this node has, its own table decides.
-        """
+        """The records of other nodes that are in a record's way; those of the dead are deleted."""
         kept = self._kept.get((owner, name), ())
         firm = [each for each in line if self.records.key_of(name.table, each) in kept] if kept else []
-        others = [each for each in in_the_way(record, line, firm) if each.session != record.session]
+        others = in_the_way(record, line, firm)
         dead = [each for each in others if self._is_gone(each.session)]
         if not dead:
             return others
@@ -277,8 +308,10 @@ class LockWaits:
         keys = self._with_left(keys)
         try:
             self.store.transact(lambda txn: _delete_all(txn, keys))
-        except TenureError as error:
+        except BaseException as error:
             self._leave(keys, error)
+            if not isinstance(error, TenureError):
+                raise
 
     def _with_left(self, keys: Sequence[bytes]) -> Sequence[bytes]:
         if not self._left:
@@ -287,8 +320,8 @@ class LockWaits:
             left, self._left = self._left, []
         return [*left, *keys]
 
-    def _leave(self, keys: Sequence[bytes], error: TenureError) -> None:
-        _log.warning("%d locks that are released stay for now: %s", len(keys), error)
+    def _leave(self, keys: Sequence[bytes], error: BaseException) -> None:
+        _log.info("%d records of released locks stay for now: %s", len(keys), error)
         with self._lock:
             self._left += keys
 
@@ -343,24 +376,25 @@ class _Attempt:
 
     def _await_here(self, name: Name) -> None:
         waiter = self._locks.table.join(self._owner, name, self._mode)
+        ticket, notice = self._locks.draw_ticket(), list[bytes]()
         try:
             while not waiter.is_granted.wait(self._pause()):
                 self.has_waited = True
                 self._check()
                 if self._is_cycle_due() and self._locks.is_stored(name):
-                    if name not in self.keys:
-                        self.keys |= self._locks.put(self._owner, [name], self._mode)
+                    notice = self._locks.put_notice(waiter, self._mode, ticket) or notice
                     self._locks.check_cycle(self._owner)
         except BaseException:
             if not self._locks.table.leave(waiter):
                 self.got.append(name)  # granted just now, and to be given back with the rest
             raise
+        finally:
+            self._locks.delete(notice)
         self.has_waited = True
 
     def acquire_in_store(self, names: Sequence[Name]) -> None:
         if self._how.wait is Wait.WAIT:
-            new = [name for name in names if name not in self.keys]
-            self.keys |= self._locks.put(self._owner, new, self._mode)
+            self.keys = self._locks.put(self._owner, names, self._mode)
             self._await_in_store(names)
             return
         for first in range(0, len(names), RECORDS_MAX):

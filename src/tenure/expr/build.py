@@ -21,7 +21,6 @@ from tenure.expr.casts import (
     EXPLICIT,
     IMPLICIT,
     asks_catalog,
-    bare,
     can_cast,
     cast_function,
     is_fixed,
@@ -197,7 +196,8 @@ def is_distinct(left: Typed, right: Typed, *, is_negated: bool = False) -> Typed
 
 
 def case(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed | None = None) -> Typed:
-    results = [*(then for _, then in branches), *([otherwise] if otherwise else [])]
+    # The order decides which types a mismatch names: ELSE counts first, as in PostgreSQL.
+    results = [*([otherwise] if otherwise else []), *(then for _, then in branches)]
     kind = common_type([each.type for each in results], "CASE")
     made = tuple((condition(when, "argument of WHEN"), coerce(then, kind).node) for when, then in branches)
     return Typed(Case(made, coerce(otherwise, kind).node if otherwise else None), kind)
@@ -242,10 +242,11 @@ def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
 def quantified(name: str, operand: Typed, array: Typed, *, is_all: bool = False) -> Typed:
     """operand op ANY (array), or ALL."""
     if array.type.family == "unknown":
-        array = coerce(array, array_of(bare(operand.type)))
-    if not isinstance(array.type, ArrayOf):
+        element: Type = UNKNOWN
+    elif isinstance(array.type, ArrayOf):
+        element = array.type.element
+    else:
         raise _NotAnArray("op ANY/ALL (array) requires array on right side")
-    element = array.type.element
     function, (left, right) = resolve(name, [operand.type, element])
     cast_array = coerce(array, array_of(right))
     return Typed(Quantified(function.id, coerce(operand, left).node, cast_array.node, is_all), BOOL)

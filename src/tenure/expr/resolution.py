@@ -297,7 +297,8 @@ def _missing(name: str, given: Sequence[Type]) -> UndefinedFunction:
         f"function {described} does not exist"
         if what == "function"
         else f"operator does not exist: {described}",
-        hint=f"No {what} matches the given name and argument types. You might need to add explicit type casts.",
+        hint=f"No {what} matches the given name and argument types. "
+        "You might need to add explicit type casts.",
     )
 
 

@@ -102,6 +102,17 @@ def decode(data: bytes) -> tuple[KeyValue, ...]:
     return tuple(values)
 
 
+def decode_one(data: bytes, position: int) -> KeyValue:
+    """The one element that begins at the position and ends with the data."""
+    if position >= len(data):
+        raise CorruptData("key: the data ends before an element")
+    value: KeyValue
+    value, end = _DECODERS[data[position]](data, position + 1)
+    if end != len(data):
+        raise CorruptData("key: there is more than one element")
+    return value
+
+
 def prefix_end(data: bytes) -> bytes:
     """Returns the smallest key above every key that starts with `data`. Raises ValueError if none is."""
     stem = data.rstrip(b"\xff")

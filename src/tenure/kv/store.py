@@ -25,7 +25,7 @@ from tenure.kv.keys import Keyspace, Span
 from tenure.kv.snapshot import Snapshot, judge
 from tenure.kv.transaction import Known, Scope, State, Transaction
 from tenure.kv.watch import Watch
-from tenure.storage.engine import Engine, History, Revision
+from tenure.storage.engine import Engine, Found, History, Revision
 
 DEFAULT_TENANT = 1
 
@@ -113,6 +113,14 @@ class Store:
             clock_at = self.engine.push_clock(at)
         self.clock.observe(clock_at)
         return Snapshot(self.engine, self.keyspace, at)
+
+    def look(self, key: bytes) -> Found | None:
+        """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell."""
+        found = self.engine.get(key, self.keyspace.point_guard(key))
+        if found.cleaned_at:
+            return None
+        self.clock.observe(found.clock_at)
+        return found
 
     def history(
         self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None

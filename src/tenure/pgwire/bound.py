@@ -8,6 +8,7 @@ Walk: `pgwire.connection` asks `Bound` at Parse, Bind, Describe and Execute.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import tzinfo
 from typing import Any
 
 from tenure.expr.datatype import Datum
@@ -31,10 +32,11 @@ Decoders = tuple[Callable[[bytes], Datum], ...]
 class BoundStatement:
     """A prepared statement as its door knows it."""
 
-    __slots__ = ("_decoders", "_shapes", "prepared")
+    __slots__ = ("_decoders", "_shapes", "_zone", "prepared")
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, zone: tzinfo) -> None:
         self.prepared = prepared
+        self._zone = zone
         self._decoders: dict[bytes, Decoders] = {}
         self._shapes: dict[bytes, Shape] = {}
 
@@ -52,7 +54,7 @@ class BoundStatement:
     def _make_decoders(self, formats: bytes) -> Decoders:
         types = self.prepared.parameters
         codes = format_codes(formats, len(types), f"parameter formats but {len(types)} parameters")
-        decoders = tuple(decoder(type, code) for type, code in zip(types, codes, strict=True))
+        decoders = tuple(decoder(type, code, self._zone) for type, code in zip(types, codes, strict=True))
         _remember(self._decoders, formats, decoders)
         return decoders
 
@@ -61,7 +63,7 @@ class BoundStatement:
             return None
         shape = self._shapes.get(formats)
         if shape is None or shape.columns is not columns:
-            shape = make_shape(columns, formats)
+            shape = make_shape(columns, formats, self._zone)
             _remember(self._shapes, formats, shape)
         return shape
 
@@ -79,12 +81,19 @@ class BoundPortal:
 class Bound:
     """The statements and portals of one session."""
 
-    __slots__ = ("_client", "_portals", "_statements")
+    __slots__ = ("_client", "_portals", "_statements", "zone")
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.zone = client.zone
         self._statements: dict[str, BoundStatement] = {}
         self._portals: dict[str, BoundPortal] = {}
+
+    def follow_zone(self) -> None:
+        """The session's time zone may have changed: what was made for another one is forgotten."""
+        if self._client.zone != self.zone:
+            self.zone = self._client.zone
+            self._statements.clear()
 
     def statement(self, name: str) -> BoundStatement:
         """Raises 26000 if there is none."""
@@ -93,19 +102,21 @@ class Bound:
         if known is None or known.prepared is not prepared:
             if len(self._statements) >= REMEMBERED_STATEMENTS_MAX:
                 self._statements.clear()
-            known = self._statements[name] = BoundStatement(prepared)
+            known = self._statements[name] = BoundStatement(prepared, self.zone)
         return known
 
     def bind(self, name: str, portal: Portal, shape: Shape | None) -> None:
         self._portals[name] = BoundPortal(portal, shape)
 
     def portal(self, name: str) -> BoundPortal:
-        """Raises 34000 if there is none. One that SQL has made sends text."""
-        portal = self._client.portal(name)
+        """Raises 34000 if there is none. One that SQL has made sends text; the one named "" is never SQL's."""
         known = self._portals.get(name)
+        if known is not None and not name:
+            return known
+        portal = self._client.portal(name)
         if known is None or known.portal is not portal:
             columns = portal.columns
-            shape = None if columns is None else make_shape(columns, ALL_TEXT)
+            shape = None if columns is None else make_shape(columns, ALL_TEXT, self.zone)
             known = self._portals[name] = BoundPortal(portal, shape)
         return known
 
@@ -118,13 +129,14 @@ class Bound:
         self._client.close_portal(name)
 
     def forget_portals(self) -> None:
-        """The transaction is over, and its portals with it."""
+        """The transaction is over, or has failed, and its portals with it."""
         self._portals.clear()
 
 
-def make_shape(columns: Sequence[Column], formats: bytes) -> Shape:
+def make_shape(columns: Sequence[Column], formats: bytes, zone: tzinfo) -> Shape:
     count = len(columns)
-    return Shape(columns, format_codes(formats, count, f"result formats but query has {count} columns"))
+    codes = format_codes(formats, count, f"result formats but query has {count} columns")
+    return Shape(columns, codes, zone)
 
 
 def _remember(kept: dict[bytes, Any], formats: bytes, value: object) -> None:

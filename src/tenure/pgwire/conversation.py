@@ -54,6 +54,9 @@ from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryC
 INLINE_TEXT_CHARS_MAX = 20_000
 """Longer statements are parsed in a thread: at 2 to 5 microseconds a token this is some milliseconds."""
 
+ANSWERS_AT_ONCE = 100
+"""Of one query string; then they are written, and other clients have their turn."""
+
 _STATEMENT, _PORTAL = ord("S"), ord("P")
 
 _complete = lru_cache(maxsize=4096)(command_complete)
@@ -210,6 +213,8 @@ class Conversation:
             self.unsent_bytes += len(encoded)
 
     def _complete(self, answer: Answer, sent: int) -> None:
+        if self.client.changed:
+            self._bound.follow_zone()
         if answer.is_empty:
             self.output.append(EMPTY_QUERY)
         elif answer.counts:
@@ -254,6 +259,8 @@ class Conversation:
             self._offset = max(0, text.find(statement, end))
             end = self._offset + len(statement)
             yield from self._simple(statement, ends=number == len(statements))
+            if len(self.output) > ANSWERS_AT_ONCE:
+                yield Need.FLUSH
         self._offset = 0
         pending = yield from self._called(self.client.sync, is_short=True)
         if pending is not None:
@@ -265,12 +272,13 @@ class Conversation:
         is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
         yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
-        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT)
+        shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
         if shape is not None:
             self._tell_notices()
             self.output.append(shape.description)
         self._unsynced |= not ends
-        yield from self._run_portal("", BoundPortal(portal, shape), 0, ends=ends)
+        self._bound.bind("", portal, shape)
+        yield from self._run_portal("", self._bound.portal(""), 0, ends=ends)
 
     def flush(self, data: bytes, at: int, stop: int) -> None:
         """All that is there is written after each piece of input anyway."""
@@ -284,6 +292,7 @@ class Conversation:
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
+        self._bound.forget_portals()
         self.client.failed()
 
     def ready(self) -> None:
@@ -291,12 +300,14 @@ class Conversation:
         if client.notices:
             self._tell_notices()
         if client.changed:
+            self._bound.follow_zone()
             self.output.append(parameter_statuses(client.changed))
             client.changed.clear()
-        if client.status is Status.IDLE:
+        status = client.status
+        if status is Status.IDLE:
             self._bound.forget_portals()
             self.output.append(READY_IDLE)
-        elif client.status is Status.FAILED:
+        elif status is Status.FAILED:
             self.output.append(READY_FAILED)
         else:
             self.output.append(READY_IN_TRANSACTION)

@@ -55,6 +55,9 @@ LINGER_SECONDS = 5.0
 THREADS_MAX = 64
 """For statements that begin a transaction. They wait more than they compute."""
 
+CLOSING_THREADS_MAX = 8
+"""For sessions whose clients are gone: what they hold must not wait for others' statements."""
+
 STARTING_MAX = 500
 """Connections that have not logged in yet: a flood of these must not use up the seats."""
 
@@ -92,9 +95,13 @@ class Hall:
         """While draining: the last one has left."""
         self._beginning = ThreadPoolExecutor(limits.threads_max, "sql")
         self._inside = ThreadPoolExecutor(limits.seats_max, "sql-inside")
+        self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "sql-closing")
 
     def submit(self, wait: InThread) -> "Future[Any]":
         return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
+
+    def close_client(self, client: Client) -> None:
+        self._closing.submit(_close, client)
 
     def is_full(self) -> bool:
         return len(self.doors) - len(self.service.seats) >= self.limits.starting_max
@@ -107,6 +114,7 @@ class Hall:
     def close(self, *, wait: bool) -> None:
         self._beginning.shutdown(wait=wait)
         self._inside.shutdown(wait=wait)
+        self._closing.shutdown(wait=wait)
 
 
 class Door(asyncio.Protocol):
@@ -178,8 +186,13 @@ class Door(asyncio.Protocol):
                 loop.call_later(seconds, self._resume)
             case Need.TLS:
                 self._handshake = loop.create_task(self._start_tls())
-            case Need.FLUSH if not self._is_full:
-                loop.call_soon(self._resume)
+            case Need.FLUSH:
+                loop.call_soon(self._flushed)  # others have their turn first
+
+    def _flushed(self) -> None:
+        """May come more often than it is waited for."""
+        if self._attended is Need.FLUSH and not self._is_full:
+            self._resume()
 
     def _resume(self, value: object = None, error: BaseException | None = None) -> None:
         self._attended = None
@@ -219,8 +232,7 @@ class Door(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_full = False
-        if self._attended is Need.FLUSH:
-            self._hall.loop.call_soon(self._resume)
+        self._hall.loop.call_soon(self._flushed)
 
     def check_time(self, now: float) -> None:
         """Ends the connection if it has taken too long with what only the client can do."""
@@ -262,12 +274,14 @@ class Door(asyncio.Protocol):
 
     def _finish(self) -> None:
         """The client is gone, and nothing runs for it any more."""
+        if self not in self._hall.doors:
+            return
         self._hall.left(self)
         connection = self.connection
         if connection.seat is not None:
             self._hall.service.seats.leave(connection.seat)
         if connection.client is not None:
-            self._hall.submit(InThread(partial(_close, connection.client), is_inside=True))
+            self._hall.close_client(connection.client)
 
 
 def shutting_down() -> ShuttingDown:

@@ -28,6 +28,7 @@ def error_response(error: BaseException, *, severity: str = "ERROR", offset: int
         "C": error.sqlstate,
         "M": str(error)[:_MESSAGE_CHARS_MAX],
         "D": error.detail,
+        "W": error.where,
         "H": error.hint,
         "P": str(position + offset) if position else "",
         "s": _named(error, "schema"),

@@ -7,6 +7,7 @@ Walk: `pgwire.bound` makes a `Shape` for a statement's columns; `pgwire.connecti
 """
 
 from collections.abc import Callable, Sequence
+from datetime import tzinfo
 from struct import Struct
 from typing import Final
 
@@ -18,6 +19,10 @@ from tenure.sql.answers import Column
 _ROW_HEAD: Final = Struct(">cIH").pack
 _FIELD: Final = Struct(">IhIhih").pack
 _LENGTH: Final = Struct(">I").pack
+_LENGTHS_KNOWN = 256
+_LENGTHS = [_LENGTH(length) for length in range(_LENGTHS_KNOWN)]
+"""Looking one up takes a third of the time of making it."""
+
 _NULL = b"\xff\xff\xff\xff"
 
 
@@ -26,33 +31,32 @@ class Shape:
 
     __slots__ = ("_encoders", "columns", "description")
 
-    def __init__(self, columns: Sequence[Column], formats: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[Column], formats: Sequence[int], zone: tzinfo) -> None:
         self.columns = columns
         self.description = row_description(columns, formats)
         self._encoders: tuple[Callable[[Datum], bytes], ...] = tuple(
-            encoder(column.type, code) for column, code in zip(columns, formats, strict=True)
+            encoder(column.type, code, zone) for column, code in zip(columns, formats, strict=True)
         )
 
     def encode(self, rows: Sequence[Sequence[Datum]]) -> bytes:
         """All rows as DataRow messages."""
         encoders = self._encoders
         count = len(encoders)
+        fixed = 6 + 4 * count
         pieces: list[bytes] = []
-        add = pieces.append
         for row in rows:
-            head_at = len(pieces)
-            add(b"")
-            size = 6 + 4 * count
+            fields = [b""]
+            size = fixed
             for encode, value in zip(encoders, row, strict=True):
                 if value is None:
-                    add(_NULL)
+                    fields.append(_NULL)
                 else:
                     raw = encode(value)
                     length = len(raw)
                     size += length
-                    add(_LENGTH(length))
-                    add(raw)
-            pieces[head_at] = _ROW_HEAD(b"D", size, count)
+                    fields += (_LENGTHS[length] if length < _LENGTHS_KNOWN else _LENGTH(length), raw)
+            fields[0] = _ROW_HEAD(b"D", size, count)
+            pieces += fields
         return b"".join(pieces)
 
 

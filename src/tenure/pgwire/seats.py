@@ -14,6 +14,7 @@ Walk: `pgwire.startup` takes a seat after the login and asks for cancels; `pgwir
 import hmac
 import secrets
 from collections.abc import Callable
+from hashlib import sha256
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import ROOT
@@ -82,4 +83,10 @@ class Seats:
         """Who asks is told nothing, whatever comes of it."""
         seat = self._taken.get(pid)
         if seat is not None and hmac.compare_digest(seat.secret, secret):
+            seat.cancel()
+
+    def cancel_by_digest(self, pid: int, digest: bytes) -> None:
+        """The same for a request that another process took."""
+        seat = self._taken.get(pid)
+        if seat is not None and hmac.compare_digest(sha256(seat.secret).digest(), digest):
             seat.cancel()

@@ -15,7 +15,7 @@ only.
 Walk: `sql.access` calls `exists_joined` before conditions move down, and `arranged` after.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tenure.expr.expressions import ColumnRef, Given, Nested, Node, Not, columns
@@ -73,38 +73,31 @@ def looked_up(join: Join, new_given: NewGiven) -> Join:
         return join
     width = len(join.left.outputs)
     parts = conjuncts(join.condition)
-    usable = [(part, pair) for part in parts if (pair := _plain_pair(part, width)) is not None]
-    if not usable:
-        return join
-    lateral = tuple((new_given(), left) for _, (left, _) in usable)
-    added = [
-        _with_given(part, width, Given(number, join.left.outputs[left].type.ref))
-        for (part, _), (number, left) in zip(usable, lateral, strict=True)
-    ]
+    usable = [part for part in parts if _can_be_given(part, width)]
+    taken = sorted({place for part in usable for place in columns(part) if place < width})
+    lateral = tuple((new_given(), place) for place in taken)
+    given = {place: Given(number, join.left.outputs[place].type.ref) for number, place in lateral}
+    added = [_with_given(part, width, given) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
     access = best_access(scan)
     before = 0 if join.right.access is None else len(join.right.access.prefix)
     if access is None or len(access.prefix) <= before:
         return join
-    taken = {part for part, _ in usable}
-    rest = conjoined([part for part in parts if part not in taken])
+    rest = conjoined([part for part in parts if part not in usable])
     return replace(join, right=replace(scan, access=access), condition=rest, lateral=lateral)
 
 
-def _plain_pair(tree: Node, width: int) -> tuple[int, int] | None:
-    """The left and the right column of an equality between two columns."""
-    pair = equated(tree, width)
-    if pair is None or not isinstance(pair[0], ColumnRef):
-        return None
-    return pair[0].column, min(columns(pair[1]))
+def _can_be_given(tree: Node, width: int) -> bool:
+    """Whether it is an equality whose left side can be worked out before the right rows are read."""
+    return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
 
 
-def _with_given(tree: Node, width: int, value: Given) -> Node:
+def _with_given(tree: Node, width: int, given: Mapping[int, Given]) -> Node:
     """The equality as a condition on the right rows alone."""
 
     def change(node: Node) -> Node:
         if isinstance(node, ColumnRef):
-            return value if node.column < width else ColumnRef(node.column - width)
+            return given[node.column] if node.column < width else ColumnRef(node.column - width)
         return rebuilt(node, change)
 
     return change(tree)

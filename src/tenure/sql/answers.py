@@ -20,6 +20,7 @@ Walk: `pgwire.server` calls the methods of `Client`; `sql.session.Session` is on
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -171,6 +172,11 @@ class Client(Protocol):
     @property
     def changed(self) -> dict[str, str]:
         """Reported settings (TimeZone, client_encoding, application_name ...) that have changed: the same."""
+        ...
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone, for timestamptz as text; the door asks when `changed` is not empty."""
         ...
 
     def parameters(self) -> dict[str, str]:

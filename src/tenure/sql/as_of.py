@@ -47,7 +47,7 @@ def cut(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _operand_end(found: list[Token], at: int) -> int:
+def _operand_end(found: Sequence[Token], at: int) -> int:
     if at >= len(found):
         raise InvalidParameter("AS OF SYSTEM TIME needs a timestamp or an interval")
     return at + 2 if found[at].text in ("-", "+") and at + 1 < len(found) else at + 1

@@ -88,7 +88,7 @@ def bind_scalar(
 ) -> Typed:
     """Binds one expression over given columns: DEFAULT, CHECK, a predicate. Subqueries are refused."""
     with guarded(text):
-        binder = Binder(names, parameters or Parameters(), tree)
+        binder = Binder(names, Parameters() if parameters is None else parameters, tree)
         return binder.scalar(tree, columns, what)
 
 

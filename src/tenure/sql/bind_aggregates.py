@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tenure.expr import build
 from tenure.expr.aggregate import Aggregate
-from tenure.expr.aggregates import aggregate_type, aggregates_named, resolve_aggregate
+from tenure.expr.aggregates import aggregate_type, resolve_aggregate
 from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef, Given, Node, nodes
@@ -20,7 +20,7 @@ from tenure.sql.bind_errors import GroupingFault, WrongObject, WrongReference
 from tenure.sql.bind_targets import check_boolean, check_equality, sort_keys
 from tenure.sql.bind_values import INT4
 from tenure.sql.clauses import check_aggregate
-from tenure.sql.grouping import AGGREGATE, SET, WINDOW, standing_for
+from tenure.sql.grouping import AGGREGATE, SET, WINDOW, found_at
 from tenure.sql.locations import at, location_of
 from tenure.sql.parse import Tree, items, kind
 from tenure.sql.plan import AggregateCall, SortKey, of_call
@@ -34,9 +34,9 @@ def call(tree: Tree, level: Level, name: str) -> Typed:
     owner = _owner(level, of_call(made))
     if owner is not level:
         made = _moved(made, owner)
-    _check_parts(of_call(made), tree.location)
+    _check_parts(of_call(made), owner)
     check_aggregate(owner.clause, tree.location)
-    result = owner.calls.aggregate(made)
+    result = owner.calls.aggregate(made, tree.location)
     return result if owner is level else seen_from(level, owner, result, tree.location)
 
 
@@ -78,17 +78,16 @@ def _arguments(tree: Tree, name: str) -> list[Tree]:
 
 
 def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tuple[Aggregate, list[Typed]]:
-    is_ordered_set = all(each.is_ordered_set for each in aggregates_named(name))
     with at(tree.location):
         if tree.agg_within_group:
-            if not is_ordered_set:
-                raise WrongObject(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
             arguments = arguments + [level.expression(each.node) for each in items(tree.agg_order)]
-        elif is_ordered_set:
-            raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")
         if tree.agg_star and name != "count":
             raise UndefinedFunction(f"function {name}() does not exist")
         function, targets = resolve_aggregate(name, [each.type for each in arguments])
+        if function.is_ordered_set and not tree.agg_within_group:
+            raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")
+        if tree.agg_within_group and not function.is_ordered_set:
+            raise WrongObject(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
         return function, [build.coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
 
 
@@ -126,14 +125,14 @@ def _moved(call: AggregateCall, owner: Level) -> AggregateCall:
     return call.rewritten(lambda node: rewrite(node, back))
 
 
-def _check_parts(parts: Sequence[Node], location: int) -> None:
-    if standing_for(AGGREGATE, *parts):
+def _check_parts(parts: Sequence[Node], owner: Level) -> None:
+    if (location := found_at(AGGREGATE, owner.calls, *parts)) is not None:
         raise GroupingFault("aggregate function calls cannot be nested", position=location + 1)
-    if standing_for(WINDOW, *parts):
+    if (location := found_at(WINDOW, owner.calls, *parts)) is not None:
         raise GroupingFault(
             "aggregate function calls cannot contain window function calls", position=location + 1
         )
-    if standing_for(SET, *parts):
+    if (location := found_at(SET, owner.calls, *parts)) is not None:
         raise NotSupported(
             "aggregate function calls cannot contain set-returning function calls",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
@@ -145,7 +144,7 @@ def grouping(tree: Tree, level: Level) -> Typed:
     """GROUPING(a, b): which of these a row of a grouping set is not grouped by."""
     check_grouping_place(level.clause, tree.location)
     keys = tuple(level.expression(each).node for each in tree.args)
-    return Typed(ColumnRef(level.calls.grouping(keys, tree.location)), INT4)
+    return Typed(ColumnRef(level.calls.grouping(keys, tuple(location_of(each) for each in tree.args))), INT4)
 
 
 def check_grouping_place(clause: str, location: int) -> None:

@@ -16,7 +16,7 @@ from tenure.expr.set_functions import column_types, is_set_function, resolve_set
 from tenure.expr.types import parse_type_name, type_of
 from tenure.expr.window_functions import is_window_function
 from tenure.sql import bind_aggregates, bind_windows
-from tenure.sql.bind_errors import WindowFault, WrongObject
+from tenure.sql.bind_errors import WrongObject
 from tenure.sql.clauses import check_set
 from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
@@ -36,11 +36,11 @@ def call(tree: Tree, level: Level) -> Typed:
     elif is_built_in and is_aggregate(name):
         return bind_aggregates.call(tree, level, name)
     elif is_built_in and is_window_function(name):
-        raise WindowFault(f"window function {name} requires an OVER clause", position=tree.location + 1)
+        raise WrongObject(f"window function {name} requires an OVER clause", position=tree.location + 1)
+    is_set = is_built_in and is_set_function(name)
+    made = _set_call(tree, level, name) if is_set else _plain_call(tree, level, path)
     _check_plain(tree, name)
-    if is_built_in and is_set_function(name):
-        return _set_call(tree, level, name)
-    return _plain_call(tree, level, path)
+    return made
 
 
 def _plain_call(tree: Tree, level: Level, path: list[str]) -> Typed:

@@ -13,14 +13,14 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr import build
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
+from tenure.expr.casts import bare
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.expressions import Cast, MakeArray
 from tenure.expr.types import type_of
 from tenure.sql import bind_aggregates, bind_calls, bind_rows, bind_subqueries, bind_values
-from tenure.sql.bind_types import type_at
+from tenure.sql.bind_types import type_at, with_unit
 from tenure.sql.bind_values import INT4, TEXT
-from tenure.sql.locations import at, location_of
+from tenure.sql.locations import at, location_of, odd_one
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
 from tenure.sql.scope import Level, refusing_sets
 
@@ -66,6 +66,8 @@ def _operator(tree: Tree, level: Level) -> Typed:
         return _between(tree, level)
     left, right = child(tree, "lexpr"), child(tree, "rexpr")
     if left is not None and (kind(left) == "RowExpr" or kind(right) == "RowExpr"):
+        if bind_subqueries.is_value(right):
+            return bind_subqueries.row_compared(tree, level)
         return bind_rows.comparison(tree, level)
     name = bind_rows.operator_name(tree.name)
     if left is None:
@@ -113,8 +115,6 @@ def _outside(operand: Typed, low: Typed, high: Typed) -> Typed:
 def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:
     operand, array = level.expression(tree.lexpr), level.expression(tree.rexpr)
     with at(tree.location):
-        if operand.type.family == array.type.family == "unknown":
-            operand = build.coerce(operand, TEXT)
         return build.quantified(bind_rows.operator_name(tree.name), operand, array, is_all=is_all)
 
 
@@ -172,37 +172,25 @@ def _case(tree: Tree, level: Level) -> Typed:
                 checked = Typed(build.condition(when, "argument of CASE/WHEN"), bind_values.BOOL)
             branches.append((checked, level.expression(each.result)))
         otherwise = level.expression(tree.defresult) if tree.HasField("defresult") else None
-    results = [each.result for each in items(tree.args)] + ([tree.defresult] if otherwise else [])
-    with at(_odd_one(results, [*(then for _, then in branches), *([otherwise] if otherwise else [])])):
-        return build.case(branches, otherwise)
+    results = [*([tree.defresult] if otherwise else []), *(each.result for each in items(tree.args))]
+    with at(odd_one(results, [*([otherwise] if otherwise else []), *(then for _, then in branches)])):
+        made = build.case(branches, otherwise)
+    # A missing ELSE is a NULL without modifiers.
+    return made if otherwise else Typed(made.node, bare(made.type))
 
 
 def _coalesce(tree: Tree, level: Level) -> Typed:
     with refusing_sets(level, "COALESCE"):
         operands = [level.expression(each) for each in tree.args]
-    with at(_odd_one(tree.args, operands)):
+    with at(odd_one(tree.args, operands)):
         return build.coalesce(*operands)
 
 
 def _extreme(tree: Tree, level: Level) -> Typed:
     operands = [level.expression(each) for each in tree.args]
-    with at(_odd_one(tree.args, operands)):
+    with at(odd_one(tree.args, operands)):
         is_greatest = option(tree, "op") == "IS_GREATEST"
         return build.greatest(*operands) if is_greatest else build.least(*operands)
-
-
-def _odd_one(trees: object, operands: list[Typed]) -> int:
-    """Where the first alternative stands that is of another category than the first that has a type."""
-    first: Type | None = None
-    located = list(trees)  # type: ignore[call-overload]
-    for tree, operand in zip(located, operands, strict=True):
-        if operand.type.family == "unknown":
-            continue
-        if first is None:
-            first = operand.type
-        elif operand.type.category != first.category:
-            return location_of(tree)
-    return location_of(located[0])
 
 
 # Casts and collations
@@ -214,6 +202,8 @@ def _type_cast(tree: Tree, level: Level) -> Typed:
     if kind(inner) == "A_ArrayExpr" and isinstance(target, ArrayOf):
         return _array_of(inner, level, target)
     operand = level.expression(inner)
+    if kind(inner) == "A_Const" and target.family == "interval":
+        operand = with_unit(inner, tree.type_name, operand)
     location = tree.location if tree.location >= 0 else location_of(inner)
     with at(location):
         return build.cast(operand, target)
@@ -254,7 +244,7 @@ def _array(tree: Tree, level: Level) -> Typed:
             hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
             position=tree.location + 1,
         )
-    with at(_odd_one(tree.elements, elements)):
+    with at(odd_one(tree.elements, elements)):
         return build.make_array(*elements)
 
 

@@ -22,12 +22,18 @@ from tenure.expr.resolution import common_type
 from tenure.expr.rewrite import shifted
 from tenure.expr.types import type_of
 from tenure.sql import bind_functions
-from tenure.sql.bind_errors import AmbiguousColumn, DuplicateAlias, DuplicateColumn, WrongReference
+from tenure.sql.bind_errors import (
+    AmbiguousColumn,
+    DuplicateAlias,
+    DuplicateColumn,
+    WrongReference,
+)
 from tenure.sql.bind_targets import check_boolean
 from tenure.sql.bind_with import Cte
+from tenure.sql.binding import Binding, refuse_recursion
 from tenure.sql.locations import location_of
 from tenure.sql.parse import Tree, child, items, kind, names, option
-from tenure.sql.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual
+from tenure.sql.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual, Working
 from tenure.sql.relations import FormerTable, Names, Relation, ViewQuery, VirtualTable
 from tenure.sql.renaming import projected, renamed
 from tenure.sql.scope import Item, Level, Named
@@ -88,7 +94,10 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     cte = _cte_named(path[0], level) if len(path) == 1 else None
     if cte is not None:
-        return _placed(cte.reference(tree.location), tree, level, path[-1])
+        plan, added = _placed(cte.reference(tree.location), tree, level, path[-1])
+        added[0].source = "a WITH query"
+        level.reads_working = level.reads_working or isinstance(plan, Working)
+        return plan, added
     relation = level.names.relation(path, tree.location + 1)
     if isinstance(relation, Table):
         return table_item(relation, level, path, child(tree, "alias"))
@@ -213,7 +222,9 @@ def _function(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
         plan, name = bind_functions.function_scan(tree, inner, alias)
     finally:
         level.is_lateral = before
-    return plan, [_entered(plan, level, name, alias)]
+    item = _entered(plan, level, name, alias)
+    item.source = "a function"
+    return plan, [item]
 
 
 # Joins
@@ -235,6 +246,7 @@ def _join(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     both = [*left_items, *right_items]
     if tree.HasField("quals"):
         condition = _on(tree.quals, level, both)
+    _check_recursion(how, left, right, level.binding)
     plan = _joined(how, left, right, level, start, condition)
     _mark_nullable(how, left_items, right_items)
     return plan, _join_items(tree, both, merged, sides)
@@ -250,6 +262,15 @@ def _mark_nullable(how: JoinKind, left: Sequence[Item], right: Sequence[Item]) -
         *(right if how in (JoinKind.LEFT, JoinKind.FULL) else ()),
     ):
         item.is_nullable = True
+
+
+def _check_recursion(how: JoinKind, left: Plan, right: Plan, binding: Binding) -> None:
+    for plan, harmful in (
+        (left, (JoinKind.RIGHT, JoinKind.FULL)),
+        (right, (JoinKind.LEFT, JoinKind.FULL)),
+    ):
+        if how in harmful:
+            refuse_recursion(plan, binding, "an outer join")
 
 
 def _joined(
@@ -335,4 +356,4 @@ def _join_items(
             f"but {len(given)} columns specified"
         )
     titled = [each._replace(name=given[at]) if at < len(given) else each for at, each in enumerate(columns)]
-    return [*extra, Item(alias.aliasname, titled)]
+    return [*extra, Item(alias.aliasname, titled, source="a join")]

@@ -19,6 +19,7 @@ from itertools import product
 
 from tenure.catalog.descriptors import replace
 from tenure.expr import build
+from tenure.expr.aggregates import aggregates_named
 from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported
 from tenure.expr.expressions import ColumnRef, Const, Nested, Node
@@ -29,11 +30,13 @@ from tenure.sql.bind_values import INT4, TEXT
 from tenure.sql.grouping import AGGREGATE, GROUPING, SET, WINDOW, standing_for
 from tenure.sql.locations import location_of
 from tenure.sql.parse import Tree, items, kind, option
-from tenure.sql.plan import Aggregate, Filter, Output, Plan, ProjectSet, Window
+from tenure.sql.plan import Aggregate, AggregateCall, Filter, Output, Plan, ProjectSet, Window
 from tenure.sql.scope import Item, Level
 
 SETS_MAX = 4096
 """Grouping sets of one query, as in PostgreSQL."""
+
+ANY_VALUE = aggregates_named("any_value")[0].id
 
 Set = tuple[int, ...]
 """Positions of keys."""
@@ -138,6 +141,8 @@ def placed(
     """Puts the nodes for aggregates, windows and sets upon a plan; and returns how expressions move."""
     calls = level.calls
     is_grouped = groups is not None or having is not None or bool(calls.aggregates or calls.groupings)
+    if not (is_grouped or calls.windows or calls.sets):
+        return plan, lambda node: node
     mover = _Mover(level, (groups or Groups()) if is_grouped else None)
     if is_grouped:
         mover.find_dependent([*(each.typed.node for each in targets), *(() if having is None else (having,))])
@@ -198,6 +203,8 @@ class _Mover:
     """Of the row before windows."""
     sets: dict[int, int] = field(default_factory=dict)
     """Where the column of each set-returning call is."""
+    dependent: dict[int, int] = field(default_factory=dict)
+    """Columns that the keys fix: the stand-in of the aggregate that takes any value of the group."""
 
     def move(self, node: Node) -> Node:
         return rewrite(node, self._change)
@@ -216,7 +223,7 @@ class _Mover:
         return next((at for at, each in enumerate(self.groups.keys) if each.node == node), None)
 
     def _column(self, node: ColumnRef) -> Node:
-        position = node.column
+        position = self.dependent.get(node.column, node.column)
         kind_of_call, number = position >> 24 << 24, position & 0xFFFFFF
         keys = 0 if self.groups is None else len(self.groups.keys)
         if kind_of_call == AGGREGATE:
@@ -229,9 +236,9 @@ class _Mover:
             return ColumnRef(self.sets[number])
         return node
 
-    def grouping_keys(self, arguments: tuple[Node, ...], location: int) -> Set:
+    def grouping_keys(self, arguments: tuple[Node, ...], locations: tuple[int, ...]) -> Set:
         found = []
-        for each in arguments:
+        for each, location in zip(arguments, locations, strict=True):
             key = self._key_equal_to(each)
             if key is None:
                 raise GroupingFault(
@@ -244,7 +251,7 @@ class _Mover:
     # Columns that are no keys
 
     def find_dependent(self, trees: Iterable[Node]) -> None:
-        """Makes keys of the columns that the keys fix. Raises GroupingFault (42803) for others."""
+        """Takes care of the columns that the keys fix. Raises GroupingFault (42803) for others."""
         calls = self.level.calls
         for tree in trees:
             self._look_at(tree, in_subquery=False)
@@ -269,9 +276,10 @@ class _Mover:
         assert self.groups is not None
         item = _item_of(self.level, node.column)
         if item is not None and self._is_fixed(item):
-            at = self.groups.key(Typed(node, self.level.row[node.column]))
-            if self.groups.sets is not None:
-                self.groups.sets = [(*each, at) for each in self.groups.sets]
+            same = AggregateCall(ANY_VALUE, (node,), self.level.row[node.column])
+            stand_in = self.level.calls.aggregate(same, -1).node
+            assert isinstance(stand_in, ColumnRef)
+            self.dependent[node.column] = stand_in.column
             return
         name = self.level.outputs[node.column].name
         if item is not None:

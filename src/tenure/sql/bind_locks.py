@@ -91,6 +91,10 @@ def _tables(locking: Locking, level: Level) -> list[LockedTable]:
             )
     found = []
     for item in level.all_items:
+        if item.source and item.name in locking.relations:
+            raise NotSupported(
+                f"{locking.strength} cannot be applied to {item.source}", position=locking.location + 1
+            )
         if item.table is None or (locking.relations and item.name not in locking.relations):
             continue
         if item.is_nullable:

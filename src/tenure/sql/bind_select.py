@@ -17,10 +17,11 @@ from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported
 from tenure.expr.expressions import ColumnRef, Node, nodes
 from tenure.expr.resolution import common_type
 from tenure.sql import bind_from, bind_groups, bind_locks, bind_sets, bind_targets, bind_windows, bind_with
-from tenure.sql.bind_errors import WrongReference
+from tenure.sql.bind_errors import WrongRecursion, WrongReference
 from tenure.sql.bind_targets import Ordered, Target, check_boolean, check_equality
 from tenure.sql.bind_values import INT8
-from tenure.sql.locations import at, location_of
+from tenure.sql.grouping import AGGREGATE
+from tenure.sql.locations import at, location_of, odd_one
 from tenure.sql.parse import SyntaxFault, Tree, items, option, unwrap
 from tenure.sql.plan import Distinct, Filter, Limit, Output, Plan, Sort, Values
 from tenure.sql.renaming import projected
@@ -54,7 +55,7 @@ def bind(tree: Tree, parent: Level, *, keeps_unknown: bool = False, locks: tuple
     level = Level(parent.binding, parent.names, parent=parent)
     level.locks = (*locks, *bind_locks.clauses(tree))
     if tree.HasField("with_clause"):
-        bind_with.declare(tree.with_clause, level)
+        bind_with.declare(tree.with_clause, level, tree)
     if len(tree.values_lists):
         return _of_rows(tree, level, _values(tree, level), keeps_unknown)
     if option(tree, "op") != "SETOP_NONE":
@@ -76,6 +77,11 @@ def _bound(tree: Tree, level: Level) -> Select:
     _bind_distinct(select)
     _bind_limit(select)
     select.locks = bind_locks.bind(tree, level)
+    if level.reads_working and level.calls.aggregates:
+        raise WrongRecursion(
+            "aggregate functions are not allowed in a recursive query's recursive term",
+            position=level.calls.locations[AGGREGATE] + 1,
+        )
     return select
 
 
@@ -103,7 +109,7 @@ def _bind_distinct(select: Select) -> None:
         checked = targets
     else:
         select.distinct = checked = [_distinct_on(each, select) for each in trees]
-        _check_initial(select)
+        _check_initial(select, [location_of(each) for each in trees])
     for target in checked:
         bind_targets.decide_unknown(target)
         check_equality(target.typed.type, target.location)
@@ -115,25 +121,19 @@ def _distinct_on(tree: Tree, select: Select) -> Target:
     return found or bind_targets.by_value(tree, level, targets, "DISTINCT ON")
 
 
-def _check_initial(select: Select) -> None:
+def _check_initial(select: Select, locations: list[int]) -> None:
     """ORDER BY begins with what DISTINCT ON names, in any order."""
-    wanted = select.distinct or []
-    skipped: Target | None = None
-    for each in select.order:
-        if any(each.target is target for target in wanted):
-            if skipped is not None:
-                raise WrongReference(
-                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                    position=skipped.location + 1,
-                )
-        else:
-            skipped = each.target
+    wanted = list(zip(select.distinct or [], locations, strict=True))
     sorted_by = [each.target for each in select.order]
-    for target in wanted:
-        if skipped is not None and not any(target is each for each in sorted_by):
+    initial = 0
+    while initial < len(sorted_by) and any(sorted_by[initial] is target for target, _ in wanted):
+        initial += 1
+    for target, location in wanted:
+        places = [at for at, each in enumerate(sorted_by) if each is target]
+        if initial < len(sorted_by) and (not places or places[0] > initial):
             raise WrongReference(
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                position=target.location + 1,
+                position=location + 1,
             )
 
 
@@ -195,6 +195,7 @@ def _finished(select: Select, plan: Plan) -> Plan:
         has_ties = option(select.tree, "limit_option") == "LIMIT_OPTION_WITH_TIES"
         plan = Limit(plan, select.limit, select.offset, keys if has_ties else ())
     visible = [at for at, each in enumerate(targets) if not each.is_hidden]
+    select.level.binding.places = [targets[at].location for at in visible]
     outputs = tuple(plan.outputs[at] for at in visible)
     return projected(plan, outputs, tuple(ColumnRef(at) for at in visible))
 
@@ -213,7 +214,8 @@ def _of_rows(tree: Tree, level: Level, rows: Plan, keeps_unknown: bool) -> Plan:
     level.items = [Item("*SELECT*", columns, has_name=False)]
     level.row = [each.type for each in rows.outputs]
     level.outputs = list(rows.outputs)
-    targets = [Target(each.name, each.typed, -1) for each in columns]
+    places = level.binding.places if len(level.binding.places) == len(columns) else [-1] * len(columns)
+    targets = [Target(each.name, each.typed, place) for each, place in zip(columns, places, strict=True)]
     select = Select(tree, level, rows, targets)
     select.order = bind_targets.order(tree.sort_clause, level, targets)
     if len(targets) > len(columns) and option(tree, "op") != "SETOP_NONE":
@@ -230,14 +232,16 @@ def _of_rows(tree: Tree, level: Level, rows: Plan, keeps_unknown: bool) -> Plan:
 def _values(tree: Tree, level: Level) -> Values:
     bind_locks.refuse_values(level)
     rows = value_rows(tree, level)
-    columns = list(zip(*rows, strict=True))
+    trees = [each.items for each in items(tree.values_lists)]
     types = []
-    for column in columns:
-        types.append(common_type([each.type for each in column], "VALUES"))
+    for place, column in enumerate(zip(*rows, strict=True)):
+        with at(odd_one([row[place] for row in trees], column)):
+            types.append(common_type([each.type for each in column], "VALUES"))
     made = tuple(
         tuple(build.coerce(each, kind).node for each, kind in zip(row, types, strict=True)) for row in rows
     )
-    outputs = tuple(Output(f"column{at}", kind) for at, kind in enumerate(types, 1))
+    outputs = tuple(Output(f"column{number}", kind) for number, kind in enumerate(types, 1))
+    level.binding.places = [location_of(each) for each in trees[0]]
     return Values(outputs, made)
 
 

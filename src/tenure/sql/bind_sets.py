@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from tenure.expr import build
 from tenure.expr.build import Typed
+from tenure.expr.casts import IMPLICIT
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import ColumnRef
 from tenure.expr.resolution import common_type
 from tenure.sql.bind_targets import check_equality
+from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, option
 from tenure.sql.plan import Output, Plan, Project, SetKind, SetOperation
 from tenure.sql.scope import Level
@@ -20,13 +22,22 @@ from tenure.sql.scope import Level
 def bind(tree: Tree, level: Level) -> Plan:
     """The rows of the operation, before its ORDER BY and LIMIT."""
     word = option(tree, "op").removeprefix("SETOP_")
-    left, right = (_side(each, level) for each in (tree.larg, tree.rarg))
+    binding = level.binding
+    left, left_places = _side(tree.larg, level), binding.places
+    right, right_places = _side(tree.rarg, level), binding.places
     if len(left.outputs) != len(right.outputs):
-        raise SyntaxFault(f"each {word} query must have the same number of columns")
-    types = common_types(word, left.outputs, right.outputs)
+        raise SyntaxFault(
+            f"each {word} query must have the same number of columns",
+            position=right_places[0] + 1 if right_places else 0,
+        )
+    types = common_types(word, left.outputs, right.outputs, right_places)
+    binding.places = [
+        theirs if a.type.family == "unknown" else ours
+        for a, ours, theirs in zip(left.outputs, left_places, right_places, strict=True)
+    ]
     if not (tree.all and word == "UNION"):
-        for each in types:
-            check_equality(each, -1)
+        for each, place in zip(types, binding.places, strict=True):
+            check_equality(each, place)
     outputs = tuple(
         Output(each.name, kind_of_both) for each, kind_of_both in zip(left.outputs, types, strict=True)
     )
@@ -46,19 +57,26 @@ def _side(tree: Tree, level: Level) -> Plan:
     return level.binding.query(tree, Level(level.binding, level.names, parent=level), keeps_unknown=True)
 
 
-def common_types(word: str, left: Sequence[Output], right: Sequence[Output]) -> list[Type]:
-    return [common_type([a.type, b.type], word) for a, b in zip(left, right, strict=True)]
+def common_types(
+    word: str, left: Sequence[Output], right: Sequence[Output], places: Sequence[int]
+) -> list[Type]:
+    """`places` are those of the right side's columns."""
+    types = []
+    for a, b, place in zip(left, right, places, strict=True):
+        with at(place):
+            types.append(common_type([a.type, b.type], word))
+    return types
 
 
-def converted(plan: Plan, types: Sequence[Type]) -> Plan:
-    """The same rows in these types; literals in a select list are read as such."""
+def converted(plan: Plan, types: Sequence[Type], context: str = IMPLICIT) -> Plan:
+    """The same rows in these types; literals and parameters in a select list are taken to be of them."""
     if all(each.type.ref == wanted.ref for each, wanted in zip(plan.outputs, types, strict=True)):
         return plan
     if isinstance(plan, Project):
         given = [Typed(node, each.type) for node, each in zip(plan.expressions, plan.outputs, strict=True)]
     else:
-        given = [Typed(ColumnRef(at), each.type) for at, each in enumerate(plan.outputs)]
-    made = [build.coerce(each, wanted) for each, wanted in zip(given, types, strict=True)]
+        given = [Typed(ColumnRef(number), each.type) for number, each in enumerate(plan.outputs)]
+    made = [build.coerce(each, wanted, context) for each, wanted in zip(given, types, strict=True)]
     outputs = tuple(
         Output(each.name, new.type) if new.type.ref != each.type.ref else each
         for each, new in zip(plan.outputs, made, strict=True)

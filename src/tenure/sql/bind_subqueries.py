@@ -20,6 +20,7 @@ from tenure.expr.expressions import ColumnRef, Given, Nested, Node
 from tenure.expr.resolution import array_of, resolve
 from tenure.sql.bind_rows import compared, operator_name
 from tenure.sql.bind_values import BOOL
+from tenure.sql.binding import refuse_recursion
 from tenure.sql.clauses import check_subquery
 from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
@@ -32,7 +33,7 @@ def sublink(tree: Tree, level: Level) -> Typed:
     inner = Level(level.binding, level.names, parent=level)
     form = option(tree, "sub_link_type").removesuffix("_SUBLINK")
     query = child(tree, "subselect")
-    if form in ("ANY", "ALL", "ROWCOMPARE"):
+    if form in ("ANY", "ALL"):
         return _compared(tree, form, level, inner)
     plan = level.binding.query(query, inner)
     match form:
@@ -49,6 +50,30 @@ def sublink(tree: Tree, level: Level) -> Typed:
             raise NotSupported(f"subqueries of the form {form} are not supported", position=tree.location + 1)
 
 
+def is_value(tree: Tree) -> bool:
+    """A subquery in brackets."""
+    return kind(tree) == "SubLink" and option(tree, "sub_link_type") == "EXPR_SUBLINK"
+
+
+def row_compared(tree: Tree, level: Level) -> Typed:
+    """(a, b) = (SELECT x, y ...): NULL if there is no row."""
+    subquery = child(tree, "rexpr")
+    check_subquery(level.clause, subquery.location)
+    inner = Level(level.binding, level.names, parent=level)
+    operands = [level.expression(each) for each in child(tree, "lexpr").args]
+    plan = level.binding.query(child(subquery, "subselect"), inner)
+    with at(tree.location):
+        _check_width(plan, operands)
+        test = _tested(plan, operator_name(tree.name), operands, level, inner)
+    return _asked(level, NestedKind.SCALAR, test, BOOL)
+
+
+def _check_width(plan: Plan, operands: Sequence[Typed]) -> None:
+    if len(plan.outputs) != len(operands):
+        many = "many" if len(plan.outputs) > len(operands) else "few"
+        raise SyntaxFault(f"subquery has too {many} columns")
+
+
 def _check_one_column(plan: Plan, location: int) -> None:
     if len(plan.outputs) != 1:
         raise SyntaxFault("subquery must return only one column", position=location + 1)
@@ -63,6 +88,7 @@ def _asked(
     function: str = "",
 ) -> Typed:
     binding = level.binding
+    refuse_recursion(plan, binding, "a subquery")
     taken = binding.taken_by(plan, level)
     arguments: list[Node] = list(operands)
     for given in taken:
@@ -80,11 +106,7 @@ def _compared(tree: Tree, form: str, level: Level, inner: Level) -> Typed:
     plan = level.binding.query(child(tree, "subselect"), inner)
     name = operator_name(tree.oper_name) if len(tree.oper_name) else "="
     with at(tree.location):
-        if len(plan.outputs) != len(operands):
-            many = "many" if len(plan.outputs) > len(operands) else "few"
-            raise SyntaxFault(f"subquery has too {many} columns")
-        if form == "ROWCOMPARE":
-            return _asked(level, NestedKind.SCALAR, _tested(plan, name, operands, level, inner), BOOL)
+        _check_width(plan, operands)
         asked = NestedKind.IN if form == "ANY" else NestedKind.ALL
         if len(operands) > 1:
             plan, name = _tested(plan, name, operands, level, inner), "="

@@ -23,7 +23,7 @@ from tenure.sql.bind_errors import WindowFault, WrongReference
 from tenure.sql.bind_targets import check_equality, sort_keys
 from tenure.sql.bind_values import INT8, TEXT
 from tenure.sql.clauses import check_window
-from tenure.sql.grouping import SET, WINDOW, standing_for
+from tenure.sql.grouping import SET, WINDOW, found_at
 from tenure.sql.locations import at, location_of
 from tenure.sql.parse import Tree
 from tenure.sql.plan import Frame, FrameEdge, FrameMode, SortKey, WindowCall
@@ -52,13 +52,13 @@ def call(tree: Tree, level: Level, name: str) -> Typed:
         raise NotSupported(f"OVER is not supported for ordered-set aggregate {name}", position=location + 1)
     made = _of_aggregate(tree, level, name) if is_aggregate(name) else _of_function(tree, level, name)
     parts = (*made.arguments, *((made.condition,) if made.condition is not None else ()))
-    if standing_for(WINDOW, *parts):
-        raise WindowFault("window function calls cannot be nested", position=location + 1)
-    if standing_for(SET, *parts):
+    if (inside := found_at(WINDOW, level.calls, *parts)) is not None:
+        raise WindowFault("window function calls cannot be nested", position=inside + 1)
+    if (inside := found_at(SET, level.calls, *parts)) is not None:
         raise NotSupported(
             "window function calls cannot contain set-returning function calls",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
-            position=location + 1,
+            position=inside + 1,
         )
     check_window(level.clause, location)
     spec = _spec(tree.over, level)
@@ -72,7 +72,8 @@ def call(tree: Tree, level: Level, name: str) -> Typed:
             spec.frame,
             made.is_aggregate,
             made.condition,
-        )
+        ),
+        location,
     )
 
 
@@ -194,7 +195,7 @@ def _offset(tree: Tree, field: str, level: Level, mode: FrameMode, order: tuple[
         return None
     inner = getattr(tree, field)
     word = mode.value.upper()
-    target = _distance(order, tree.location) if mode is FrameMode.RANGE else INT8
+    target = _distance(order, tree.location, location_of(inner)) if mode is FrameMode.RANGE else INT8
     typed = level.bind(inner, "window frame")
     with at(location_of(inner)):
         try:
@@ -216,7 +217,7 @@ _DISTANCES = {
 }
 
 
-def _distance(order: tuple[Type, ...], location: int) -> Type:
+def _distance(order: tuple[Type, ...], location: int, offset: int) -> Type:
     """What is added to a value of the ORDER BY column."""
     if len(order) != 1:
         raise WindowFault(
@@ -226,6 +227,6 @@ def _distance(order: tuple[Type, ...], location: int) -> Type:
     if order[0].family not in _DISTANCES:
         raise NotSupported(
             f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {order[0].sql_name}",
-            position=location + 1,
+            position=offset + 1,
         )
     return type_of(TypeRef(_DISTANCES[order[0].family]))

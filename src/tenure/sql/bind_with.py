@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from tenure.expr.errors import DatatypeMismatch, NotSupported
 from tenure.sql import bind_sets
 from tenure.sql.bind_errors import DuplicateAlias, WrongRecursion, WrongReference
-from tenure.sql.parse import SyntaxFault, Tree, child, has, items, kind, names, option
+from tenure.sql.binding import Binding
+from tenure.sql.locations import location_of
+from tenure.sql.parse import SyntaxFault, Tree, child, has, items, kind, names, option, unwrap
 from tenure.sql.plan import Output, Plan, Recursive, Shared, Working
 from tenure.sql.renaming import renamed
 from tenure.sql.scope import Level
@@ -35,8 +37,8 @@ class Cte:
         return self.plan
 
 
-def declare(tree: Tree, level: Level) -> None:
-    """Puts the queries of a WithClause in sight of a level."""
+def declare(tree: Tree, level: Level, statement: Tree | None = None) -> None:
+    """Puts the queries of a WithClause in sight of a level; `statement` is what it stands in front of."""
     queries = items(tree.ctes)
     for at, each in enumerate(queries):
         if any(other.ctename == each.ctename for other in queries[:at]):
@@ -45,7 +47,7 @@ def declare(tree: Tree, level: Level) -> None:
             )
     for each in _in_order(queries) if tree.recursive else queries:
         is_recursive = tree.recursive and _mentions(each.ctequery, each.ctename) > 0
-        level.ctes[each.ctename] = _recursive(each, level) if is_recursive else _plain(each, level)
+        level.ctes[each.ctename] = _recursive(each, level) if is_recursive else _plain(each, level, statement)
 
 
 def _in_order(queries: list[Tree]) -> list[Tree]:
@@ -91,12 +93,12 @@ def _checked_query(tree: Tree) -> Tree:
     return query
 
 
-def _plain(tree: Tree, level: Level) -> Cte:
+def _plain(tree: Tree, level: Level, statement: Tree | None) -> Cte:
     binding = level.binding
     query = _checked_query(tree)
     plan = _titled(binding.query(query, Level(binding, level.names, parent=level)), tree)
     how = option(tree, "ctematerialized")
-    is_read_often = _mentions(binding.root, tree.ctename) > 1
+    is_read_often = _mentions(statement or binding.root, tree.ctename) > 1
     is_shared = how.endswith("Always") or (is_read_often and not how.endswith("Never"))
     if not is_shared or binding.taken_by(plan, level):
         return Cte(tree.ctename, plan)
@@ -123,10 +125,13 @@ def _recursive(tree: Tree, level: Level) -> Cte:
     inner = Level(binding, level.names, parent=level)
     inner.ctes[tree.ctename] = Cte(tree.ctename, Working((), number), _refusing(tree.ctename))
     start = _titled(binding.query(query.larg, inner), tree)
+    places = binding.places
     outputs = tuple(Output(each.name, each.type) for each in start.outputs)
-    inner.ctes[tree.ctename] = Cte(tree.ctename, Working(outputs, number), _once(tree.ctename))
+    inner.ctes[tree.ctename] = Cte(
+        tree.ctename, Working(outputs, number), _once(tree.ctename, number, binding)
+    )
     step = binding.query(query.rarg, Level(binding, level.names, parent=inner), keeps_unknown=True)
-    step = _matched(tree.ctename, outputs, step)
+    step = _matched(tree.ctename, outputs, step, places, binding.places)
     plan: Plan = Recursive(outputs, number, start, step, query.all)
     if binding.taken_by(plan, level):
         return Cte(tree.ctename, plan)
@@ -141,54 +146,55 @@ def _check_form(tree: Tree, query: Tree) -> None:
             "recursive-term",
             position=tree.location + 1,
         )
-    if _mentions(query.larg, tree.ctename):
-        raise _outside_of_union(tree.ctename, tree.location)
     for field, what in (("sort_clause", "ORDER BY"), ("locking_clause", "FOR UPDATE/SHARE")):
         if len(getattr(query, field)):
-            raise NotSupported(f"{what} in a recursive query is not implemented")
+            place = unwrap(getattr(query, field)[0])
+            location = location_of(place.node) if field == "sort_clause" else -1
+            raise NotSupported(f"{what} in a recursive query is not implemented", position=location + 1)
     for field, what in (("limit_offset", "OFFSET"), ("limit_count", "LIMIT")):
         if has(query, field):
-            raise NotSupported(f"{what} in a recursive query is not implemented")
+            location = location_of(getattr(query, field))
+            raise NotSupported(f"{what} in a recursive query is not implemented", position=location + 1)
     if query.HasField("with_clause"):
         raise NotSupported("WITH inside a recursive query is not supported")
 
 
-def _outside_of_union(name: str, location: int) -> WrongRecursion:
-    return WrongRecursion(
-        f'recursive reference to query "{name}" must not appear within its non-recursive term',
-        position=location + 1,
-    )
-
-
 def _refusing(name: str) -> Callable[[int], None]:
     def check(location: int) -> None:
-        raise _outside_of_union(name, location)
+        raise WrongRecursion(
+            f'recursive reference to query "{name}" must not appear within its non-recursive term',
+            position=location + 1,
+        )
 
     return check
 
 
-def _once(name: str) -> Callable[[int], None]:
-    seen: list[int] = []
-
+def _once(name: str, number: int, binding: Binding) -> Callable[[int], None]:
     def check(location: int) -> None:
-        if seen:
+        if number in binding.recursions:
             raise WrongRecursion(
                 f'recursive reference to query "{name}" must not appear more than once', position=location + 1
             )
-        seen.append(location)
+        binding.recursions[number] = name, location
 
     return check
 
 
-def _matched(name: str, outputs: Sequence[Output], step: Plan) -> Plan:
+def _matched(
+    name: str, outputs: Sequence[Output], step: Plan, places: Sequence[int], step_places: Sequence[int]
+) -> Plan:
     if len(step.outputs) != len(outputs):
-        raise SyntaxFault("each UNION query must have the same number of columns")
-    overall = bind_sets.common_types("UNION", outputs, step.outputs)
+        raise SyntaxFault(
+            "each UNION query must have the same number of columns",
+            position=step_places[0] + 1 if step_places else 0,
+        )
+    overall = bind_sets.common_types("UNION", outputs, step.outputs, step_places)
     for at, (output, kind_overall) in enumerate(zip(outputs, overall, strict=True), 1):
         if output.type.ref != kind_overall.ref:
             raise DatatypeMismatch(
                 f'recursive query "{name}" column {at} has type {output.type.sql_name} in non-recursive term '
                 f"but type {kind_overall.sql_name} overall",
                 hint="Cast the output of the non-recursive term to the correct type.",
+                position=places[at - 1] + 1,
             )
     return bind_sets.converted(step, overall)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from tenure.expr.build import Typed
 from tenure.expr.expressions import Given, nodes
+from tenure.sql.bind_errors import WrongRecursion
 from tenure.sql.parameters import Parameters
 from tenure.sql.parse import Tree
-from tenure.sql.plan import Plan, Query, Subquery, expressions, walk
+from tenure.sql.plan import Plan, Query, Recursive, Subquery, Working, expressions, walk
 from tenure.sql.scope import Level
 
 
@@ -32,6 +33,10 @@ class Binding:
     """Of each Given that is no parameter: the level and the position in its row."""
     next_given: int = -1
     next_recursion: int = 0
+    recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Of each recursive query: its name, and where its recursive term reads it."""
+    places: list[int] = field(default_factory=list)
+    """Where the columns of the query that was bound last stand in the text."""
 
     def fresh_given(self, owner: Level, position: int) -> int:
         if self.next_given < 0:
@@ -59,6 +64,18 @@ def givens(plan: Plan) -> Iterator[Given]:
     for part in walk(plan):
         for tree in expressions(part):
             yield from (node for node in nodes(tree) if isinstance(node, Given))
+
+
+def refuse_recursion(plan: Plan, binding: Binding, where: str) -> None:
+    """Raises WrongRecursion (42P19) if a plan reads a recursive query from inside of it."""
+    parts = list(walk(plan))
+    inside = {each.number for each in parts if isinstance(each, Recursive)}
+    for each in parts:
+        if isinstance(each, Working) and each.number not in inside:
+            name, location = binding.recursions[each.number]
+            raise WrongRecursion(
+                f'recursive reference to query "{name}" must not appear within {where}', position=location + 1
+            )
 
 
 def _highest_parameter(tree: Tree) -> int:

@@ -9,7 +9,7 @@ The rows executor asks at each node from the top. The first one that can be rend
 it, runs here; what is above it goes on by rows. Worth it: something is to be computed of many rows.
 A few rows are sooner read than DuckDB is asked (a millisecond or two).
 
-Nothing here depends on DuckDB's answers: where it fails, `taking` answers None and the rows executor does
+Nothing here depends on DuckDB's answers: where it fails, it answers None and the rows executor does
 what it would have done, with PostgreSQL's own errors.
 
 DuckDB, Arrow and numpy are imported when the first query needs them: a node that never runs one starts
@@ -19,12 +19,12 @@ Walk: the session hands `Duck.taking(...)` to its `Run` -> `duck_sql.render` -> 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
+from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
-from tenure.expr.expressions import Nested, nodes
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
 from tenure.kv.store import Store
@@ -36,16 +36,16 @@ from tenure.sql.plan import (
     Distinct,
     Filter,
     Join,
+    Limit,
     Plan,
+    Project,
     Query,
     Scan,
     SetOperation,
-    Shared,
     Sort,
     Window,
-    expressions,
-    walk,
 )
+from tenure.sql.plan_facts import everything
 from tenure.sql.run import Run
 from tenure.table.rows import Bound as KeyBound
 from tenure.table.rows import Layout
@@ -59,18 +59,16 @@ Rows: TypeAlias = Iterator[tuple[Any, ...]]
 ROWS_MIN = 2_000
 """A plan none of whose scans reaches so many rows is sooner done by rows."""
 
-MEMORY_BYTES = 512 << 20
-"""Of all running queries in DuckDB."""
-
-CACHE_BYTES = 256 << 20
-"""Of tables held as columns."""
-
 
 class Duck:
     """One per node."""
 
     def __init__(
-        self, store: Store, *, cache_bytes: int = CACHE_BYTES, memory_bytes: int = MEMORY_BYTES
+        self,
+        store: Store,
+        *,
+        cache_bytes: int = COLUMNS_MEMORY.default,
+        memory_bytes: int = DUCKDB_MEMORY.default,
     ) -> None:
         self._store = store
         self._cache_bytes = cache_bytes
@@ -84,9 +82,9 @@ class Duck:
         self.given_up = 0
         """How many plans ran here, and how many DuckDB could not answer after all."""
 
-    def taking(self, query: Query, run: Run, enum: EnumLookup | None = None) -> Callable[[Plan], Rows | None]:
-        """What a `Run` of a query asks at each node."""
-        return _Taking(self, query, run, enum).instead
+    def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
+        """What a `Run` asks at each node; forced, it takes what it can, however small."""
+        return _Taking(self, enum, is_forced=is_forced)
 
     def close(self) -> None:
         if self._engine is not None:
@@ -142,52 +140,59 @@ class Duck:
 
 
 class _Taking:
-    def __init__(self, duck: Duck, query: Query, run: Run, enum: EnumLookup | None) -> None:
+    def __init__(self, duck: Duck, enum: EnumLookup | None, *, is_forced: bool) -> None:
         self._duck = duck
-        self._query = query
-        self._run = run
         self._enum = enum
+        self._is_forced = is_forced
         self._refused: set[int] = set()
         """Nodes, by identity, that were not worth it or could not be rendered."""
 
-    def instead(self, plan: Plan) -> Rows | None:
+    def __call__(self, plan: Plan, run: Run) -> Rows | None:
         if id(plan) in self._refused:
             return None
         rows = None
-        if self._is_worth_it(plan):
-            rendered = render(self._query, plan, self._run.context, self._enum)
-            rows = None if rendered is None else self._duck.answer(rendered, self._run)
+        if self._is_forced or self._is_worth_it(plan, run):
+            rendered = render(_query(run), plan, run.context, self._enum)
+            rows = None if rendered is None else self._duck.answer(rendered, run)
         if rows is None:
             self._refused.add(id(plan))
         return rows
 
-    def _is_worth_it(self, plan: Plan) -> bool:
-        parts = list(self._all(plan))
-        if not any(map(_computes, parts)):
+    def _is_worth_it(self, plan: Plan, run: Run) -> bool:
+        """Whether there is something to compute, of many rows, that cannot be had of the first few."""
+        parts = list(everything(plan, _query(run)))
+        if _is_lazy(plan) or not any(map(_computes, parts)):
             return False
-        run = self._run
         return any(
             isinstance(each, Scan) and self._duck.reaches(each, run.layouts(each.table), run.context)
             for each in parts
         )
 
-    def _all(self, plan: Plan) -> Iterator[Plan]:
-        """The nodes of a plan, with those of the WITH queries and subqueries that it uses."""
-        for each in walk(plan):
-            yield each
-            if isinstance(each, Shared):
-                yield from self._all(self._query.shared[each.number])
-            for tree in expressions(each):
-                for node in nodes(tree):
-                    if isinstance(node, Nested):
-                        yield from self._all(self._query.nested[node.number].plan)
+
+def _query(run: Run) -> Query:
+    assert run.query is not None, "a run that has started"
+    return run.query
+
+
+def _is_lazy(plan: Plan) -> bool:
+    """Whether a LIMIT stops the scan below it: then rows need not read what DuckDB would."""
+    is_limited = False
+    while True:
+        is_limited = is_limited or (isinstance(plan, Limit) and plan.count is not None)
+        if isinstance(plan, Scan):
+            return is_limited
+        if not isinstance(plan, Limit | Project | Filter) and not (isinstance(plan, Sort) and plan.is_given):
+            return False
+        plan = plan.input
 
 
 def _computes(plan: Plan) -> bool:
     """Whether a node leaves less than it takes, or has to see all of it."""
     if isinstance(plan, Scan):
         return plan.condition is not None
-    return isinstance(plan, Aggregate | Distinct | Filter | Join | SetOperation | Sort | Window)
+    if isinstance(plan, Sort):
+        return not plan.is_given
+    return isinstance(plan, Aggregate | Distinct | Filter | Join | SetOperation | Window)
 
 
 def _span(scan: Scan, layout: Layout, context: Context) -> Any:

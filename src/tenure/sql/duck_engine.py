@@ -52,14 +52,13 @@ class DuckEngine:
                 "threads": threads,
                 "memory_limit": f"{memory_bytes}B",
                 "temp_directory": "",
-                "enable_external_access": "false",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
                 "python_enable_replacements": "false",
                 "preserve_insertion_order": "true",
             },
         )
-        self._database.execute("SET lock_configuration = true")
+        self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def close(self) -> None:
         self._database.close()

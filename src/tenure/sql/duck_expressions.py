@@ -15,10 +15,12 @@ templates, `duck_numbers` for numeric, and back for subqueries.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.arrays import ArrayOf, flatten
+from tenure.expr.casts import zoned_cast
 from tenure.expr.compiled import check, compile, volatility
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
@@ -57,12 +59,12 @@ from tenure.sql.duck_numbers import (
     from_numeric,
     to_numeric,
 )
-from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, shape_of
+from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
 
 SQL_LENGTH_MAX = 20_000
 """Of one expression: templates that name an argument several times may grow it without end."""
 
-_BOOLEAN = Shape("BOOLEAN")
+_BOOLEAN, _VARCHAR = Shape("BOOLEAN"), Shape("VARCHAR")
 _TEXT, _NUMERIC = TypeRef("text"), TypeRef("numeric")
 
 
@@ -152,8 +154,15 @@ class Expressions:
     def _call(self, tree: Call) -> Value:
         if (made := self._with_unit(tree)) is not None:
             return made
-        arguments = [self.render(each) for each in tree.arguments]
+        arguments = [self._argument(tree.function, each) for each in tree.arguments]
         return self.called(tree.function, arguments, self._pattern(tree))
+
+    def _argument(self, id: str, tree: Node) -> Value:
+        """A literal beside a char(n) has no length, but as little to say about its spaces."""
+        if not id.endswith("(char,char)") or not self._is_fixed(tree):
+            return self.render(tree)
+        kind, value = self.value(tree)
+        return Value(quoted(value.rstrip(" ")), kind, _VARCHAR) if value is not None else literal(kind, None)
 
     def called(self, id: str, arguments: Sequence[Value], template: str | None = None) -> Value:
         """A function of arguments that are rendered already."""
@@ -181,6 +190,8 @@ class Expressions:
         if name not in ("date_trunc", "extract", "date_part"):
             return None
         of = types.rstrip(")").partition(",")[2]
+        if of == "timestamptz":
+            self._require_utc()
         if of not in ("date", "timestamp", "timestamptz") or not self._is_fixed(tree.arguments[0]):
             raise NotShared(tree.function)
         _, unit = self.value(tree.arguments[0])
@@ -212,9 +223,16 @@ class Expressions:
                 raise NotShared("char that keeps its spaces")
             return operand._replace(type=target)
         template = CASTS.get((source.family, target.family))
+        if template is not None and zoned_cast(source, target, tree.context) is not None:
+            self._require_utc()
         if template is None:
             raise NotShared(f"a cast from {source.sql_name} to {target.sql_name}")
         return Value(template.format(operand.sql), target, shape_of(target))
+
+    def _require_utc(self) -> None:
+        """Instants are in UTC there: what depends on the session's time zone is the same in UTC only."""
+        if not is_utc(self.known.context.zone):
+            raise NotShared("a session's time zone")
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Value:
         match tree:
@@ -272,7 +290,7 @@ class Expressions:
 
     def _in(self, tree: InList) -> Value:
         operand = self.render(tree.operand)
-        items = [self.render(each) for each in tree.items]
+        items = [self._argument(tree.equality, each) for each in tree.items]
         return self.among(tree.equality, operand, items, is_negated=tree.is_negated)
 
     def among(
@@ -301,6 +319,10 @@ class Expressions:
             return literal(BOOL, tree.is_all)
         equality = "=" + tree.function.removeprefix(name)
         return self.among(equality, operand, items, is_negated=tree.is_all)
+
+
+def is_utc(zone: tzinfo) -> bool:
+    return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
 
 
 def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from itertools import product
 
 _SIGNS = ("=", "<>", "<", "<=", ">", ">=")
-_INTS, _FLOATS, _DAYS = ("int2", "int4", "int8"), ("float4", "float8"), ("date", "timestamp", "timestamptz")
+_INTS, _FLOATS, _DAYS = ("int2", "int4", "int8"), ("float4", "float8"), ("date", "timestamp")
 _FAIL = "error('as PostgreSQL')"
 
 
 def _comparisons() -> Iterator[tuple[str, str]]:
-    same = ("bool", "text", "bytea", "uuid", "time", "char", "anyenum")
+    same = ("bool", "text", "bytea", "uuid", "time", "timestamptz", "char", "anyenum")
     pairs = [*((each, each) for each in same), *product(_INTS, _INTS), *product(_FLOATS, _FLOATS)]
     for sign in _SIGNS:
         for left, right in pairs:
@@ -174,4 +174,4 @@ CASTS: dict[tuple[str, str], str] = {
     ("timestamp", "timestamptz"): "{0}",
     ("timestamptz", "timestamp"): "{0}",
 }
-"""Casts between families without modifiers; those of numeric are in `sql.duck_expressions`."""
+"""Casts between families without modifiers, in UTC; those of numeric are in `sql.duck_numbers`."""

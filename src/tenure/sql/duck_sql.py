@@ -166,7 +166,9 @@ class _Renderer:
         order = tuple(Term(f"{name}.o{at}", way) for at, (_, way) in enumerate(input.order))
         return Relation(source, _named(name, columns), order)
 
-    def _order(self, input: Relation, keys: Sequence[SortKey], outer: Mapping[int, Value]) -> tuple[str, ...]:
+    def _order(
+        self, input: Relation, keys: Sequence[SortKey], outer: Mapping[int, Value]
+    ) -> tuple[Term, ...]:
         over = self._over(input, outer)
         terms = []
         for key in keys:
@@ -180,9 +182,6 @@ class _Renderer:
     # ── where rows come from ───────────────────────────────────────────────────────────────────
 
     def _scan(self, plan: Scan, outer: Mapping[int, Value]) -> Relation:
-        access = plan.access
-        if plan.is_reverse or (access and not access.prefix and not access.start and not access.end):
-            raise NotShared("rows in an index's order")
         used = self.tables.setdefault(plan.table.id, Used(plan.table))
         if used.table != plan.table:
             raise NotShared("two versions of a table")

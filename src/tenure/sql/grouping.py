@@ -32,27 +32,33 @@ class SetUse(NamedTuple):
 @dataclass
 class Calls:
     aggregates: list[AggregateCall] = field(default_factory=list)
-    groupings: list[tuple[tuple[Node, ...], int]] = field(default_factory=list)
-    """The arguments of each GROUPING, and where it stands."""
+    groupings: list[tuple[tuple[Node, ...], tuple[int, ...]]] = field(default_factory=list)
+    """The arguments of each GROUPING, and where they stand."""
     windows: list[WindowCall] = field(default_factory=list)
     sets: list[SetUse] = field(default_factory=list)
+    locations: dict[int, int] = field(default_factory=dict)
+    """Where the call stands that a stand-in is for."""
 
-    def aggregate(self, call: AggregateCall) -> Typed:
+    def aggregate(self, call: AggregateCall, location: int) -> Typed:
         if call not in self.aggregates:
             self.aggregates.append(call)
-        return Typed(ColumnRef(AGGREGATE + self.aggregates.index(call)), call.type)
+        return self._standing_at(AGGREGATE + self.aggregates.index(call), call.type, location)
 
-    def window(self, call: WindowCall) -> Typed:
+    def window(self, call: WindowCall, location: int) -> Typed:
         self.windows.append(call)
-        return Typed(ColumnRef(WINDOW + len(self.windows) - 1), call.type)
+        return self._standing_at(WINDOW + len(self.windows) - 1, call.type, location)
+
+    def _standing_at(self, column: int, type: Type, location: int) -> Typed:
+        self.locations[column] = location
+        return Typed(ColumnRef(column), type)
 
     def set(self, call: SetCall, type: Type, location: int) -> Typed:
         depth = 1 + max((self.sets[each].depth for each in standing_for(SET, *call.arguments)), default=-1)
         self.sets.append(SetUse(call, type, depth, location))
-        return Typed(ColumnRef(SET + len(self.sets) - 1), type)
+        return self._standing_at(SET + len(self.sets) - 1, type, location)
 
-    def grouping(self, keys: tuple[Node, ...], location: int) -> int:
-        self.groupings.append((keys, location))
+    def grouping(self, keys: tuple[Node, ...], locations: tuple[int, ...]) -> int:
+        self.groupings.append((keys, locations))
         return GROUPING + len(self.groupings) - 1
 
     def type_at(self, position: int) -> Type:
@@ -62,6 +68,12 @@ class Calls:
         if kind == WINDOW:
             return self.windows[number].type
         return self.sets[number].type
+
+
+def found_at(kind: int, calls: Calls, *trees: Node) -> int | None:
+    """Where the first call of this kind in some expressions stands; None if there is none."""
+    found = standing_for(kind, *trees)
+    return calls.locations.get(kind + found[0], -1) if found else None
 
 
 def standing_for(kind: int, *trees: Node) -> list[int]:

@@ -3,10 +3,11 @@
 Walk: every `sql.bind_*` module marks its errors with `at`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure.base.errors import UserError
+from tenure.expr.build import Typed
 from tenure.sql.parse import Tree, kind, unwrap
 
 
@@ -44,3 +45,16 @@ def _leftmost(first: int, second: int) -> int:
     if first < 0 or second < 0:
         return max(first, second)
     return min(first, second)
+
+
+def odd_one(trees: Iterable[Tree], operands: Sequence[Typed]) -> int:
+    """Where the first alternative stands that is of another category than the first that has a type."""
+    located = list(trees)
+    first = ""
+    for tree, operand in zip(located, operands, strict=True):
+        if operand.type.family == "unknown":
+            continue
+        first = first or operand.type.category
+        if operand.type.category != first:
+            return location_of(tree)
+    return location_of(located[0])

@@ -9,7 +9,7 @@ name.
 Walk: `sql.planning` asks `plan` first, then PostgreSQL's grammar.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenure.expr.errors import NotSupported
@@ -30,7 +30,7 @@ FIRST_WORDS = (
 class Reader:
     """The tokens of a statement, one after the other."""
 
-    def __init__(self, text: str, found: list[Token], at: int = 0) -> None:
+    def __init__(self, text: str, found: Sequence[Token], at: int = 0) -> None:
         self._data = text.encode()
         self._found = found
         self._at = at
@@ -162,7 +162,7 @@ def plan(planner: "Planner", statements: dict[tuple[str, ...], Own]) -> "Stateme
     return None
 
 
-def _has(found: list[Token], *words: str) -> bool:
+def _has(found: Sequence[Token], *words: str) -> bool:
     texts = [each.text.lower() for each in found]
     return any(texts[at : at + len(words)] == list(words) for at in range(len(texts)))
 

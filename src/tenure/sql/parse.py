@@ -112,7 +112,7 @@ _CHAINS = ("UNION", "INTERSECT", "EXCEPT", "JOIN", "CASE")
 _PLAIN = ("IDENT", "SCONST", "ICONST", "FCONST", "PARAM", "ASCII_46")
 
 
-def check_depth(found: "list[Token]") -> None:
+def check_depth(found: "tuple[Token, ...]") -> None:
     """Refuses (54001) what might become too deep a tree, by a guess that is never too low."""
     levels = [[0, 0]]
     depth = 0  # the sum over the levels that are open
@@ -197,8 +197,9 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str) -> list[Token]:
-    """What PostgreSQL's lexer makes of a text; comments are left out."""
+@lru_cache(maxsize=32)
+def tokens(text: str) -> tuple[Token, ...]:
+    """What PostgreSQL's lexer makes of a text; comments are left out. Kept, as several ask in a row."""
     _check_size(text)
     try:
         found = postgast.scan(text)
@@ -212,7 +213,7 @@ def tokens(text: str) -> list[Token]:
         if name in ("SQL_COMMENT", "C_COMMENT"):
             continue
         listed.append(Token(data[token.start : token.end].decode(), name, token.start, token.end))
-    return listed
+    return tuple(listed)
 
 
 def after(text: str, keyword: str) -> str:

@@ -3,9 +3,9 @@
 Walk: `node.py` makes one; sessions, blocks and statements take from it what they need.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.env import Env
 from tenure.catalog.scheme import LeaseScheme
@@ -16,6 +16,7 @@ from tenure.cluster.jobs import Jobs
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.sessions import SessionId
 from tenure.cluster.settings import ClusterSettings
+from tenure.expr.datatype import Datum, Type
 from tenure.kv.store import Store
 from tenure.schema_change.changer import SchemaChanger
 from tenure.table.rowids import RowIds
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from tenure.sql.duck import Duck
     from tenure.sql.plan_cache import PlanCache
     from tenure.sql.virtual import VirtualTables
+
+
+class Codecs(Protocol):
+    """Values in the wire's binary format, for COPY; the door knows it."""
+
+    def encoders(self, types: Sequence[Type]) -> Sequence[Callable[[Datum], bytes]]: ...
+
+    def decoders(self, types: Sequence[Type]) -> Sequence[Callable[[bytes], Datum]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,7 @@ class Parts:
     virtual: "VirtualTables"
     next_owner: Callable[[], int]
     """Numbers for whoever locks, unlike any other on this node."""
+    codecs: "Codecs"
     is_alive: Callable[[SessionId], bool]
     """Whether a node's session is there, from the store."""
     started_micros: int = 0

@@ -39,7 +39,7 @@ class Key(NamedTuple):
 class Made:
     """A plan and what it was made of."""
 
-    __slots__ = ("is_kept", "lease", "names", "path", "statement", "uses")
+    __slots__ = ("is_kept", "lease", "names", "path", "statement", "used_ids", "uses")
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Made:
         self.statement = statement
         self.path = path
         self.uses = tuple(uses.items())
+        self.used_ids = tuple(uses)
         self.names = tuple(names.items())
         self.lease = lease
         self.is_kept = is_kept

@@ -26,8 +26,10 @@ from tenure.sql.parse import SyntaxFault, TooComplex, Tree
 from tenure.sql.plan_cache import Made
 from tenure.sql.statement import Control, Statement
 from tenure.sql.statements import (
+    copy,
     cursors,
     ddl,
+    explain,
     prepared,
     queries,
     transactions,
@@ -100,9 +102,11 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "InsertStmt": writes.plan_insert,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
+    "ExplainStmt": explain.plan,
     "TransactionStmt": transactions.plan,
     "VariableSetStmt": variables.plan_set,
     "VariableShowStmt": variables.plan_show,
+    "CopyStmt": copy.plan,
     "PrepareStmt": prepared.plan_prepare,
     "ExecuteStmt": prepared.plan_execute,
     "DeallocateStmt": prepared.plan_deallocate,

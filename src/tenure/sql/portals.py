@@ -19,6 +19,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.sql.answers import Column
 from tenure.sql.errors import DuplicateCursor, DuplicatePrepared, UndefinedCursor, UndefinedPrepared
 from tenure.sql.plan_cache import Made
+from tenure.sql.point import Lookup
 from tenure.sql.statement import Statement
 
 
@@ -31,6 +32,9 @@ class Prepared:
     parameters: tuple[Type, ...]
     columns: tuple[Column, ...] | None
     is_short: bool = False
+    lookup: Lookup | None = None
+    constants: tuple[Datum, ...] | None = None
+    """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
     from_sql: bool = False
     made_at_micros: int = 0
 

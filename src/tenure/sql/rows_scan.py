@@ -3,7 +3,8 @@
     Access         prefix a = 1, b IN (2, 3); c > 4      two spans of the index (a, b, c)
       is_point     every column of a unique index        keys, each looked up
 
-A secondary index gives the keys of the rows; those are read one by one. Without a limit the store
+A secondary index gives the keys of the rows, which are read one by one; its entries are enough where
+they hold all columns that are wanted. Without a limit the store
 is read in its own pages; with one, in pages that begin at that size and grow, so that LIMIT 1 reads,
 and depends on, one row.
 
@@ -15,7 +16,7 @@ Walk: `sql.rows` makes these; they read by `table.rows` layouts.
 from collections.abc import Iterable, Iterator
 from itertools import chain, product, starmap, zip_longest
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tenure.base.errors import CorruptData
 from tenure.expr.arrays import flatten
@@ -26,9 +27,13 @@ from tenure.sql.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCa
 from tenure.sql.plan import Bound as PlanBound
 from tenure.sql.run import BATCH_ROWS, Compiler, RowNode, Rows, Run, Tuple, batches, types_of
 from tenure.table.read import Source
+from tenure.table.readers import Read
 from tenure.table.rows import Bound, Entry, Keyed, Layout
 
 _SET_FUNCTIONS = {function.id: function for function in SET_FUNCTIONS}
+
+Entries: TypeAlias = Iterator[tuple[bytes, bytes]]
+"""Keys and values of an index."""
 
 PAGE_GROWTH = 4
 """How much larger each next page is, of a scan that began with few rows."""
@@ -46,16 +51,13 @@ class ScanRows(RowNode):
         keyed = layout.indexes[self._access.index]
         assert keyed.is_public, f'index "{keyed.name}" cannot be relied upon'
         entries = self._entries(run, keyed, wanted)
-        if not keyed.is_primary:
-            entries = _followed(run.source, layout, keyed, entries)
-        read = layout.reader(layout.indexes[keyed.primary], self.plan.columns)
-        rows = starmap(read, entries)
+        rows = starmap(*_reading(run.source, layout, keyed, self.plan.columns, entries))
         condition, context = self._condition, run.context
         if condition is None:
             return rows
         return (row for row in rows if condition(row, context) is True)
 
-    def _entries(self, run: Run, keyed: Keyed, wanted: int | None) -> Iterator[tuple[bytes, bytes]]:
+    def _entries(self, run: Run, keyed: Keyed, wanted: int | None) -> Entries:
         access, is_reverse = self._access, self.plan.is_reverse
         if access.is_whole:
             return _scan(run, keyed.span(), is_reverse, wanted)
@@ -71,7 +73,7 @@ class ScanRows(RowNode):
         return chain.from_iterable(_scan(run, span, is_reverse, wanted) for span in spans if span is not None)
 
 
-def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Iterator[tuple[bytes, bytes]]:
+def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
     for prefix in prefixes:
         key = keyed.prefix(prefix)
         value = run.source.get(key)
@@ -79,13 +81,13 @@ def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Iterator[tuple[byt
             yield key, value
 
 
-def _scan(run: Run, span: Span, is_reverse: bool, wanted: int | None) -> Iterator[tuple[bytes, bytes]]:
+def _scan(run: Run, span: Span, is_reverse: bool, wanted: int | None) -> Entries:
     if wanted is not None and wanted < BATCH_ROWS:
         return _growing(run, span, is_reverse, max(1, wanted))
     return chain.from_iterable(batches(run, run.source.scan(span, reverse=is_reverse)))
 
 
-def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Iterator[tuple[bytes, bytes]]:
+def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Entries:
     lo, hi = span
     while True:
         run.check()
@@ -97,9 +99,19 @@ def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Iterator[tupl
         size = min(size * PAGE_GROWTH, BATCH_ROWS)
 
 
-def _followed(
-    source: Source, layout: Layout, keyed: Keyed, entries: Iterable[tuple[bytes, bytes]]
-) -> Iterator[tuple[bytes, bytes]]:
+def _reading(
+    source: Source, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
+) -> tuple[Read, Entries]:
+    """What makes the rows, and of which entries: those of a secondary index may be enough."""
+    if keyed.is_primary:
+        return layout.reader(keyed, columns), entries
+    read = layout.entry_reader(keyed, columns)
+    if read is not None:
+        return read, entries
+    return layout.reader(layout.indexes[keyed.primary], columns), _followed(source, layout, keyed, entries)
+
+
+def _followed(source: Source, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
     """The rows that the entries of a secondary index point to."""
     for entry in entries:
         key = layout.primary_key(keyed, Entry(*entry))

@@ -77,5 +77,5 @@ class LockRows(RowNode):
         lock, plan = run.lock, self.plan
         assert lock is not None, "a run without locks"
         for row in self._input.start(run, wanted):
-            if lock(plan, tuple([row[position] for position in plan.key])):
+            if lock(plan, row):
                 yield row

@@ -27,7 +27,7 @@ from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import Node
 from tenure.expr.function import Context
-from tenure.sql.plan import Lock, Output, Plan
+from tenure.sql.plan import Lock, Output, Plan, Query
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
@@ -99,12 +99,14 @@ class Run:
     check: Callable[[], None]
     """Raises if the run was canceled or takes too long."""
     memory: Memory
-    instead: Callable[[Plan], Rows | None] | None = None
-    """Asked at each node: whether something faster takes it over."""
+    instead: "Callable[[Plan, Run], Rows | None] | None" = None
+    """Asked at each node, with the run itself: whether something faster takes it over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
-    """Locks a row; False if it shall be passed over."""
+    """Locks a row as it passes a Lock node; False if it shall be passed over."""
     watch: Callable[[Plan, Rows], Rows] | None = None
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
+    query: Query | None = None
+    """What is run: set when the run starts."""
     given: list[Any] = field(default_factory=list)
     """What the context's `given` is: filled when the run starts."""
     shared: dict[tuple[Any, ...], Iterable[Tuple]] = field(default_factory=dict)
@@ -123,7 +125,7 @@ class RowNode(ABC):
 
     def start(self, run: Run, wanted: int | None = None) -> Rows:
         """Its rows, by whoever is the one to make them."""
-        rows = None if run.instead is None else run.instead(self.plan)
+        rows = None if run.instead is None else run.instead(self.plan, run)
         if rows is None:
             rows = self.rows(run, wanted)
         return rows if run.watch is None else run.watch(self.plan, rows)

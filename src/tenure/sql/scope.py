@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
 from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
@@ -25,6 +26,7 @@ from tenure.expr.expressions import ColumnRef, Given, Node
 from tenure.expr.rewrite import rewrite
 from tenure.sql.bind_errors import AmbiguousAlias, AmbiguousColumn
 from tenure.sql.grouping import Calls
+from tenure.sql.parse import SyntaxFault
 from tenure.sql.plan import Output
 from tenure.sql.relations import Names, UndefinedTable
 
@@ -60,6 +62,8 @@ class Item:
     """Whether its columns may be called without its name: not inside a join that merges or hides them."""
     is_lateral_only: bool = False
     is_lateral_ok: bool = True
+    source: str = ""
+    """What it is, if no table: "a function", "a WITH query", "a join"."""
     is_nullable: bool = False
     """On the side of an outer join that may be missing."""
 
@@ -102,6 +106,8 @@ class Level:
     calls: Calls = field(default_factory=Calls)
     locations: dict[int, int] = field(default_factory=dict)
     """Where each column was first mentioned outside of aggregates."""
+    reads_working: bool = False
+    """It is, or is part of, the recursive term of a WITH RECURSIVE, and reads its rows."""
     locks: tuple[Locking, ...] = ()
     windows: dict[str, object] = field(default_factory=dict)
     """The WINDOW clause: parse trees by name."""
@@ -176,8 +182,13 @@ def column(level: Level, name: str, location: int) -> Typed | None:
 
 def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, Item]:
     """A FROM item by its name. Raises UndefinedTable (42P01) if none is in sight."""
+    if len(path) > 3:
+        raise SyntaxFault(
+            f"improper qualified name (too many dotted names): {'.'.join(path)}", position=location + 1
+        )
+    table = _table_named(level, path) if len(path) > 1 else 0
     for owner in level.ancestors():
-        found = [item for item in owner.items if item.has_name and _answers_to(item, path, owner)]
+        found = [item for item in owner.items if item.has_name and _answers_to(item, path, table, owner)]
         if len(found) > 1:
             raise AmbiguousAlias(f'table reference "{path[-1]}" is ambiguous', position=location + 1)
         if found:
@@ -186,12 +197,23 @@ def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, 
     raise missing(level, path, location)
 
 
-def _answers_to(item: Item, path: Sequence[str], owner: Level) -> bool:
+def _table_named(level: Level, path: Sequence[str]) -> int:
+    """The id of the table that a qualified name means; 0 if there is none."""
+    try:
+        found = level.names.relation(path, 0)
+    except UserError:
+        return 0
+    return found.id if isinstance(found, Table) else 0
+
+
+def _answers_to(item: Item, path: Sequence[str], table: int, owner: Level) -> bool:
     if item.is_lateral_only and not owner.is_lateral:
         return False
     if len(path) == 1:
         return item.name == path[0]
-    return bool(item.path) and tuple(path) == item.path[-len(path) :]
+    if not item.path:
+        return False
+    return tuple(path) == item.path or (item.table is not None and item.table.id == table)
 
 
 def column_of(level: Level, path: Sequence[str], name: str, location: int) -> Typed:
@@ -221,11 +243,11 @@ def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
     name = path[-1]
     for owner in level.ancestors():
         for item in owner.all_items:
-            if item.name == name and len(path) == 1:
+            if item.name == name:
                 return UndefinedTable(
                     f'invalid reference to FROM-clause entry for table "{name}"',
-                    detail=f'There is an entry for table "{name}", but it cannot be referenced from this part of '
-                    "the query.",
+                    detail=f'There is an entry for table "{name}", but it cannot be referenced from this '
+                    "part of the query.",
                     position=location + 1,
                 )
             if item.relation_name == name and item.name != name:

@@ -102,9 +102,10 @@ def _serial_sequence(names: "SessionNames", table_name: str, column_name: str) -
         raise UndefinedColumn(f'column "{column_name}" of relation "{table.name}" does not exist')
     for id in table.sequences:
         sequence = names.descriptor(id)
-        if isinstance(sequence, SequenceDescriptor) and sequence.owned_by is not None:
-            if sequence.owned_by.column == column.id:
-                schema = names.descriptor(sequence.schema)
-                assert isinstance(schema, Schema), "a sequence is in a schema"
-                return build.const(f"{quoted(schema.name)}.{quoted(sequence.name)}", TEXT)
+        owner = sequence.owned_by if isinstance(sequence, SequenceDescriptor) else None
+        if owner is not None and owner.column == column.id:
+            assert isinstance(sequence, SequenceDescriptor)
+            schema = names.descriptor(sequence.schema)
+            assert isinstance(schema, Schema), "a sequence is in a schema"
+            return build.const(f"{quoted(schema.name)}.{quoted(sequence.name)}", TEXT)
     return build.const(None, TEXT)

@@ -21,10 +21,11 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from uuid import UUID
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import Database
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
@@ -35,6 +36,7 @@ from tenure.schema_change.changer import Asked
 from tenure.sql import planning
 from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
+from tenure.sql.constants import lift
 from tenure.sql.errors import (
     InFailedTransaction,
     PlanChanged,
@@ -99,6 +101,8 @@ class Session:
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
         self._advisory_owner: Owner | None = None
+        self._copying: Block | None = None
+        """The implicit transaction that a COPY under way will end."""
         self._sequence_block: Block | None = None
         self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
@@ -116,6 +120,10 @@ class Session:
     @property
     def changed(self) -> dict[str, str]:
         return self.variables.reported
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.variables.zone
 
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
@@ -153,12 +161,35 @@ class Session:
 
     def make_prepared(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
         self._check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
         made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
         if made is None:
             return Prepared(text, types, None, (), None)
         statement = made.statement
         is_short = statement.is_short and self.parts.runs_inline
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short)
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
@@ -197,6 +228,8 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
+        if prepared.constants is not None:
+            values = prepared.constants
         made = Portal(prepared, values, prepared.columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
@@ -223,6 +256,11 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        if prepared.lookup is not None and ends and inline and self.block is None:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+            if rows is not None:
+                made.is_done, made.tag, made.counts = True, "SELECT", True
+                return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
@@ -259,6 +297,8 @@ class Session:
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
+                if answer.copy is not None:
+                    self._copying = block
                 if not answer.is_done or answer.copy is not None:
                     return answer  # the transaction goes on with it
                 if inline and block.has_writes:
@@ -301,6 +341,8 @@ class Session:
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
         prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -379,6 +421,12 @@ class Session:
         block.is_failed = True
         if not block.savepoints:
             block.close()
+
+    def finish_copy(self) -> None:
+        """A COPY is done: if it was a transaction of its own, that is committed."""
+        block, self._copying = self._copying, None
+        if block is not None and block is self.block and not block.is_explicit:
+            self._commit(block)
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 

@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
     @property
     def schema(self) -> Any:
         kinds = [(f"c{id}", arrow_type(self.layout.columns[id].type)) for id in self.columns]
-        return pa.schema([*kinds, ("alive", pa.bool_())] if not kinds else kinds)
+        return pa.schema(kinds if kinds else [*kinds, ("alive", pa.bool_())])
 
 
 def identity(kept: Kept) -> Identity:

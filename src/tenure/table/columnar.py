@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.base.settings import COLUMNS_MEMORY
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
@@ -40,9 +41,6 @@ from tenure.table.column_batches import Wanted, batch, identity
 from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
 from tenure.table.read import Source
 from tenure.table.rows import Layout
-
-BYTES_MAX = 256 << 20
-"""All tables held; with the rest of a node this stays under half a gigabyte."""
 
 PAGE_ROWS = 2_000
 """Rows per read while loading: more at once are slower, as the garbage collector walks them."""
@@ -69,7 +67,7 @@ class Columns(NamedTuple):
 class Columnar:
     """One per node, for all its threads."""
 
-    def __init__(self, store: Store, *, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, store: Store, *, bytes_max: int = COLUMNS_MEMORY.default) -> None:
         self._store = store
         self._bytes_max = bytes_max
         self._lock = store.env.lock()
@@ -130,6 +128,8 @@ class Columnar:
             used_bytes += batches[-1].nbytes + len(revisions) * (16 + len(keys[-1]))
             if used_bytes > self._bytes_max:
                 slot.rows, slot.too_large_bytes = len(keys), used_bytes
+                batches.clear()
+                pa.default_memory_pool().release_unused()
                 return
         slot.held = Held(wanted, (first_part(keys, at, batches, wanted.schema),), read_at, read_at)
         slot.rows = len(keys)

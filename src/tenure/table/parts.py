@@ -12,6 +12,7 @@ all, which moves the earliest readable time up.
 Walk: `table.columnar` holds them; this calls `table.column_batches` for the arrays.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -71,11 +72,9 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, re
     if not revisions:
         return held._replace(through_at=through_at)
     ordered = sorted(revisions, key=_by_key)
-    until = [
-        later.at if later.key == each.key else OPEN for each, later in zip(ordered, ordered[1:], strict=False)
-    ]
+    until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
-    firsts = [ordered[0], *(b for a, b in zip(ordered, ordered[1:], strict=False) if a.key != b.key)]
+    firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
     parts = [_ended(part, firsts) for part in held.parts]
     rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
     if rows:

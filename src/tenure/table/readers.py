@@ -6,33 +6,29 @@
 A column comes from the value, as it is or unpacked by its type, or from the key where that holds it
 exactly. The key is taken apart only if a column comes from it.
 
-Invariant (reader-same): for any columns, a reader gives what `Layout.row` gives.
+Invariant (reader-same): for any columns, a reader gives what `Layout.row` gives; so does one of the
+entries of a secondary index.
 
 Walk: `Layout.reader` keeps them; `sql.rows_scan` reads tables with them.
 """
 
-from collections.abc import Callable, Mapping
-from itertools import repeat
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.expr.datatype import Datum, Type
-from tenure.kv.encoding import decode
+from tenure.kv.encoding import decode, decode_one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import Kept
 from tenure.table.packing import unpack_columns
+
+if TYPE_CHECKING:
+    from tenure.table.rows import Keyed
 
 FORMAT = b"\x01"
 """The first byte of every value here."""
 
 Read: TypeAlias = Callable[[bytes, bytes], tuple[Datum, ...]]
-
-
-class _Missing:
-    """Stands for a value that a row does not have."""
-
-
-_MISSING = _Missing()
 
 
 def reader(
@@ -42,75 +38,126 @@ def reader(
     wanted: tuple[int, ...],
 ) -> Read:
     """`parts` and `in_key` are those of a primary index."""
-    from_key = {kept.id: place for place, (kept, _) in enumerate(parts) if kept.id in in_key}
+    places = {kept.id: place for place, (kept, _) in enumerate(parts) if kept.id in in_key}
+    kept = [columns[id] for id in wanted]
+    of_key = [
+        (at, places[each.id], _key_reader(each, parts[places[each.id]][1]))
+        for at, each in enumerate(kept)
+        if each.id in places
+    ]
+    rest = [(at, each) for at, each in enumerate(kept) if each.id not in places]
+    fixes = [fix for at, each in rest if (fix := _fix(at, each)) is not None]
     if not wanted:
         return lambda key, value: ()
-    if not from_key.keys() & set(wanted):
-        return _of_value([columns[id] for id in wanted])
-    if all(id in from_key for id in wanted):
-        return _of_key([(from_key[id], columns[id]) for id in wanted], len(parts))
-    return _of_both([(from_key.get(id), columns[id]) for id in wanted], len(parts))
+    if len(of_key) == len(wanted):
+        return _of_key([(place, read) for _, place, read in of_key], len(parts))
+    if not of_key:
+        return _of_value(wanted, fixes)
+    return _of_both(wanted, fixes, of_key, len(parts))
 
 
-def _of_value(wanted: list[Kept]) -> Read:
-    ids = [kept.id for kept in wanted]
-    if all(_is_as_packed(kept.type) and kept.filled is None for kept in wanted):
+def entry_reader(index: "Keyed", primary: "Keyed", wanted: tuple[int, ...]) -> Read | None:
+    """The same from entries of a secondary index alone; None if they do not hold these columns.
 
-        def plain(key: bytes, value: bytes) -> tuple[Datum, ...]:
-            return tuple(map(body(value).get, ids))
+    A unique index has the primary key in the value, another one at the end of the key.
+    """
+    parts = (*index.parts, *primary.parts)
+    places: dict[int, tuple[int, Callable[[Any], Datum] | None]] = {}
+    for place, (kept, is_descending) in enumerate(parts):
+        if kept.type.key_is_exact:
+            places.setdefault(kept.id, (place, _key_reader(kept, is_descending)))
+    if not set(wanted) <= places.keys():
+        return None
+    picked, count, is_unique = [places[id] for id in wanted], len(index.parts), index.is_unique
 
-        return plain
-    made = _unpackers(wanted)
-
-    def unpacked(key: bytes, value: bytes) -> tuple[Datum, ...]:
-        packed = map(body(value).get, ids, repeat(_MISSING))
-        return tuple([make(each) for make, each in zip(made, packed, strict=True)])
-
-    return unpacked
-
-
-def _of_key(wanted: list[tuple[int, Kept]], size: int) -> Read:
     def read(key: bytes, value: bytes) -> tuple[Datum, ...]:
         check_format(value)
-        elements = key_elements(key, size)
-        return tuple([kept.from_key(elements[place]) for place, kept in wanted])
+        elements = decode(key[HEAD_BYTES:])
+        if is_unique:
+            elements = (*elements[:count], *decode(value[len(FORMAT) :]))
+        if len(elements) != len(parts):
+            raise CorruptData(f'an entry of index "{index.name}" has {len(elements)} columns')
+        return tuple([elements[place] if make is None else make(elements[place]) for place, make in picked])
 
     return read
 
 
-def _of_both(wanted: list[tuple[int | None, Kept]], size: int) -> Read:
-    ids = [kept.id for _, kept in wanted]
-    made = _unpackers([kept for _, kept in wanted])
-    in_key = [(at, place, kept.from_key) for at, (place, kept) in enumerate(wanted) if place is not None]
+Fix: TypeAlias = Callable[[list[Datum], dict[int, Any]], None]
+"""Puts a value right that is not in the row as it shall be: given the values and the packed ones."""
+
+
+def _of_value(ids: tuple[int, ...], fixes: list[Fix]) -> Read:
+    if not fixes:
+        return lambda key, value: tuple(map(body(value).get, ids))
 
     def read(key: bytes, value: bytes) -> tuple[Datum, ...]:
-        packed = map(body(value).get, ids, repeat(_MISSING))
-        values = [make(each) for make, each in zip(made, packed, strict=True)]
-        elements = key_elements(key, size)
-        for at, place, from_key in in_key:
-            values[at] = from_key(elements[place])
+        packed = body(value)
+        values = list(map(packed.get, ids))
+        for fix in fixes:
+            fix(values, packed)
         return tuple(values)
 
     return read
 
 
-def _unpackers(wanted: list[Kept]) -> list[Callable[[Any], Datum]]:
-    return [_unpacker(kept.type, kept.filled) for kept in wanted]
+def _of_key(wanted: list[tuple[int, Callable[[Any], Datum] | None]], size: int) -> Read:
+    def read(key: bytes, value: bytes) -> tuple[Datum, ...]:
+        check_format(value)
+        elements = key_elements(key, size)
+        return tuple([elements[place] if make is None else make(elements[place]) for place, make in wanted])
+
+    return read
 
 
-def _unpacker(kind: Type, filled: Datum) -> Callable[[Any], Datum]:
-    if _is_as_packed(kind):
-        return lambda packed: filled if packed is _MISSING else packed
-    unpack = kind.unpack
-    return lambda packed: filled if packed is _MISSING else unpack(packed)
+def _of_both(
+    ids: tuple[int, ...],
+    fixes: list[Fix],
+    of_key: list[tuple[int, int, Callable[[Any], Datum] | None]],
+    size: int,
+) -> Read:
+    def read(key: bytes, value: bytes) -> tuple[Datum, ...]:
+        packed = body(value)
+        values = list(map(packed.get, ids))
+        for fix in fixes:
+            fix(values, packed)
+        elements = key_elements(key, size)
+        for at, place, make in of_key:
+            values[at] = elements[place] if make is None else make(elements[place])
+        return tuple(values)
+
+    return read
 
 
-def _is_as_packed(kind: Type) -> bool:
-    """Whether a value is packed as itself."""
-    return type(kind)._unpack is Type._unpack and type(kind).unpack is Type.unpack
+def _key_reader(kept: Kept, is_descending: bool) -> Callable[[Any], Datum] | None:
+    """None if the key has it as it is."""
+    is_plain = type(kept.type)._from_key is Type._from_key
+    return None if is_plain and not is_descending else kept.from_key
 
 
-def key_elements(key: bytes, size: int) -> tuple[Any, ...]:
+def _fix(at: int, kept: Kept) -> Fix | None:
+    """None if a value is packed as itself, and NULL where there is none."""
+    id, filled, kind = kept.id, kept.filled, kept.type
+    is_as_packed = type(kind)._unpack is Type._unpack
+    unpack = kind._unpack
+
+    def unpacked(values: list[Datum], packed: dict[int, Any]) -> None:
+        if values[at] is not None:
+            values[at] = unpack(values[at])
+
+    def filled_in(values: list[Datum], packed: dict[int, Any]) -> None:
+        if id not in packed:
+            values[at] = filled
+        elif values[at] is not None:
+            values[at] = unpack(values[at])
+
+    if filled is not None:
+        return filled_in
+    return None if is_as_packed else unpacked
+
+
+def key_elements(key: bytes, size: int) -> Sequence[Any]:
+    if size == 1:
+        return (decode_one(key, HEAD_BYTES),)
     elements = decode(key[HEAD_BYTES:])
     if len(elements) != size:
         raise CorruptData(f"a key has {len(elements)} columns where {size} are expected")
@@ -119,7 +166,7 @@ def key_elements(key: bytes, size: int) -> tuple[Any, ...]:
 
 def body(value: bytes) -> dict[int, Any]:
     check_format(value)
-    return unpack_columns(memoryview(value)[len(FORMAT) :])
+    return unpack_columns(value[len(FORMAT) :])
 
 
 def check_format(value: bytes) -> None:

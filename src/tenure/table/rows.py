@@ -40,7 +40,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import Compile, CompiledCheck, Kept, Values, compiler, types_of
 from tenure.table.errors import IndexRowTooLong
 from tenure.table.packing import pack
-from tenure.table.readers import FORMAT, Read, body, check_format, reader
+from tenure.table.readers import FORMAT, Read, body, check_format, entry_reader, reader
 
 LAYOUTS_MAX = 10_000
 """Table versions kept compiled; beyond, all are forgotten. A node rarely serves that many."""
@@ -153,6 +153,7 @@ class Layout:
         self.checks = tuple(CompiledCheck(check, compiled) for check in table.checks)
         self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
         self._readers: dict[tuple[int, tuple[int, ...]], Read] = {}
+        self._entry_readers: dict[tuple[int, tuple[int, ...]], Read | None] = {}
 
     def foreign_key(self, id: int) -> ForeignKey | None:
         return next((each for each in self.table.foreign_keys if each.id == id), None)
@@ -221,6 +222,13 @@ class Layout:
             read = reader(self.columns, index.parts, index.in_key, columns)
             self._readers[index.id, columns] = read
         return read
+
+    def entry_reader(self, index: Keyed, columns: tuple[int, ...]) -> Read | None:
+        """The same from the entries of a secondary index, if they hold these columns."""
+        known = (index.id, columns)
+        if known not in self._entry_readers:
+            self._entry_readers[known] = entry_reader(index, self.indexes[index.primary], columns)
+        return self._entry_readers[known]
 
     def primary_key(self, index: Keyed, entry: Entry) -> bytes:
         """Where in its primary index the row of a secondary entry lies."""

@@ -7,15 +7,22 @@ import pytest
 
 from tenure.cluster.lock_records import Holder, LockRecord, in_the_way, must_give_way
 from tenure.cluster.lock_table import Mode, conflict
+from tenure.cluster.sessions import SessionId
+from tenure.kv.records import replace
 
 S, X = Mode.SHARE, Mode.EXCLUSIVE
 
 
 def record(key: str, owner: int, mode: Mode, since_at: int, *, started_at: int | None = None) -> LockRecord:
-    """A record of a node of its own, so to speak: what counts is the owner."""
+    """A record of an owner on a node of its own."""
     return LockRecord(
-        key.encode(), 1, 1, since_at, owner, mode, owner if started_at is None else started_at, since_at
+        key.encode(), owner, 1, since_at, owner, mode, owner if started_at is None else started_at, since_at
     )
+
+
+def notice(key: str, instance: int, owner: int, *awaits: int) -> LockRecord:
+    """An owner of some node that waits in its memory for others there."""
+    return LockRecord(key.encode(), instance, 1, 1, owner, X, owner, 1, awaits)
 
 
 def blockers(mine: LockRecord, *others: LockRecord, firm: Sequence[LockRecord] = ()) -> list[int]:
@@ -45,18 +52,40 @@ def test_the_youngest_of_a_cycle_gives_way_and_no_other() -> None:
         [record("c", 3, X, 12), record("c", 1, X, 16)],
         [record("d", 4, X, 13), record("d", 3, X, 17)],
     ]
-    holders = [Holder(lines[0][0].session, number) for number in (1, 2, 3, 4)]
+    holders = [Holder(SessionId(number, 1), number) for number in (1, 2, 3, 4)]
     assert [must_give_way(holder, lines) for holder in holders] == [False, False, True, False]
 
 
 def test_a_chain_is_no_cycle() -> None:
     lines = [[record("a", 1, X, 10), record("a", 2, X, 12)], [record("b", 2, X, 11), record("b", 3, X, 13)]]
-    assert not any(must_give_way(Holder(lines[0][0].session, number), lines) for number in (1, 2, 3))
+    assert not any(must_give_way(Holder(SessionId(number, 1), number), lines) for number in (1, 2, 3))
 
 
 def test_who_has_no_record_waits_for_nobody() -> None:
     line = [record("a", 1, X, 10)]
     assert not must_give_way(Holder(line[0].session, 9), [line])
+
+
+def test_a_notice_is_in_nobodys_way() -> None:
+    assert blockers(record("a", 1, X, 10), notice("a", 2, 7, 8)) == []
+
+
+@pytest.mark.invariant("I9")
+def test_a_cycle_through_waits_in_the_memory_of_a_node_is_seen() -> None:
+    """Of node 1, owner 1 has `a` and waits for node 2, and owner 5 has `b` and waits for owner 1."""
+    held = replace(record("b", 1, X, 11), owner=5, started_at=5)
+    lines = [
+        [record("c", 2, X, 10), replace(record("c", 1, X, 13), started_at=1)],
+        [held, record("b", 2, X, 14)],
+        [notice("a", 1, 5, 1)],
+    ]
+    holders = [Holder(SessionId(1, 1), 1), Holder(SessionId(1, 1), 5), Holder(SessionId(2, 1), 2)]
+    assert [must_give_way(holder, lines) for holder in holders] == [False, True, False]
+
+
+def test_owners_of_one_node_are_not_in_each_others_way() -> None:
+    mine = record("a", 1, X, 12)
+    assert blockers(mine, replace(mine, owner=2, ticket=11, since_at=11)) == []
 
 
 @pytest.mark.invariant("lock-exclusion")

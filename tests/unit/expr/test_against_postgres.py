@@ -211,10 +211,14 @@ def _is_comparable(each: Function) -> bool:
     """Without those that have no one answer, need an enum, or are SQL's own syntax."""
     is_moving = each.volatility is Volatility.VOLATILE or (each.name == "age" and len(each.arguments) == 1)
     return not (
-        is_moving or '"char"' in each.arguments or "anyenum" in each.arguments or each.name in HERE_ONLY
+        is_moving
+        or '"char"' in each.arguments
+        or "anyenum" in each.arguments
+        or each.name in (*HERE_ONLY, *BY_PATTERN)
     )
 
 
+BY_PATTERN = ("to_char", "to_number", "to_date", "to_timestamp")
 HERE_ONLY = ("subscript", "array_slice", "current_schemas", "pg_encoding_to_char", "uuid_generate_v4")
 """SQL's own syntax, and what depends on the server."""
 STAND_INS = {

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tenure.pgwire.waits import Need
 from tests.unit.pgwire.toy import BATCH
 from tests.unit.pgwire.wire import (
     FLUSH,
@@ -198,6 +199,25 @@ def test_a_long_result_is_written_batch_by_batch() -> None:
     assert talk.toys.clients[0].batches_made == 3
 
 
+@pytest.mark.invariant("reader-holds-one-batch")
+def test_the_next_batch_is_made_when_the_last_one_was_taken() -> None:
+    talk = opened()
+    talk.connection.receive(query(f"series {BATCH * 3}"))
+    talk.attend()
+    assert talk.connection.wait is Need.FLUSH
+    assert talk.toys.clients[0].batches_made == 1
+    assert talk.connection.take_output().count(b"D\0\0\0") == BATCH
+
+
+def test_a_query_string_of_many_statements_is_answered_in_parts() -> None:
+    talk = opened()
+    talk.connection.receive(query("select 1;" * 1000))
+    assert talk.connection.wait is Need.FLUSH
+    assert len(talk.connection.take_output()) < 20_000
+    talk.say()
+    assert len(talk.toys.log) == 1000
+
+
 def test_closing_what_is_not_there_is_fine() -> None:
     assert opened().say(close("S", "none"), close("P", "none"), SYNC) == "3 3 Z:I"
 
@@ -227,6 +247,17 @@ def test_changed_settings_are_reported() -> None:
     talk = opened()
     assert talk.say(query("set TimeZone UTC")) == "C:SET S Z:I"
     assert talk.last[1].body == b"TimeZone\0UTC\0"
+
+
+def test_timestamps_follow_the_time_zone_at_once() -> None:
+    talk = opened()
+    instant, again = parse("select instant", "s"), [bind(statement="s"), execute(), SYNC]
+    talk.say(instant, *again, query("set TimeZone Asia/Kolkata; select instant"), *again)
+    assert [row[0] for row in talk.rows] == [
+        b"2026-07-01 12:00:00+00",
+        b"2026-07-01 17:30:00+05:30",
+        b"2026-07-01 17:30:00+05:30",
+    ]
 
 
 def test_ready_tells_the_transaction() -> None:

@@ -13,9 +13,10 @@ from tenure.base.env import SystemEnv
 from tenure.pgwire.door import Limits
 from tenure.pgwire.server import Server
 from tenure.sql.answers import Timeouts
-from tests.unit.pgwire.toy import BATCH, SERIES_MAX, LetIn, Toys
+from tests.unit.pgwire.toy import BATCH, LetIn, Toys
 from tests.unit.pgwire.wire import (
     SSL_REQUEST,
+    VERSION_3_0,
     Heard,
     cancel_request,
     heard,
@@ -28,6 +29,9 @@ QUICK = Limits(
     seats_max=6, kept_for_root=2, starting_max=4, threads_max=2, login_seconds=0.2, pass_seconds=0.02
 )
 """Time-outs are short, and are awaited on the socket: no test sleeps."""
+
+LONG = 400_000
+"""Rows, some 6 MB: more than the kernel's buffers hold."""
 
 Start = Callable[..., Server]
 
@@ -69,7 +73,7 @@ class Socket:
         self._socket.close()
 
     def log_in(self, **parameters: str) -> "Socket":
-        self.say(startup(**parameters))
+        self.say(startup(VERSION_3_0, **parameters))
         self.hear("Z")
         return self
 
@@ -127,7 +131,12 @@ def test_a_statement_inside_a_transaction_never_queues_behind_others(start: Star
 
 def test_a_request_cancels_the_statement_under_way(start: Start, toys: Toys) -> None:
     with psycopg.connect(dsn(start()), autocommit=True) as connection:
-        canceler = threading.Thread(target=lambda: toys.waiting.wait(10) and connection.cancel_safe())
+
+        def cancel() -> None:
+            toys.waiting.wait(10)
+            connection.cancel_safe()
+
+        canceler = threading.Thread(target=cancel)
         canceler.start()
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute("wait")
@@ -172,15 +181,16 @@ def test_a_taken_port_is_an_error(start: Start) -> None:
 def test_a_client_that_does_not_read_holds_no_more_than_a_batch(start: Start, toys: Toys) -> None:
     server = start()
     with Socket(server).log_in() as slow, Socket(server).log_in() as other:
-        slow.say(query(f"series {SERIES_MAX}"))
+        slow._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        slow.say(query(f"series {LONG}"))
         assert str(slow.hear("D")[-1]) == "D"
         for _ in range(50):  # meanwhile it fills what the kernel takes, and stops
             other.say(query("select slowly"))
             other.hear("Z")
         made = toys.clients[0].batches_made
-        assert made < SERIES_MAX / BATCH
-        assert len(slow.hear("Z")) == SERIES_MAX + 1
-        assert toys.clients[0].batches_made == SERIES_MAX / BATCH
+        assert made < LONG / BATCH
+        assert len(slow.hear("Z")) == LONG + 1
+        assert toys.clients[0].batches_made == LONG / BATCH
 
 
 def test_many_small_answers_that_nobody_reads_stop_the_work(start: Start, toys: Toys) -> None:

@@ -15,6 +15,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 from tenure.base.errors import UserError
 from tenure.expr import type_of
@@ -41,7 +43,7 @@ def type_named(name: str) -> Type:
     return type_of(parse_type_name(name))
 
 
-INT4, TEXT = type_named("int4"), type_named("text")
+INT4, TEXT, INSTANT = type_named("int4"), type_named("text"), type_named("timestamptz")
 THREE_COLUMNS = (Column("number", INT4, 42, 1), Column("label", TEXT), Column("nothing", TEXT))
 ONE_COLUMN = (Column("n", INT4),)
 
@@ -129,6 +131,7 @@ class ToyClient:
         self.status = Status.IDLE
         self.notices: list[Notice] = []
         self.changed: dict[str, str] = {}
+        self.zone: tzinfo = UTC
         self.user = user
         self.options = options
         self.log: list[str] = toys.log
@@ -158,7 +161,7 @@ class ToyClient:
             raise NotShort
         if name and name in self._statements:
             raise ToyError("42P05", f'prepared statement "{name}" already exists')
-        statement = self._statements[name] = _statement(text.strip(), types)
+        statement = self._statements[name] = _statement(_lowered(text.strip()), types)
         return statement
 
     def prepared(self, name: str) -> ToyStatement:
@@ -195,11 +198,14 @@ class ToyClient:
         match text.split():
             case []:
                 return Answer((), "", is_empty=True)
+            case ["select", "instant"]:
+                return Answer([(datetime(2026, 7, 1, 12, tzinfo=UTC),)], "SELECT", counts=True)
             case ["select", *_]:
-                number = portal.values[0] + 1 if portal.values and portal.values[0] is not None else 1
+                value = portal.values[0] if portal.values else None
+                number = value + 1 if isinstance(value, int) and abs(value) < 2**31 - 1 else 1
                 return Answer([(number, "hällo", None)], "SELECT", counts=True)
-            case ["series", count]:
-                return self._series(portal, min(int(count), SERIES_MAX), limit)
+            case ["series", count] if count.isdecimal():
+                return self._series(portal, min(int(count[:9]), self._toys.series_max), limit)
             case ["insert", *rest]:
                 return ToyCommit(self.log, Answer((), "INSERT 0 1"), 2 if "retried" in rest else 1)
             case ["wait"]:
@@ -253,6 +259,7 @@ class ToyClient:
                 return Answer((), "ROLLBACK" if is_failed else word.upper())
             case ["set", name, value]:
                 self.changed[name] = value
+                self.zone = ZoneInfo(value) if name == "TimeZone" else self.zone
             case ["notice"]:
                 self.notices.append(Notice("look", severity="WARNING", sqlstate="01000", hint="there"))
         return Answer((), text.split()[0].upper())
@@ -280,7 +287,14 @@ class ToyClient:
         self.is_closed = True
 
 
+def _lowered(text: str) -> str:
+    """Clients write BEGIN; but settings have capital letters."""
+    return text if text.startswith("set") else text.lower()
+
+
 def _statement(text: str, types: Sequence[Type | None]) -> ToyStatement:
+    if text == "select instant":
+        return ToyStatement(text, (), (Column("at", INSTANT),))
     if text.startswith("select"):
         given = [*types, *[None] * text.count("$")][: text.count("$")]
         return ToyStatement(text, [type or INT4 for type in given], THREE_COLUMNS)
@@ -295,6 +309,7 @@ class Toys:
     clients: list[ToyClient] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     timeouts: Timeouts = NO_TIMEOUTS
+    series_max: int = SERIES_MAX
     waiting: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 

@@ -75,7 +75,7 @@ class KnownNames:
     """The names of the schema above."""
 
     def relation(self, name: Sequence[str], position: int) -> Relation:
-        if name[-1] in TABLES and list(name[:-1]) in ([], ["public"]):
+        if name[-1] in TABLES and list(name[:-1]) in ([], ["bound"]):
             return TABLES[name[-1]]
         if list(name) == ["adults"]:
             found = one("SELECT id, name AS called, age FROM people WHERE age >= 18")
@@ -86,7 +86,7 @@ class KnownNames:
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
-        if list(name) in (["mood"], ["public", "mood"]):
+        if list(name) in (["mood"], ["bound", "mood"]):
             return type_of(TypeRef("mood", is_array=is_array, enum=7), self.enum)
         raise missing_type(list(name))
 

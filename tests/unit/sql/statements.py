@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Statements over the tables of `two_sides`: what the rows executor and the access planner are tried with.
 
 Where rows have an order to compare, ORDER BY says it all; else they are compared as bags.
@@ -304,7 +305,3 @@ SELECT id, string_agg(s, ',') OVER (ORDER BY id ROWS 1 PRECEDING) FROM a
 SELECT id, count(*) OVER () FROM e
 SELECT id, min(x) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM a
 """
-
-STATEMENTS = [
-    line for group in (READS, ORDERS, JOINS, SUBQUERIES, GROUPS, WINDOWS) for line in group.strip().splitlines()
-]

@@ -5,7 +5,6 @@ indexes chosen and conditions moved; both have to answer what PostgreSQL answers
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
@@ -14,7 +13,7 @@ from typing import Any
 import psycopg
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Column, Index, Table, TypeRef
+from tenure.catalog.descriptors import Column, Table, TypeRef
 from tenure.expr import parse_type_name
 from tenure.expr.build import Typed, call, column, const
 from tenure.expr.datatype import Datum, Type
@@ -138,7 +137,9 @@ class TwoSides:
 
     def _copy(self, table: Table, row: Sequence[Datum]) -> None:
         kinds = [type_of(each.type) for each in table.columns]
-        texts = [None if value is None else kind.render(value) for kind, value in zip(kinds, row, strict=True)]
+        texts = [
+            None if value is None else kind.render(value) for kind, value in zip(kinds, row, strict=True)
+        ]
         marks = ", ".join(f"%s::text::{kind.sql_name}" for kind in kinds)
         self.connection.execute(f"INSERT INTO pg_temp.{table.name} VALUES ({marks})", texts)  # type: ignore[call-overload]
 
@@ -199,6 +200,3 @@ class Names:
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         return None
-
-
-__all__ = ["TABLES", "Index", "TwoSides", "replace"]

@@ -67,18 +67,28 @@ def _put(txn: Transaction, layout: Layout, values: dict[int, Any]) -> None:
     txn.put(*entry)
 
 
+def _fill(store: Store, layout: Layout, count: int) -> None:
+    rng = random.Random(1)
+
+    def put(txn: Transaction) -> None:
+        for id in range(count):
+            _put(txn, layout, _values(rng, id))
+
+    store.transact(put)
+
+
 def _delete(txn: Transaction, layout: Layout, values: dict[int, Any]) -> None:
     txn.delete(layout.key(values))
 
 
-def _naive(source: Source, layout: Layout, columns: tuple[int, ...]) -> list[tuple[Any, ...]]:
+def _naive(source: Source, layout: Layout, columns: tuple[int, ...]) -> list[str]:
     return sorted(
         repr(tuple(layout.columns[id].type.pack(row.values[id]) for id in columns))
         for row in rows(source, layout)
     )
 
 
-def _cached(cache: Columnar, source: Source, layout: Layout, columns: tuple[int, ...]) -> list[Any]:
+def _cached(cache: Columnar, source: Source, layout: Layout, columns: tuple[int, ...]) -> list[str]:
     """As packed values: what the arrays hold is undone by hand."""
     import msgspec
 
@@ -156,8 +166,7 @@ def test_a_table_read_as_columns_counts_as_read(store: Store) -> None:
 def test_a_table_too_large_to_be_held_is_read_as_a_stream(store: Store) -> None:
     layout = _layout(store, _table())
     rng = random.Random(1)
-    for lo in range(0, 300, 100):
-        store.transact(lambda txn, lo=lo: [_put(txn, layout, _values(rng, lo + n)) for n in range(100)])
+    _fill(store, layout, 300)
     cache = Columnar(store, bytes_max=1_000)
     txn = store.begin()
     _put(txn, layout, _values(rng, 5))
@@ -202,10 +211,9 @@ def test_what_arrow_cannot_hold_is_said(store: Store) -> None:
 
 
 def test_tables_not_used_for_longest_go_first(store: Store) -> None:
-    rng = random.Random(1)
     layouts = [_layout(store, replace(_table(), id=200 + n)) for n in range(3)]
     for layout in layouts:
-        store.transact(lambda txn, layout=layout: [_put(txn, layout, _values(rng, n)) for n in range(100)])
+        _fill(store, layout, 100)
     cache = Columnar(store, bytes_max=8_000)
     for layout in layouts:
         _cached(cache, store.snapshot(), layout, (1, 2))

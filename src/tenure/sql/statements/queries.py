@@ -22,6 +22,7 @@ from tenure.sql.locking import settled
 from tenure.sql.parse import Tree
 from tenure.sql.plan import Lock, Output, Query, walk
 from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
 from tenure.sql.statement import Result
@@ -40,6 +41,8 @@ class Select:
     is_short: bool
     is_bounded: bool
     locks: tuple[Lock, ...] = ()
+    lookup: Lookup | None = None
+    """The short way, if it is one row by its key."""
     is_kept: bool = True
     tag: str = "SELECT"
 
@@ -108,7 +111,7 @@ def run_of(execution: Execution, query: Query | None = None) -> Run:
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
     )
     if query is not None and parts.duck is not None and executor != "rows":
-        run.instead = parts.duck.taking(query, run, block.enum)
+        run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
     return run
 
 
@@ -161,6 +164,7 @@ def compiled(planner: "Planner", bound: Query) -> Select:
         is_short=is_point,
         is_bounded=is_bounded(query.plan, query),
         locks=locks,
+        lookup=None if locks else lookup_of(query, planner.names.enum),
     )
 
 

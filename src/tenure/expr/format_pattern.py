@@ -1,0 +1,58 @@
+"""The patterns of to_char and its inverses, cut into keywords and text.
+
+    'FMMonth DD"th day"'    FMMonth, " ", DD, "th day"
+
+A keyword is taken where the longest one fits; quotes and backslashes keep text from being taken.
+
+Walk: `expr.number_format` and `expr.time_format` call `pieces` with their keywords.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Piece(NamedTuple):
+    text: str
+    keyword: str = ""
+    """Empty of plain text."""
+    is_quoted: bool = False
+
+
+def pieces(pattern: str, keywords: Sequence[str]) -> list[Piece]:
+    longest_first = sorted(keywords, key=len, reverse=True)
+    found: list[Piece] = []
+    at = 0
+    while at < len(pattern):
+        keyword = next((each for each in longest_first if pattern.startswith(each, at)), "")
+        if keyword:
+            found.append(Piece(keyword, keyword))
+            at += len(keyword)
+        elif pattern[at] == '"':
+            text, at = _quoted(pattern, at + 1)
+            found += [Piece(each, is_quoted=True) for each in text]
+        elif pattern[at] == "\\" and pattern[at + 1 : at + 2] == '"':
+            found.append(Piece('"', is_quoted=True))
+            at += 2
+        else:
+            found.append(Piece(pattern[at]))
+            at += 1
+    return found
+
+
+def _quoted(pattern: str, at: int) -> tuple[str, int]:
+    """The text up to the closing quote, and where the pattern goes on."""
+    text = ""
+    while at < len(pattern) and pattern[at] != '"':
+        if pattern[at] == "\\" and at + 1 < len(pattern):
+            at += 1
+        text += pattern[at]
+        at += 1
+    return text, at + 1
+
+
+def ordinal(number: str, *, is_upper: bool) -> str:
+    """st, nd, rd or th."""
+    last = number[-1:]
+    is_teen = number[-2:-1] == "1"
+    suffix = {"1": "st", "2": "nd", "3": "rd"}.get(last, "th") if not is_teen else "th"
+    return suffix.upper() if is_upper else suffix

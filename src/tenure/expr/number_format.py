@@ -1,0 +1,376 @@
+"""Numbers by a pattern: to_char(1234.5, 'FM9,999.00') and to_number back.
+
+    9 0   a digit; 0 keeps it where the number has none      . D   the point     , G   between thousands
+    S MI PL SG PR   signs    FM   no padding    L   currency (a space)    RN   Roman    TH   ordinal
+    V   times ten for each digit after it    EEEE   exponent
+
+The steps are those of PostgreSQL's NUM_processor: which of blank, zero or digit stands in each place
+depends on how far the number's own digits are from the pattern's first.
+
+Walk: `expr.format_functions` lists the functions.
+"""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from math import isfinite
+
+from tenure.base.errors import UserError
+from tenure.expr.arithmetic import numeric_multiply
+from tenure.expr.errors import InvalidText
+from tenure.expr.format_pattern import Piece, ordinal, pieces
+from tenure.expr.numbers import rounded
+
+_KEYWORDS = (
+    *(",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S"),
+    *("TH", "V", "b", "c", "d", "eeee", "fm", "g", "l", "mi", "pl", "pr", "rn", "sg", "sp", "s", "th", "v"),
+)
+_ROMAN = [
+    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC")),
+    *((50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
+]
+
+
+class _BadPattern(UserError):
+    sqlstate = "42601"
+
+
+@dataclass
+class _Shape:
+    """What the pattern as a whole asks for."""
+
+    nodes: list[Piece] = field(default_factory=list)
+    flags: set[str] = field(default_factory=set)
+    before: int = 0
+    after: int = 0
+    multiplied: int = 0
+    zero_start: int | None = None
+    zero_end: int = 0
+    sign_place: str = ""
+    before_sign: int = 0
+
+
+@lru_cache(maxsize=512)
+def _shape(pattern: str) -> _Shape:
+    shape = _Shape(nodes=pieces(pattern, _KEYWORDS))
+    for node in shape.nodes:
+        if node.keyword:
+            _note(shape, node.keyword.upper())
+    return shape
+
+
+def _note(shape: _Shape, key: str) -> None:
+    flags = shape.flags
+    if "E" in flags and key not in ("FM", "TH", "SP"):
+        raise _BadPattern('"EEEE" must be the last pattern used')
+    if key in ("9", "0"):
+        _note_digit(shape, key)
+    elif key in ("D", "."):
+        if "." in flags:
+            raise _BadPattern("multiple decimal points")
+        if "V" in flags:
+            raise _BadPattern('cannot use "V" and decimal point together')
+        flags.add(".")
+    elif key in ("S", "MI", "PL", "SG", "PR"):
+        _note_sign(shape, key)
+    elif key == "V":
+        if "." in flags:
+            raise _BadPattern('cannot use "V" and decimal point together')
+        flags.add("V")
+    elif key == "EEEE":
+        if flags & {"FM", "S", "MI", "PL", "PR", "RN", "V"}:
+            raise _BadPattern('"EEEE" is incompatible with other formats')
+        flags.add("E")
+    elif key in ("FM", "RN"):
+        flags.add(key)
+
+
+def _note_digit(shape: _Shape, key: str) -> None:
+    if "PR" in shape.flags:
+        raise _BadPattern(f'"{key}" must be ahead of "PR"')
+    if key == "9" and "V" in shape.flags:
+        shape.multiplied += 1
+        return
+    if key == "0" and shape.zero_start is None and "." not in shape.flags:
+        shape.zero_start = shape.before
+    if "." in shape.flags:
+        shape.after += 1
+    else:
+        shape.before += 1
+    if key == "0":
+        shape.zero_end = shape.before + shape.after
+
+
+def _note_sign(shape: _Shape, key: str) -> None:
+    flags = shape.flags
+    if "S" in flags:
+        raise _BadPattern('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
+    if key == "S":
+        if flags & {"MI", "PL", "PR"}:
+            raise _BadPattern('cannot use "S" and "PL"/"MI"/"SG"/"PR" together')
+        flags.add("S")
+        shape.sign_place = "after" if "." in flags else "before"
+        shape.before_sign = shape.before
+    elif key == "PR":
+        if flags & {"MI", "PL"}:
+            raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
+        flags.add("PR")
+    else:
+        flags |= {"MI", "PL"} if key == "SG" else {key}
+
+
+def format_number(value: Decimal, pattern: str) -> str:
+    """Rounded half away from zero; what becomes zero has no sign."""
+    shape = _shape(pattern)
+    if "RN" in shape.flags:
+        return _roman(shape, int(rounded(value, 0)) if value.is_finite() else 0)
+    if "E" in shape.flags:
+        return _scientific(value, shape.after)
+    if not value.is_finite():
+        return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=value < 0)
+    if shape.multiplied:
+        value = numeric_multiply(value, Decimal(10) ** shape.multiplied)
+    kept = rounded(value, shape.after)
+    return _written(shape, f"{kept.copy_abs():f}", shape.after, is_negative=kept < 0)
+
+
+def format_float(value: float, pattern: str, digits: int) -> str:
+    """Rounded as the machine prints it, to the digits that a float is sure of: 15, or 6."""
+    shape = _shape(pattern)
+    if "RN" in shape.flags:
+        return _roman(shape, round(value) if isfinite(value) else 0)
+    if "E" in shape.flags:
+        text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape.after)
+        return text if text.startswith("-") else " " + text
+    if not isfinite(value):
+        return _written(shape, "NaN" if value != value else "Infinity", shape.after, is_negative=value < 0)
+    value *= 10.0**shape.multiplied
+    whole = len(f"{abs(value):.0f}")
+    after = 0 if whole >= digits else min(shape.after, digits - whole)
+    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=value < 0)
+
+
+def _written(shape: _Shape, text: str, after: int, *, is_negative: bool) -> str:
+    before = shape.before + shape.multiplied
+    whole_digits = len(text.partition(".")[0])
+    if whole_digits > before:
+        text = "#" * before + ("." + "#" * after if "." in text or after else "")
+    spaces = max(before - whole_digits, 0)
+    return _Writer(shape, text, is_negative=is_negative, spaces=spaces, before=before, after=after).write()
+
+
+def _roman(shape: _Shape, number: int) -> str:
+    text = ""
+    if 1 <= number <= 3999:
+        for size, letters in _ROMAN:
+            text += letters * (number // size)
+            number %= size
+    return _Writer(shape, "", is_negative=False, roman=text or "#" * 15).write()
+
+
+def _scientific(value: Decimal, after: int) -> str:
+    """As PostgreSQL writes it, the exponent is found before rounding: 9.99 may become 10.0e+00."""
+    if not value.is_finite():
+        return " " + _unscientific(after)
+    exponent = value.adjusted() if value else 0
+    text = f"{rounded(value.scaleb(-exponent), after):f}e{exponent:+03d}"
+    return text if text.startswith("-") else " " + text
+
+
+def _unscientific(after: int) -> str:
+    return "#" + ("." + "#" * after if after else "") + "####"
+
+
+class _Writer:
+    """Goes through the pattern, and through the number's digits as the pattern comes to them."""
+
+    def __init__(
+        self,
+        shape: _Shape,
+        number: str,
+        *,
+        is_negative: bool,
+        roman: str = "",
+        spaces: int = 0,
+        before: int = 0,
+        after: int = 0,
+    ) -> None:
+        self.flags = set(shape.flags)
+        self.shape = shape
+        self.number = number
+        self.roman = roman
+        self.sign = "-" if is_negative else "+"
+        self.spaces = spaces
+        self.after = shape.after
+        self.is_filling = "FM" in self.flags
+        self.sign_place = shape.sign_place
+        self.at = 0
+        self.current = 0
+        self.is_in_number = False
+        self.out: list[str] = []
+        self.has_sign = self._needs_no_sign()
+        self.last = self._last_relevant(shape)
+        self.count = after + before - 1 + (0 if self.has_sign or spaces else 1)
+
+    def _needs_no_sign(self) -> bool:
+        if self.flags & {"MI", "PL"}:
+            return not ("PL" in self.flags and "MI" not in self.flags)
+        if self.sign != "-" and self.is_filling:
+            self.flags.discard("PR")
+        if self.sign_place == "before" and self.shape.before == self.shape.before_sign:
+            self.sign_place = "after"
+        return self.sign == "+" and self.is_filling and "S" not in self.flags
+
+    def _last_relevant(self, shape: _Shape) -> int | None:
+        """With FM, the last digit after the point that is not a zero; the point if all are."""
+        point = self.number.find(".")
+        if not (self.is_filling and "." in self.flags) or point < 0:
+            return None
+        last = max(point, len(self.number.rstrip("0")) - 1)
+        if shape.zero_end > self.spaces:
+            last = max(last, min(len(self.number) - 1, shape.zero_end - self.spaces))
+        return last
+
+    def write(self) -> str:
+        for node in self.shape.nodes:
+            if node.keyword:
+                self._keyword(node.keyword)
+            else:
+                self.out.append(node.text)
+        return "".join(self.out)
+
+    def _keyword(self, word: str) -> None:
+        match word.upper():
+            case "9" | "0" | "." | "D" as key:
+                if not self.roman:
+                    self._place(is_zero=key == "0")
+            case "," | "G":
+                if self.is_in_number:
+                    self.out.append(",")
+                elif not self.is_filling:
+                    self.out.append(" ")
+            case "L":
+                self.out.append(" ")
+            case "RN":
+                text = self.roman if word.isupper() or "#" in self.roman else self.roman.lower()
+                self.out.append(text if self.is_filling else text.rjust(15))
+            case "TH":
+                is_plain = not self.roman and self.sign == "+" and "." not in self.flags
+                if is_plain and self.number[:1] != "#":
+                    self.out.append(ordinal(self.number, is_upper=word.isupper()))
+            case "MI":
+                self._sign_or_space("-")
+            case "PL":
+                self._sign_or_space("+")
+            case "SG":
+                self.out.append(self.sign)
+
+    def _sign_or_space(self, wanted: str) -> None:
+        if self.sign == wanted:
+            self.out.append(wanted)
+        elif not self.is_filling:
+            self.out.append(" ")
+
+    def _is_leading_zero(self) -> bool:
+        """Of '0.1' by '9.9': a space stands for it."""
+        return self.shape.zero_start is None and self.at == 0 and self.number[:1] == "0" and self.after != 0
+
+    def _ends_at_point(self) -> bool:
+        return self.last is not None and self.number[self.last] == "."
+
+    def _place(self, *, is_zero: bool) -> None:
+        self.is_in_number = False
+        start = self.shape.zero_start
+        is_begun = self.current >= self.spaces or start == self.current
+        if not self.has_sign and is_begun and (not self._is_leading_zero() or self._ends_at_point()):
+            self._write_sign()
+        if self.current < self.spaces and (start is None or start > self.current):
+            if not self.is_filling:
+                self.out.append(" ")
+        elif self.current < self.spaces:
+            self.out.append("0")
+            self.is_in_number = True
+        else:
+            self._write_digit(is_zero=is_zero)
+            self.at = min(self.at + 1, len(self.number))
+        self._write_end()
+        self.current += 1
+
+    def _write_sign(self) -> None:
+        if "S" in self.flags:
+            if self.sign_place == "before":
+                self.out.append(self.sign)
+                self.has_sign = True
+            return
+        if "PR" in self.flags:
+            self.out.append(" " if self.sign == "+" else "<")
+        elif self.sign == "-":
+            self.out.append("-")
+        elif not self.is_filling:
+            self.out.append(" ")
+        self.has_sign = True
+
+    def _write_digit(self, *, is_zero: bool) -> None:
+        each = self.number[self.at : self.at + 1]
+        if each == ".":
+            self.out.append(".")
+        elif self.last is not None and self.at > self.last and not is_zero:
+            return
+        elif self._is_leading_zero():
+            if not self.is_filling:
+                self.out.append(" ")
+            elif self._ends_at_point():
+                self.out.append("0")
+        else:
+            self.out.append(each)
+            self.is_in_number = True
+
+    def _write_end(self) -> None:
+        end = self.count + bool(self.spaces) + ("." in self.flags)
+        if self.last is not None and self.last == self.at:
+            end = self.current
+        if self.current + 1 != end:
+            return
+        if self.has_sign and "PR" in self.flags:
+            self.out.append(" " if self.sign == "+" else ">")
+        elif "S" in self.flags and self.sign_place == "after":
+            self.out.append(self.sign)
+
+
+# Back
+
+
+def parse_number(text: str, pattern: str) -> Decimal | None:
+    """Takes the digits that the pattern has places for; what stands between them is passed over."""
+    shape = _shape(pattern)
+    if shape.flags & {"E", "RN"}:
+        raise _NotForInput('"EEEE" and "RN" are not supported for input')
+    digits, is_negative, places = "", "<" in text or "-" in text, shape.before
+    has_point = False
+    after = 0
+    for each in text:
+        if each.isdecimal() and each.isascii():
+            if has_point:
+                after += 1
+                if after > shape.after:
+                    break
+            elif places == 0:
+                break
+            else:
+                places -= 1
+            digits += each
+        elif each == "." and not has_point:
+            if "." not in shape.flags:
+                break
+            digits += each
+            has_point = True
+    if not digits.strip("."):
+        raise InvalidText(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
+    value = Decimal(digits)
+    if shape.multiplied:
+        value = value.scaleb(-shape.multiplied)
+    return value.copy_negate() if is_negative else value
+
+
+class _NotForInput(UserError):
+    sqlstate = "0A000"

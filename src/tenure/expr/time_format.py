@@ -1,0 +1,267 @@
+"""Times by a pattern: to_char(now(), 'YYYY-MM-DD HH24:MI:SS').
+
+    YYYY YY IYYY Q MM MON Month DD DDD D ID DY Day W WW IW CC J RM   HH24 HH12 MI SS MS US FF3 SSSS AM
+    TZ TZH TZM OF      FM before: no padding      TH after: ordinal
+
+Walk: `expr.format_functions` lists the functions; `expr.time_reading` reads by the same patterns.
+"""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from tenure.expr.errors import InvalidDatetime
+from tenure.expr.format_pattern import ordinal, pieces
+from tenure.expr.interval import Interval
+from tenure.expr.time_arithmetic import trunc_divide
+from tenure.expr.times import JULIAN_OF_ORDINAL_0
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_ROMANS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+_PLAIN = (
+    *(
+        "HH24",
+        "HH12",
+        "HH",
+        "MI",
+        "SS",
+        "MS",
+        "US",
+        "FF1",
+        "FF2",
+        "FF3",
+        "FF4",
+        "FF5",
+        "FF6",
+        "SSSSS",
+        "SSSS",
+    ),
+    *("Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "I", "MM", "DDD", "DD", "D", "IDDD", "ID"),
+    *("W", "WW", "IW", "CC", "J", "Q", "TZH", "TZM", "OF", "TZ", "RM", "FM", "FX", "TH"),
+    *("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "MONTH", "MON", "DAY", "DY"),
+)
+_KEYWORDS = (*_PLAIN, *(each.lower() for each in _PLAIN), "Month", "Mon", "Day", "Dy")
+
+
+class Field(NamedTuple):
+    """One keyword with its modifiers, or plain text."""
+
+    text: str
+    key: str = ""
+    is_filling: bool = False
+    """FM: without padding."""
+    suffix: str = ""
+    """TH or th."""
+    is_quoted: bool = False
+
+
+@lru_cache(maxsize=512)
+def fields(pattern: str) -> tuple[Field, ...]:
+    found: list[Field] = []
+    is_filling = False
+    for piece in pieces(pattern, _KEYWORDS):
+        match piece.keyword.upper():
+            case "FM":
+                is_filling = True
+                continue
+            case "FX":
+                continue
+            case "TH" if found and found[-1].key and not found[-1].suffix:
+                found[-1] = found[-1]._replace(suffix=piece.text)
+                continue
+            case "":
+                found.append(Field(piece.text, is_quoted=piece.is_quoted))
+            case key:
+                found.append(Field(piece.text, key, is_filling))
+        is_filling = False
+    return tuple(found)
+
+
+class Clock(NamedTuple):
+    """What can be written of a time: of a timestamp, of an instant in its zone, or of an interval."""
+
+    year: int
+    month: int
+    day: int
+    micros: int
+    date: date | None
+    offset: timedelta | None = None
+    zone: str = ""
+    day_of_year: int = 0
+
+
+def clock_of(value: datetime) -> Clock:
+    micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    day = value.date()
+    year_day = day.timetuple().tm_yday
+    return Clock(day.year, day.month, day.day, micros, day, value.utcoffset(), value.tzname() or "", year_day)
+
+
+def clock_of_interval(value: Interval) -> Clock:
+    years = trunc_divide(value.months, 12)
+    days = years * 360 + (value.months - years * 12) * 30 + value.days
+    return Clock(years, value.months - years * 12, value.days, value.micros, None, day_of_year=days)
+
+
+def format_time(value: Clock, pattern: str) -> str:
+    return "".join([_written(value, each) if each.key else each.text for each in fields(pattern)])
+
+
+def _written(value: Clock, field: Field) -> str:
+    if field.key in _WORDS:
+        return _WORDS[field.key](value, field)
+    width, number = _NUMBERS[field.key](value)
+    if number is None:
+        raise InvalidDatetime("invalid format specification for an interval value")
+    width += number < 0 and field.key not in ("DD", "DDD")
+    text = str(number) if field.is_filling else f"{number:0{width}d}"
+    return text + (ordinal(text, is_upper=field.suffix.isupper()) if field.suffix else "")
+
+
+Number = tuple[int, int | None]
+
+
+def _hour(value: Clock) -> int:
+    return trunc_divide(value.micros, 3_600_000_000)
+
+
+def _hour12(value: Clock) -> int:
+    hour = abs(_hour(value)) % 12 or 12
+    return hour if _hour(value) >= 0 or hour == 12 else -hour
+
+
+def _part(value: Clock, unit: int, size: int) -> int:
+    whole = trunc_divide(value.micros, unit)
+    return whole - trunc_divide(whole, size) * size
+
+
+def _fraction(digits: int) -> Callable[[Clock], int]:
+    return lambda value: _part(value, 10 ** (6 - digits), 10**digits)
+
+
+def _of_date(run: Callable[[date], int]) -> Callable[[Clock], int | None]:
+    return lambda value: None if value.date is None else run(value.date)
+
+
+def _numbers() -> dict[str, Callable[[Clock], Number]]:
+    def at(width: int, run: Callable[[Clock], int | None]) -> Callable[[Clock], Number]:
+        return lambda value: (width, run(value))
+
+    simple: dict[str, tuple[int, Callable[[Clock], int | None]]] = {
+        "HH24": (2, _hour),
+        "HH12": (2, _hour12),
+        "HH": (2, _hour12),
+        "MI": (2, lambda value: _part(value, 60_000_000, 60)),
+        "SS": (2, lambda value: _part(value, 1_000_000, 60)),
+        "MS": (3, lambda value: _part(value, 1000, 1000)),
+        "US": (6, lambda value: _part(value, 1, 1_000_000)),
+        **{f"FF{n}": (n, _fraction(n)) for n in range(1, 7)},
+        "SSSS": (1, lambda value: trunc_divide(value.micros, 1_000_000)),
+        "SSSSS": (1, lambda value: trunc_divide(value.micros, 1_000_000)),
+        "YYYY": (4, lambda value: value.year),
+        "YYY": (3, lambda value: value.year % 1000),
+        "YY": (2, lambda value: value.year % 100),
+        "Y": (1, lambda value: value.year % 10),
+        "IYYY": (4, _of_date(lambda day: day.isocalendar().year)),
+        "IYY": (3, _of_date(lambda day: day.isocalendar().year % 1000)),
+        "IY": (2, _of_date(lambda day: day.isocalendar().year % 100)),
+        "I": (1, _of_date(lambda day: day.isocalendar().year % 10)),
+        "MM": (2, lambda value: value.month),
+        "DD": (2, lambda value: value.day),
+        "DDD": (3, lambda value: value.day_of_year),
+        "IDDD": (3, _of_date(lambda day: (day.isocalendar().week - 1) * 7 + day.isoweekday())),
+        "D": (1, _of_date(lambda day: day.isoweekday() % 7 + 1)),
+        "ID": (1, _of_date(lambda day: day.isoweekday())),
+        "W": (1, lambda value: (value.day - 1) // 7 + 1),
+        "WW": (2, lambda value: (value.day_of_year - 1) // 7 + 1),
+        "IW": (2, _of_date(lambda day: day.isocalendar().week)),
+        "CC": (2, lambda value: (value.year - 1) // 100 + 1 if value.date else trunc_divide(value.year, 100)),
+        "J": (1, _of_date(lambda day: day.toordinal() + JULIAN_OF_ORDINAL_0)),
+        "Q": (1, lambda value: (value.month - 1) // 3 + 1 if value.month else None),
+    }
+    return {key: at(width, run) for key, (width, run) in simple.items()}
+
+
+_NUMBERS = _numbers()
+
+
+# Words
+
+
+def _half(value: Clock, field: Field) -> str:
+    word = "PM" if _hour(value) % 24 >= 12 else "AM"
+    word = f"{word[0]}.{word[1]}." if "." in field.text else word
+    return word if field.text.isupper() else word.lower()
+
+
+def _era(value: Clock, field: Field) -> str:
+    word = "B.C." if value.year <= 0 else "A.D."
+    word = word if "." in field.text else word.replace(".", "")
+    return word if field.text.isupper() else word.lower()
+
+
+def _cased(name: str, field: Field, width: int) -> str:
+    if field.text.isupper():
+        name = name.upper()
+    elif field.text.islower():
+        name = name.lower()
+    return name if field.is_filling else name.ljust(width)
+
+
+def _month(value: Clock, field: Field) -> str:
+    if not value.month:
+        return ""
+    name = MONTHS[value.month - 1]
+    return _cased(name[:3], field, 0) if field.key == "MON" else _cased(name, field, 9)
+
+
+def _day(value: Clock, field: Field) -> str:
+    if value.date is None:
+        raise InvalidDatetime("invalid format specification for an interval value")
+    name = DAYS[value.date.isoweekday() % 7]
+    return _cased(name[:3], field, 0) if field.key == "DY" else _cased(name, field, 9)
+
+
+def _roman_month(value: Clock, field: Field) -> str:
+    return _cased(_ROMANS[value.month - 1], field, 4) if value.month else ""
+
+
+def _year_with_comma(value: Clock, field: Field) -> str:
+    thousands, rest = divmod(value.year, 1000)
+    text = f"{thousands},{rest:03d}"
+    return text + (ordinal(text, is_upper=field.suffix.isupper()) if field.suffix else "")
+
+
+def _offset_seconds(value: Clock) -> int:
+    if value.date is None:
+        raise InvalidDatetime("invalid format specification for an interval value")
+    return round((value.offset or timedelta()).total_seconds())
+
+
+def _zone(value: Clock, field: Field) -> str:
+    seconds = _offset_seconds(value)
+    sign, minutes = "-" if seconds < 0 else "+", abs(seconds) // 60
+    match field.key:
+        case "TZ":
+            return value.zone if field.text.isupper() else value.zone.lower()
+        case "TZH":
+            return f"{sign}{minutes // 60:02d}"
+        case "TZM":
+            return f"{minutes % 60:02d}"
+    return f"{sign}{minutes // 60:02d}" + (f":{minutes % 60:02d}" if minutes % 60 else "")
+
+
+_WORDS: dict[str, Callable[[Clock, Field], str]] = {
+    **dict.fromkeys(("AM", "PM", "A.M.", "P.M."), _half),
+    **dict.fromkeys(("AD", "BC", "A.D.", "B.C."), _era),
+    **dict.fromkeys(("MONTH", "MON"), _month),
+    **dict.fromkeys(("DAY", "DY"), _day),
+    **dict.fromkeys(("TZ", "TZH", "TZM", "OF"), _zone),
+    "RM": _roman_month,
+    "Y,YYY": _year_with_comma,
+}

@@ -1,0 +1,121 @@
+"""Plans as text, in PostgreSQL's look: EXPLAIN and EXPLAIN ANALYZE.
+
+    Sort
+      Sort Key: name DESC
+      ->  Hash Join
+            Hash Cond: (id = person)
+            ->  Index Scan using people_city on people
+                  Index Cond: city = 'x'
+                  Filter: (age > 5)
+            ->  Seq Scan on orders
+
+    lines(query, run)                       how it would run
+    analyzed(query, runner, run, clock)     runs it, and says how many rows passed and how long it took
+
+The time of a node includes that of the nodes below it, as in PostgreSQL. What DuckDB takes over is one
+node here, and says so.
+
+Walk: `sql.statements.explain` calls these; `sql.explain_nodes` writes a node.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tenure.sql.explain_nodes import Writer
+from tenure.sql.plan import Plan, Query, inputs
+from tenure.sql.rows import Runner
+from tenure.sql.run import Rows, Run
+
+Clock = Callable[[], float]
+"""Seconds, that only go forward."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a node: in each run of it, some rows."""
+
+    loops: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    is_taken: bool = False
+    """By DuckDB."""
+
+    def __str__(self) -> str:
+        each = self.rows / self.loops if self.loops else 0
+        where = " in DuckDB" if self.is_taken else ""
+        return f" (actual time={self.seconds * 1000:.3f} rows={each:.2f} loops={self.loops}){where}"
+
+
+def lines(query: Query, run: Run | None = None) -> Iterator[str]:
+    yield from _tree(query, {})
+    if run is not None:
+        helped = "rows" if run.instead is None else "rows, with DuckDB for what it can take over"
+        yield f"Executor: {helped}"
+
+
+def analyzed(query: Query, runner: Runner, run: Run, clock: Clock) -> Iterator[str]:
+    """Runs it to the end; its rows are counted and forgotten."""
+    watching = _Watching(run, clock)
+    for _ in runner.rows(replace(run, instead=watching.instead, watch=watching.watch)):
+        pass
+    yield from _tree(query, watching.seen)
+    is_taken = any(seen.is_taken for seen in watching.seen.values())
+    yield f"Executor: {'rows and DuckDB' if is_taken else 'rows'}"
+
+
+class _Watching:
+    def __init__(self, run: Run, clock: Clock) -> None:
+        self._run = run
+        self._clock = clock
+        self.seen: dict[int, Seen] = {}
+        """By the identity of the node."""
+        self.instead = None if run.instead is None else self._instead
+
+    def _instead(self, plan: Plan, run: Run) -> Rows | None:
+        assert self._run.instead is not None
+        rows = self._run.instead(plan, run)
+        if rows is not None:
+            self._of(plan).is_taken = True
+        return rows
+
+    def watch(self, plan: Plan, rows: Rows) -> Rows:
+        seen, clock = self._of(plan), self._clock
+        seen.loops += 1
+        while True:
+            began = clock()
+            row = next(rows, None)
+            seen.seconds += clock() - began
+            if row is None:
+                return
+            seen.rows += 1
+            yield row
+
+    def _of(self, plan: Plan) -> Seen:
+        return self.seen.setdefault(id(plan), Seen())
+
+
+def _tree(query: Query, seen: dict[int, Seen]) -> Iterator[str]:
+    writer = Writer(query)
+    yield from _node(query.plan, writer, seen)
+    for number, plan in enumerate(query.shared):
+        yield f"  CTE {number + 1}"
+        yield from _indented(_node(plan, writer, seen), "    ->  ")
+    for number, nested in enumerate(query.nested):
+        yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
+        yield from _indented(_node(nested.plan, writer, seen), "    ->  ")
+
+
+def _node(plan: Plan, writer: Writer, seen: dict[int, Seen]) -> Iterator[str]:
+    noted = seen.get(id(plan))
+    never = " (never executed)" if seen and noted is None else ""
+    yield f"{writer.title(plan)}{noted or never}"
+    yield from (f"  {line}" for line in writer.details(plan))
+    if noted is not None and noted.is_taken:
+        return
+    for each in inputs(plan):
+        yield from _indented(_node(each, writer, seen), "  ->  ")
+
+
+def _indented(lines: Iterator[str], arrow: str) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield (arrow if number == 0 else " " * len(arrow)) + line

@@ -1,0 +1,430 @@
+"""COPY ... FROM STDIN and TO STDOUT, in text, CSV and binary.
+
+All rows of a COPY belong to one transaction, which is bounded; more than that is IMPORT's work. Rows are
+written as they come, so memory holds what the transaction does and no more.
+
+Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyOut`; the door feeds it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+from tenure.base.errors import InvalidParameter, UserError
+from tenure.catalog.descriptors import Column as TableColumn
+from tenure.catalog.descriptors import Table, visible
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.types import type_of
+from tenure.sql import parse
+from tenure.sql.answers import Answer, Column, CopyFormat, Pending, QueryCanceled
+from tenure.sql.copy_text import BadCopy, Field, Format, Reader, writer
+from tenure.sql.errors import ReadOnlyTransaction
+from tenure.sql.execution import Execution
+from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names
+from tenure.sql.statement import Result
+from tenure.sql.statements.queries import Select, plan_query
+from tenure.sql.statements.writing import writer_of
+from tenure.table.write import Writer
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+BATCH_ROWS = 500
+
+
+class NotAllowed(UserError):
+    sqlstate = "42501"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    table: Table
+    targets: tuple[TableColumn, ...]
+    types: tuple[Type, ...]
+    format: Format
+    kind: CopyFormat
+    columns: ClassVar[tuple[Column, ...] | None] = None
+    parameters: ClassVar[tuple[Type, ...]] = ()
+    is_short: ClassVar[bool] = False
+
+    def run(self, execution: Execution) -> Result:
+        execution.block.txn("COPY FROM")
+        return Result("COPY", copy=_Incoming(self, execution))
+
+
+class _Incoming:
+    """What the client sends, row by row into the transaction."""
+
+    def __init__(self, copy: CopyFrom, execution: Execution) -> None:
+        self._copy = copy
+        self._execution = execution
+        self._writer: Writer = writer_of(execution, copy.table)
+        self._txn = execution.block.txn("COPY FROM")
+        self._reader = Reader(copy.format)
+        self._binary = BinaryReader() if copy.kind is CopyFormat.BINARY else None
+        self._count = 0
+        self.format = copy.kind
+        self.columns = len(copy.targets)
+
+    def write(self, data: bytes) -> None:
+        self._execution.check()
+        if self._binary is not None:
+            self._insert_binary(self._binary.rows(data))
+        else:
+            self._insert(self._reader.rows(data))
+
+    def _insert(self, rows: Iterator[list[Field]]) -> None:
+        copy = self._copy
+        zone = self._execution.session.variables.zone
+        parsers = [_parser(each, zone) for each in copy.types]
+        for fields in rows:
+            if copy.format.must_match and self._reader.line == 1:
+                _check_header(fields, copy.targets)
+                continue
+            self._check_width(fields)
+            values = {}
+            for column, parse_text, field in zip(copy.targets, parsers, fields, strict=True):
+                try:
+                    values[column.id] = None if field is None else parse_text(field)
+                except UserError as error:
+                    where = f"COPY {copy.table.name}, line {self._reader.line}, column {column.name}"
+                    error.where = f"{where}: {_shown(field)}"
+                    raise
+            self._put(values)
+
+    def _check_width(self, fields: Sequence[Field]) -> None:
+        targets = self._copy.targets
+        if len(fields) < len(targets):
+            raise BadCopy(f'missing data for column "{targets[len(fields)].name}"')
+        if len(fields) > len(targets):
+            raise BadCopy("extra data after last expected column")
+
+    def _insert_binary(self, rows: Iterator[list[bytes | None]]) -> None:
+        decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
+        for fields in rows:
+            if len(fields) != len(self._copy.targets):
+                raise BadCopy(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
+            pairs = zip(self._copy.targets, decoders, fields, strict=True)
+            self._put({each.id: None if raw is None else decode(raw) for each, decode, raw in pairs})
+
+    def _put(self, values: dict[int, Datum]) -> None:
+        self._writer.insert(self._txn, values)
+        self._count += 1
+
+    def finish(self) -> "Answer | Pending":
+        if self._binary is not None:
+            self._binary.end()
+        else:
+            self._insert(self._reader.end())
+        self._writer.finish(self._txn)
+        answer = Answer((), f"COPY {self._count}")
+        self._execution.session.finish_copy()
+        return answer
+
+    def fail(self, message: str) -> None:
+        raise QueryCanceled(f"COPY from stdin failed: {message}")
+
+
+def _shown(field: Field) -> str:
+    return "null input" if field is None else f'"{field[:100]}"'
+
+
+def _parser(kind_of: Type, zone: tzinfo) -> Callable[[str], Datum]:
+    if kind_of.follows_zone:
+        return lambda text: kind_of.parse_in(text, zone)
+    return kind_of.parse
+
+
+def _check_header(fields: Sequence[Field], targets: Sequence[TableColumn]) -> None:
+    for at, (field, column) in enumerate(zip(fields, targets, strict=False), 1):
+        if field != column.name:
+            raise BadCopy(
+                f'column name mismatch in header line field {at}: got "{field}", expected "{column.name}"'
+            )
+
+
+SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+
+
+class BinaryReader:
+    """Rows of the binary format, from pieces of any length."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._has_header = self._is_over = False
+
+    def rows(self, data: bytes) -> Iterator[list[bytes | None]]:
+        self._kept += data
+        if not self._has_header and not self._read_header():
+            return
+        at = 0
+        while not self._is_over:
+            found = self._row(at)
+            if found is None:
+                break
+            row, at = found
+            if row is not None:
+                yield row
+        self._kept = self._kept[at:]
+
+    def _read_header(self) -> bool:
+        size = len(SIGNATURE) + 8
+        if len(self._kept) < size:
+            return False
+        if not self._kept.startswith(SIGNATURE):
+            raise BadCopy("COPY file signature not recognized")
+        extension = int.from_bytes(self._kept[size - 4 : size], "big")
+        if len(self._kept) < size + extension:
+            return False
+        self._kept = self._kept[size + extension :]
+        self._has_header = True
+        return True
+
+    def _row(self, at: int) -> tuple[list[bytes | None] | None, int] | None:
+        data = self._kept
+        if len(data) < at + 2:
+            return None
+        count = int.from_bytes(data[at : at + 2], "big", signed=True)
+        at += 2
+        if count == -1:
+            self._is_over = True
+            return None, at
+        fields: list[bytes | None] = []
+        for _ in range(count):
+            if len(data) < at + 4:
+                return None
+            size = int.from_bytes(data[at : at + 4], "big", signed=True)
+            at += 4
+            if size < -1:
+                raise BadCopy("invalid field size")
+            if size == -1:
+                fields.append(None)
+                continue
+            if len(data) < at + size:
+                return None
+            fields.append(data[at : at + size])
+            at += size
+        return fields, at
+
+    def end(self) -> None:
+        if not self._is_over and self._kept:
+            raise BadCopy("unexpected EOF in COPY data")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    select: Select
+    format: Format
+    kind: CopyFormat
+    parameters: tuple[Type, ...]
+    columns: ClassVar[tuple[Column, ...] | None] = None
+    is_short: ClassVar[bool] = False
+
+    def run(self, execution: Execution) -> Result:
+        return Result("COPY", copy=_Outgoing(self, execution))
+
+
+class _Outgoing:
+    def __init__(self, copy: CopyTo, execution: Execution) -> None:
+        self._copy = copy
+        self._execution = execution
+        self._count = 0
+        self.format = copy.kind
+        self.columns = len(copy.select.columns)
+
+    def batches(self) -> Iterator[Sequence[bytes]]:
+        rows = self._copy.select.rows(self._execution)
+        encode = self._encoder()
+        if self._copy.kind is CopyFormat.BINARY:
+            yield [SIGNATURE + bytes(8)]
+        elif self._copy.format.has_header:
+            header = [each.name for each in self._copy.select.columns]
+            yield [writer(self._copy.format)(header, self._copy.format)]
+        while batch := list(islice(rows, BATCH_ROWS)):
+            self._execution.check()
+            self._count += len(batch)
+            yield [encode(row) for row in batch]
+        if self._copy.kind is CopyFormat.BINARY:
+            yield [b"\xff\xff"]
+        self._execution.session.finish_copy()
+
+    def _encoder(self) -> Callable[[Sequence[Datum]], bytes]:
+        types = [each.type for each in self._copy.select.columns]
+        format = self._copy.format
+        if self._copy.kind is CopyFormat.BINARY:
+            return _binary_row(self._execution.session.parts.codecs.encoders(types))
+        zone = self._execution.session.variables.zone
+        render = [_renderer(each, zone) for each in types]
+        line = writer(format)
+
+        def encode(row: Sequence[Datum]) -> bytes:
+            pairs = zip(render, row, strict=True)
+            return line([None if value is None else shown(value) for shown, value in pairs], format)
+
+        return encode
+
+    def tag(self) -> str:
+        return f"COPY {self._count}"
+
+
+def _renderer(kind_of: Type, zone: tzinfo) -> Callable[[Datum], str]:
+    if kind_of.follows_zone:
+        return lambda value: kind_of.render_in(value, zone)
+    return kind_of.render
+
+
+def _binary_row(encoders: Sequence[Callable[[Datum], bytes]]) -> Callable[[Sequence[Datum]], bytes]:
+    head = len(encoders).to_bytes(2, "big")
+
+    def encode(row: Sequence[Datum]) -> bytes:
+        pieces = [head]
+        for write, value in zip(encoders, row, strict=True):
+            if value is None:
+                pieces.append(b"\xff\xff\xff\xff")
+            else:
+                data = write(value)
+                pieces += (len(data).to_bytes(4, "big"), data)
+        return b"".join(pieces)
+
+    return encode
+
+
+# Planning
+
+
+def plan(planner: "Planner", tree: Tree) -> "CopyFrom | CopyTo":
+    if tree.is_program or tree.filename:
+        raise NotAllowed(
+            "COPY reads from and writes to the client only",
+            hint="Use COPY ... FROM STDIN or TO STDOUT, or psql's \\copy.",
+        )
+    if tree.is_from:
+        return _plan_from(planner, tree)
+    return _plan_to(planner, tree)
+
+
+def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
+    if tree.HasField("where_clause"):
+        raise NotSupported("COPY FROM ... WHERE is not supported")
+    path = [
+        each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
+    ]
+    table = planner.names.relation(path, tree.relation.location + 1)
+    if not isinstance(table, Table):
+        raise NotSupported(f'cannot copy to "{path[-1]}": it is not a table')
+    if planner.block.is_read_only:
+        raise ReadOnlyTransaction("cannot execute COPY FROM in a read-only transaction")
+    targets = _columns(table, tree)
+    format, how = _format(tree, [each.name for each in targets])
+    types = tuple(type_of(each.type, planner.names.enum) for each in targets)
+    return CopyFrom(table, targets, types, format, how)
+
+
+def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
+    shown = [each for each in visible(table.columns) if not each.is_hidden and each.generated is None]
+    wanted = names(tree.attlist)
+    if not wanted:
+        return tuple(shown)
+    found = []
+    for name in wanted:
+        column = next((each for each in shown if each.name == name), None)
+        if column is None:
+            raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        found.append(column)
+    return tuple(found)
+
+
+def _plan_to(planner: "Planner", tree: Tree) -> CopyTo:
+    query = child(tree, "query")
+    if query is None:
+        query = _select_of(planner, tree)
+    if kind(query) != "SelectStmt":
+        raise NotSupported("COPY of a statement that writes is not supported")
+    select = plan_query(planner, query)
+    format, how = _format(tree, [each.name for each in select.columns])
+    return CopyTo(select, format, how, select.parameters)
+
+
+def _select_of(planner: "Planner", tree: Tree) -> Tree:
+    """COPY t (a, b) TO is COPY (SELECT a, b FROM t) TO."""
+    path = [
+        each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
+    ]
+    table = planner.names.relation(path, tree.relation.location + 1)
+    if not isinstance(table, Table):
+        raise NotSupported(
+            f'cannot copy from "{path[-1]}": it is not a table', hint="Use COPY (SELECT ...) TO."
+        )
+    columns = ", ".join(_quoted(each.name) for each in _columns(table, tree))
+    found = parse.one(f"SELECT {columns} FROM {'.'.join(map(_quoted, path))}")
+    assert found is not None
+    return found.tree
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
+    given = {each.defname: child(each, "arg") for each in items(tree.options)}
+    how = CopyFormat(_word(given.pop("format")) if "format" in given else "text")
+    is_csv = how is CopyFormat.CSV
+    found: dict[str, object] = {"is_csv": is_csv, "force_quote": frozenset()}
+    if is_csv:
+        found |= {"delimiter": ",", "null": ""}
+    for name, value in given.items():
+        match name:
+            case "delimiter" | "quote" | "escape":
+                found[name] = _character(name, _word(value))
+                if name == "quote" and "escape" not in given:
+                    found["escape"] = found["quote"]
+            case "null":
+                found["null"] = _word(value)
+            case "header":
+                found["has_header"] = _is_on(value)
+                found["must_match"] = value is not None and _word(value).lower() == "match"
+            case "encoding":
+                if _word(value).upper().replace("-", "") != "UTF8":
+                    raise NotSupported("COPY is in UTF8 only")
+            case "force_quote" | "force_null" | "force_not_null":
+                found[name] = _positions(value, columns)
+            case "freeze" | "oids":
+                pass
+            case _:
+                raise SyntaxFault(f'option "{name}" not recognized')
+    return Format(**found), how  # type: ignore[arg-type]
+
+
+def _word(value: Tree) -> str:
+    if kind(value) == "String":
+        return str(value.sval)
+    if kind(value) in ("Integer",):
+        return str(value.ival)
+    if kind(value) == "Boolean":
+        return "true" if value.boolval else "false"
+    raise InvalidParameter("COPY: an option needs a word or a string")
+
+
+def _character(name: str, text: str) -> str:
+    if len(text.encode()) != 1:
+        raise NotSupported(f"COPY {name} must be a single one-byte character")
+    if text in "\r\n":
+        raise InvalidParameter(f"COPY {name} cannot be newline or carriage return")
+    return text
+
+
+def _is_on(value: Tree | None) -> bool:
+    return value is None or _word(value).lower() in ("true", "on", "1", "match")
+
+
+def _positions(value: Tree, columns: list[str]) -> frozenset[int] | None:
+    if kind(value) == "A_Star":
+        return None
+    wanted = names(value.items)
+    for name in wanted:
+        if name not in columns:
+            raise UndefinedColumn(f'column "{name}" does not exist')
+    return frozenset(columns.index(name) for name in wanted)

@@ -1,0 +1,268 @@
+"""Nodes whose clients lock: rows that they increment, and advisory locks that must exclude one another.
+
+What is judged is seen from outside: the moment a client is told that it has an advisory lock, nobody else
+may have one that conflicts, whose node session is in the store. What a client has given up, or what hangs
+on a session that is gone, counts no more.
+
+Walk: `test_lock_simulator` calls `run`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any
+
+from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
+from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, WATCH_POLL_INTERVAL, Settings
+from tenure.cluster.advisory import AdvisoryLocks, Key, Level
+from tenure.cluster.deaths import Deaths
+from tenure.cluster.liveness import Liveness
+from tenure.cluster.lock_table import Mode, Owner, conflict
+from tenure.cluster.lock_waits import LockWaits, Wait
+from tenure.cluster.locks import RowLocks
+from tenure.cluster.sessions import SessionId, Sessions
+from tenure.kv.encoding import At, decode
+from tenure.kv.keys import USER_TABLES, Keyspace
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import DEFAULT_TENANT, Store
+from tenure.storage.engine import HEAD_BYTES
+from tests.simulation.hub import Cancelled
+from tests.simulation.knobs import Knobs, draw_knobs
+from tests.simulation.nodes import Cluster, Node
+from tests.simulation.tape import Tape
+from tests.simulation.trace import Trace
+from tests.simulation.wire import SimEngine
+
+TTL_SECONDS = 3.0
+SECONDS = 90.0
+KEYS = Keyspace(DEFAULT_TENANT)
+ROWS = [KEYS.key(USER_TABLES, [number]) for number in range(3)]
+LOCKS = [Key(1, (number,)) for number in range(2)]
+
+
+@dataclass
+class Held:
+    owner: Owner
+    mode: Mode
+    session: SessionId
+
+
+@dataclass
+class Outcome:
+    violations: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    acked: Counter[bytes] = field(default_factory=Counter)
+    unknown: Counter[bytes] = field(default_factory=Counter)
+
+
+def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None) -> Outcome:
+    tape = Tape(seed)
+    knobs = draw_knobs(tape, seconds=SECONDS, nodes=3)
+    knobs.nodes = 3
+    change(knobs)
+    cluster = LockCluster(tape, knobs, {})
+    cluster.start()
+    cluster.hub.run(SECONDS)
+    cluster.conclude()
+    cluster.hub.close()
+    cluster.wire.engine.close()
+    return cluster.outcome
+
+
+class Untraced(Trace):
+    """Takes no notes of transactions: what they do to one another is the other worlds' affair."""
+
+    def dispatched(self, *values: Any, **named: Any) -> None:
+        return None
+
+    def decided(self, *values: Any, **named: Any) -> None:
+        return None
+
+
+class LockCluster(Cluster):
+    def __init__(self, tape: Tape, knobs: Knobs, weights: dict[str, float]) -> None:
+        self.outcome = Outcome()
+        self.held: dict[Key, list[Held]] = {key: [] for key in LOCKS}
+        self.starts = count(1)
+        super().__init__(tape, knobs, weights, Untraced())
+        self.settings = (
+            Settings(DEFINITIONS)
+            .with_value(WATCH_POLL_INTERVAL, knobs.poll_seconds)
+            .with_value(LIVENESS_TTL, TTL_SECONDS)
+            .with_value(LIVENESS_HEARTBEAT, TTL_SECONDS / 6)
+        )
+        self.sessions = Sessions(KEYS)
+
+    def make_node(self, number: int) -> Node:
+        return LockNode(self, number)
+
+    def exists(self, session: SessionId) -> bool:
+        engine = self.wire.engine
+        return self.sessions.find(Snapshot(engine, KEYS, engine.clock_at()), session) is not None
+
+    def granted(self, key: Key, held: Held) -> None:
+        if not self.exists(held.session):
+            self.outcome.seen["granted to a session that is gone"] += 1
+            return
+        for other in self.held[key]:
+            if (
+                (other.session, other.owner) != (held.session, held.owner)
+                and conflict(other.mode, held.mode)
+                and self.exists(other.session)
+            ):
+                self.outcome.violations.append(f"{self.hub.t:.3f}: {held} though {other}")
+        self.held[key].append(held)
+
+    def given_up(self, session: SessionId, owner: Owner) -> None:
+        for held in self.held.values():
+            held[:] = [each for each in held if (each.session, each.owner) != (session, owner)]
+
+    def conclude(self) -> None:
+        outcome = self.outcome
+        outcome.violations += [f"crash: {name}: {error!r}" for name, error in self.hub.crashed]
+        outcome.violations += [message for node in self.nodes for message in node.stuck(0)]
+        engine = self.wire.engine
+        snapshot = Snapshot(engine, KEYS, engine.clock_at())
+        for row in ROWS:
+            least, found = outcome.acked[row], int(snapshot.get(row) or b"0")
+            if not least <= found <= least + outcome.unknown[row]:
+                outcome.violations.append(f"{found} increments, of which {least} were acknowledged")
+
+
+class LockNode(Node):
+    cluster: LockCluster
+
+    def start(self) -> None:
+        self.machine.is_up = True
+        self.clients, self.watcher = [], ""
+        engine = SimEngine(self.cluster.wire, self.machine)
+        self.lanes = engine.lanes
+        self.env.spawn("boot", partial(self._boot, engine))
+
+    def _boot(self, engine: SimEngine) -> None:
+        cluster = self.cluster
+        store = Store(engine, self.env, settings=cluster.settings)
+        liveness = Liveness(store, cluster.sessions, lambda: cluster.settings, address="", version=2)
+        while True:
+            try:
+                deaths = Deaths(store, cluster.sessions)
+                liveness.step()
+                break
+            except TenureError:
+                self.env.sleep(0.5)
+        self.env.spawn("heartbeat", partial(self._loop, liveness.step))
+        if cluster.tape.chance(f"{self.machine.name}.follows", 0.7):
+            self.env.spawn("deaths", partial(self._loop, deaths.follow))
+        waits = LockWaits(store, deaths, liveness.session, lambda: False)
+        self.env.spawn("tidy", partial(self._loop, lambda: waits.tidy() or 2.0))  # type: ignore[func-returns-value]
+        for number in range(cluster.knobs.clients):
+            client = LockClient(self, f"{self.machine.name}.c{number}", number, store, waits)
+            self.clients.append((client, self.env.spawn(f"c{number}", client.run)))  # type: ignore[arg-type]
+
+    def _loop(self, step: Callable[[], float | None]) -> None:
+        while True:
+            try:
+                pause = step()
+            except TenureError:
+                pause = 0.2
+            self.env.sleep(pause or 0.05)
+
+
+class LockClient:
+    def __init__(self, node: LockNode, name: str, number: int, store: Store, waits: LockWaits) -> None:
+        self.name = name
+        self.operation = ""
+        self.since_t = 0.0
+        self._cluster = node.cluster
+        self._number = number
+        self._store = store
+        self._waits = waits
+        self._rows = RowLocks(waits)
+        self._advisory = AdvisoryLocks(waits)
+        self._tape = node.cluster.tape
+
+    def run(self) -> None:
+        cluster, env = self._cluster, self._store.env
+        while cluster.hub.t < cluster.knobs.faults_end + 5.0:
+            env.sleep(self._tape.between(f"{self.name}.think", 0.0, 0.05 + cluster.knobs.think_seconds))
+            owner = Owner(self._number, next(cluster.starts))
+            self.since_t = cluster.hub.t
+            try:
+                if self._tape.chance(f"{self.name}.advisory", 0.5):
+                    self.operation = "advisory"
+                    self._lock(owner)
+                else:
+                    self.operation = "increment"
+                    self._increment(owner)
+            except TenureError as error:
+                cluster.outcome.seen[type(error).__name__] += 1
+            except Cancelled:
+                cluster.outcome.seen["canceled"] += 1
+            self.operation = ""
+
+    # ── advisory locks ─────────────────────────────────────────────────────────────────────────
+
+    def _lock(self, owner: Owner) -> None:
+        sessions: set[SessionId] = set()
+        try:
+            for _ in range(1 + self._tape.pick(f"{self.name}.locks", 3)):
+                key = self._tape.choose(f"{self.name}.key", LOCKS)
+                mode = self._tape.choose(f"{self.name}.mode", (Mode.EXCLUSIVE, Mode.SHARE))
+                self._acquire(owner, key, mode, sessions)
+                self._store.env.sleep(self._tape.between(f"{self.name}.hold", 0.0, 0.3))
+        finally:
+            for session in sessions:
+                self._cluster.given_up(session, owner)
+            self._advisory.release_all(owner)
+
+    def _acquire(self, owner: Owner, key: Key, mode: Mode, sessions: set[SessionId]) -> None:
+        wait = self._tape.choose(f"{self.name}.wait", (Wait.WAIT, Wait.WAIT, Wait.NOWAIT))
+        timeout = self._tape.choose(f"{self.name}.timeout", (None, None, 1.0))
+        self._advisory.check(owner)
+        got = self._advisory.acquire(
+            owner, key, mode=mode, level=Level.TRANSACTION, wait=wait, timeout=timeout
+        )
+        self._cluster.outcome.seen[f"{wait.value} {'got' if got else 'missed'}"] += 1
+        if got:
+            for session in self._sessions_of(owner, key):
+                sessions.add(session)
+                self._cluster.granted(key, Held(owner, mode, session))
+
+    def _sessions_of(self, owner: Owner, key: Key) -> Iterator[SessionId]:
+        """Under which session the newest record of a lock that is held was written."""
+        for stored in self._waits._kept.get((owner, key.name()), [])[-1:]:
+            _, instance, epoch_at, _ = decode(stored[HEAD_BYTES:])
+            assert isinstance(instance, int) and isinstance(epoch_at, At)
+            yield SessionId(instance, int(epoch_at))
+
+    # ── rows ───────────────────────────────────────────────────────────────────────────────────
+
+    def _increment(self, owner: Owner) -> None:
+        rows = [self._tape.choose(f"{self.name}.row", ROWS) for _ in range(2)]
+        txn = self._store.begin()
+        try:
+            assert txn.read_at >= 0
+            self._rows.acquire(owner, rows)
+            txn.refresh()
+            for row in sorted({*rows}):
+                txn.put(row, b"%d" % (int(txn.get(row) or b"0") + 1))
+            self._commit(txn.commit, rows)
+        finally:
+            txn.rollback()
+            self._rows.release(owner)
+
+    def _commit(self, commit: Callable[[], int], rows: list[bytes]) -> None:
+        outcome, written = self._cluster.outcome, {*rows}
+        outcome.unknown.update(written)  # as long as nothing is heard: a node may lose power
+        try:
+            commit()
+        except OutcomeUnknown:
+            raise
+        except TenureError as error:
+            outcome.unknown.subtract(written)
+            outcome.seen["refused"] += isinstance(error, RetryError)
+            raise
+        outcome.unknown.subtract(written)
+        outcome.acked.update(written)
