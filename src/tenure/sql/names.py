@@ -7,7 +7,7 @@ Walk: `sql.planning` makes one per statement; the binder asks it; `sql.plan_cach
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import (
@@ -82,7 +82,7 @@ class SessionNames:
         self.resolved[tuple(name)] = None if found is None else found.id
         return found
 
-    def confirm_absent(self, look: Callable[[InStore], object], name: str) -> None:
+    def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
         """Before anybody is told that there is none: if the store has it, the lease is behind."""
         block, parts = self._block, self._session.parts
         if block.past is not None or look(InStore(parts.catalog, block.use.txn)) is None:

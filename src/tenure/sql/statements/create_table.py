@@ -149,7 +149,7 @@ def _is_primary(constraint: Tree) -> bool:
 def _primary_key(
     table: str, columns: Sequence[NewColumn], constraints: Sequence[Tree], likes: Sequence[Copied]
 ) -> tuple[tuple[Part, ...], str]:
-    found = [
+    found: list[tuple[tuple[str, ...], str]] = [
         ((column.name,), each.conname)
         for column in columns
         for each in column.constraints

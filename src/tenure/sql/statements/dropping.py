@@ -43,9 +43,8 @@ def drop(definer: Definer, tree: Tree) -> str | None:
     elif what == "OBJECT_INDEX":
         _drop_indexes(definer, [_path(each) for each in items(tree.objects)], tree.missing_ok, is_cascade)
     elif what in KINDS:
-        _drop_objects(
-            definer, what, [_path(each) for each in items(tree.objects)], tree.missing_ok, is_cascade
-        )
+        paths = [_path(each) for each in items(tree.objects)]
+        _drop_objects(definer, what, paths, tree.missing_ok, is_cascade)
     else:
         raise NotSupported(f"{tag_of(tree)} is not supported")
     return None

@@ -8,11 +8,10 @@ Walk: `statements.create_table` -> `copied`, and `Copied.finish` once the table 
 
 from dataclasses import dataclass
 
-from tenure.catalog.changes import alter
+from tenure.catalog.changes import alter, owned_sequences
 from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import AddCheck
 from tenure.catalog.descriptors import Column, Expression, Index, Schema, Table, View, visible
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.errors import WrongKind
 from tenure.catalog.index_changes import AddIndex
 from tenure.catalog.parts import Part
@@ -98,19 +97,16 @@ def _column(definer: Definer, table: Table, column: Column, options: int) -> New
 
 
 def _options_like(definer: Definer, table: Table, column: Column) -> SequenceOptions:
-    for id in table.sequences:
-        sequence = definer.use.descriptor(id)
-        if isinstance(sequence, SequenceDescriptor) and sequence.owned_by is not None:
-            if sequence.owned_by.column == column.id:
-                return SequenceOptions(
-                    sequence.value_type,
-                    sequence.start,
-                    sequence.increment,
-                    sequence.minimum,
-                    sequence.maximum,
-                    sequence.cache,
-                    sequence.is_cycle,
-                )
+    for sequence in owned_sequences(definer.draft, definer.known, table, column.id):
+        return SequenceOptions(
+            sequence.value_type,
+            sequence.start,
+            sequence.increment,
+            sequence.minimum,
+            sequence.maximum,
+            sequence.cache,
+            sequence.is_cycle,
+        )
     return SequenceOptions(type=column.type)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import count
 
 from tenure.base.errors import RetryError, UserError
-from tenure.catalog.descriptors import AnyDescriptor, Index, Schema, Table, is_dropped
+from tenure.catalog.descriptors import AnyDescriptor, Check, ForeignKey, Index, Schema, Table, is_dropped
 from tenure.catalog.errors import DuplicateRelation, UndefinedObject, UndefinedSchema, WrongKind
 from tenure.catalog.parts import staying
 from tenure.catalog.resolution import schemas_of
@@ -69,8 +69,12 @@ def _first_free(first: str, second: str, label: str, is_taken: Callable[[str], b
 
 
 def names_in(table: Table) -> set[str]:
-    parts = (*staying(table.indexes), *staying(table.checks), *staying(table.foreign_keys))
-    return {each.name for each in parts}
+    groups: tuple[tuple[Index | Check | ForeignKey, ...], ...] = (
+        tuple(staying(table.indexes)),
+        tuple(staying(table.checks)),
+        tuple(staying(table.foreign_keys)),
+    )
+    return {each.name for group in groups for each in group}
 
 
 # ── indexes by name ────────────────────────────────────────────────────────────────────────────
@@ -140,10 +144,11 @@ def _check_store(definer: Definer, schemas: Collection[Schema], name: str) -> No
     parts = definer.session.parts
     wanted = {each.id for each in schemas}
     for each in parts.catalog.list(parts.store.snapshot()):
-        if isinstance(each, Table) and each.schema in wanted and each.id not in definer.draft.declared:
-            if not is_dropped(each) and _index_named(each, name) is not None:
-                parts.leases.renew()
-                raise RetryError(f'index "{name}" is newer than this node\'s schema lease')
+        if not isinstance(each, Table) or each.schema not in wanted or is_dropped(each):
+            continue
+        if each.id not in definer.draft.declared and _index_named(each, name) is not None:
+            parts.leases.renew()
+            raise RetryError(f'index "{name}" is newer than this node\'s schema lease')
 
 
 def _index_named(table: Table, name: str) -> Index | None:
