@@ -34,6 +34,7 @@ class ViewQuery(NamedTuple):
     names: "Names"
     """What the names in it mean: those of its definition, whoever asks."""
     columns: tuple[str, ...] = ()
+<<<<<<< HEAD
     """What its columns are called; the query's own names after these."""
     id: int = 0
     """The descriptor's."""
@@ -50,6 +51,19 @@ class NamedColumns(NamedTuple):
 
 
 Relation: TypeAlias = Table | NamedColumns | VirtualTable | ViewQuery
+=======
+    """What its columns are called; those after these are not a part of it. None: all, by their own names."""
+
+
+class FormerTable(NamedTuple):
+    """A table as a view of it knows it: the columns that it had then, by the names of then."""
+
+    table: Table
+    columns: tuple[tuple[str, int], ...]
+
+
+Relation: TypeAlias = Table | VirtualTable | ViewQuery | FormerTable
+>>>>>>> ddl
 
 
 class Names(Protocol):

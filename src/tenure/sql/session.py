@@ -119,8 +119,10 @@ class Session:
             self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
-    def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
-        self.notices.append(Notice(message, severity, sqlstate))
+    def notice(
+        self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
+    ) -> None:
+        self.notices.append(Notice(message, severity, sqlstate, detail))
 
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
