@@ -34,7 +34,6 @@ class ViewQuery(NamedTuple):
     names: "Names"
     """What the names in it mean: those of its definition, whoever asks."""
     columns: tuple[str, ...] = ()
-<<<<<<< HEAD
     """What its columns are called; the query's own names after these."""
     id: int = 0
     """The descriptor's."""
@@ -51,19 +50,6 @@ class NamedColumns(NamedTuple):
 
 
 Relation: TypeAlias = Table | NamedColumns | VirtualTable | ViewQuery
-=======
-    """What its columns are called; those after these are not a part of it. None: all, by their own names."""
-
-
-class FormerTable(NamedTuple):
-    """A table as a view of it knows it: the columns that it had then, by the names of then."""
-
-    table: Table
-    columns: tuple[tuple[str, int], ...]
-
-
-Relation: TypeAlias = Table | VirtualTable | ViewQuery | FormerTable
->>>>>>> ddl
 
 
 class Names(Protocol):
