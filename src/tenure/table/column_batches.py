@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from tenure.kv.encoding import decode, decode_ints
+from tenure.kv.encoding import decode
+from tenure.kv.quick_decoding import decode_ints
 from tenure.kv.keys import Span
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
