@@ -619,6 +619,27 @@ SELECT 1.0, .5, 1e3, 1e400
 SELECT E'a\nb', U&'\0041', $$x$$
 """
 
+MISSING = r"""
+SELECT nam FROM people
+SELECT agee FROM people
+SELECT p.nam FROM people p
+SELECT p.name FROM people q
+SELECT perso FROM people p, orders o
+SELECT i FROM people p, orders o
+SELECT idd FROM people p, orders o
+SELECT idx FROM people p, orders o, pairs
+SELECT p.idd FROM people p, orders o
+SELECT o.nam FROM people p, orders o
+SELECT o.name FROM people p, orders o
+SELECT (SELECT nam FROM orders) FROM people
+SELECT zzz FROM people
+SELECT ID2 FROM people
+SELECT tagss, dataa FROM people
+SELECT "Name" FROM people
+SELECT 1 FROM people WHERE peoples.id = 1
+SELECT x.nam FROM (SELECT name FROM people) x
+"""
+
 REFUSED = r"""
 SELECT tags[1], tags[1][2] FROM people
 SELECT ctid FROM people
