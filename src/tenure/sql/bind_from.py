@@ -113,7 +113,10 @@ def _relation_named(path: list[str], level: Level, location: int) -> Relation:
         return level.names.relation(path, location + 1)
     except UndefinedTable as error:
         if len(path) == 1 and any(path[0] in each.later_ctes for each in level.ancestors()):
-            error.detail = f'There is a WITH item named "{path[0]}", but it cannot be referenced from this part of the query.'
+            error.detail = (
+                f'There is a WITH item named "{path[0]}", but it cannot be referenced from this part '
+                "of the query."
+            )
             error.hint = "Use WITH RECURSIVE, or re-order the WITH items to remove forward references."
         raise
 
