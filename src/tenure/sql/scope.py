@@ -119,9 +119,14 @@ class Level:
         self.calls = Calls()
 
     def bind(self, tree: object, clause: str) -> Typed:
+        with self.binding_of(clause):
+            return self.binding.expression(tree, self)
+
+    @contextmanager
+    def binding_of(self, clause: str) -> Iterator[None]:
         before, self.clause = self.clause, clause
         try:
-            return self.binding.expression(tree, self)
+            yield
         finally:
             self.clause = before
 
