@@ -9,8 +9,17 @@ from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
+    "duckdb": ("sql/duck_engine.py",),
     "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
+    "numpy": ("sql/duck_engine.py", "table/arrow.py", "table/columnar.py", "table/parts.py"),
     "psycopg": ("storage/postgres*.py",),
+    "pyarrow": (
+        "sql/duck_engine.py",
+        "table/arrow.py",
+        "table/column_batches.py",
+        "table/columnar.py",
+        "table/parts.py",
+    ),
 }
 
 
