@@ -114,7 +114,8 @@ def _shifted(packed: Sequence[Any], to: Any, by: int) -> Any:
 
 def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
     """Packed as (scale, digits), as digits where the scale is 0, or as text where there are many."""
-    if not set(map(type, packed)) <= {list if to.scale else int, type(None)}:
+    is_plain = set(map(type, packed)) <= {list if to.scale else int, type(None)}
+    if not is_plain or (to.scale and {each[0] for each in packed if each is not None} - {to.scale}):
         values = [None if each is None else kind.unpack(each) for each in packed]
         if any(each is not None and not each.is_finite() for each in values):
             raise ValueError("not a finite number")
