@@ -132,7 +132,7 @@ class SchemaChanger:
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use)
         if staged or _refers_to_others(use, declared):
-            commit_at = self._alone(use, declared, ids)
+            commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
                 return commit_at
             if self._can_be_undone_by_job(use, declared):
@@ -329,6 +329,19 @@ def _after_commit(commit_at: Timestamp) -> Iterator[None]:
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
     return replace(descriptor, version=use.draft.made_from[descriptor.id])
+
+
+def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+    """Whether rows get values of a sequence that has to be there first: it is published before them."""
+    return any(
+        isinstance(table, Table)
+        and not use.draft.is_new(table.id)
+        and any(
+            column.computed is not None and any(map(use.draft.is_new, column.computed.sequences))
+            for column in table.columns
+        )
+        for table in declared
+    )
 
 
 def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
