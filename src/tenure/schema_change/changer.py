@@ -191,18 +191,19 @@ class SchemaChanger:
         """Does in the transaction itself all the work that lies between the stages."""
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
-        stage: AnyDescriptor = descriptor
+        worker, stage = self._worker.over(use.draft.made()), descriptor
         while isinstance(stage, Table) and not is_finished(stage):
             for work in work_before(stage):
-                for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                     pass
             stage = advance(stage)
 
     def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
         """A table made in this very transaction may have got rows before its indexes."""
+        worker = self._worker.over(use.draft.made())
         for table in declared:
             if isinstance(table, Table) and use.draft.is_new(table.id):
-                self._worker.complete_new(use.txn, table)
+                worker.complete_new(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
