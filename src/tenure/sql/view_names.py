@@ -15,7 +15,7 @@ from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.parse import one
-from tenure.sql.relations import FormerTable, Relation, ViewQuery
+from tenure.sql.relations import NamedColumns, Relation, ViewQuery
 from tenure.sql.sequence_relation import sequence_relation
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def view_query(view: View, names: "SessionNames", former: Source | None = None) 
     columns = tuple(each.name for each in view.columns)
     if former is not None:
         columns = tuple(name for name, _ in former.columns)
-    return ViewQuery(view.name, parsed.tree, ViewNames(view, names), columns)
+    return ViewQuery(view.name, parsed.tree, ViewNames(view, names), columns, view.id, len(columns))
 
 
 class ViewNames:
@@ -44,7 +44,7 @@ class ViewNames:
         found = self._names.descriptor(source.id)
         match found:
             case Table():
-                return FormerTable(found, source.columns)
+                return NamedColumns(found, source.columns)
             case View():
                 return view_query(found, self._names, source)
             case SequenceDescriptor():
