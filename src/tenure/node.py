@@ -75,6 +75,7 @@ from tenure.schema_change.work import Worker
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.tables import definitions
 from tenure.sql.virtual import VirtualTables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -348,10 +349,12 @@ class Node:
             advisory=self.advisory_locks,
             sequences=Sequences(self.store, self.store.keyspace),
             plans=PlanCache(self._env),
-            virtual=VirtualTables(()),
+            virtual=VirtualTables(definitions()),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
+            blockers=self.lease_waits.blockers,
+            node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
             duck=self._duck(),
             runs_inline=runs_inline,

@@ -92,6 +92,16 @@ class Version:
             if version.next is None:
                 return value
 
+    def ids(self) -> list[int]:
+        """The ids of all descriptors, and of some that are gone: whoever asks looks each of them up."""
+        # The dictionary first: what leaves it is in some `before` by then.
+        found = dict.fromkeys(self._cache.keys())
+        version: Version | None = self
+        while version is not None:
+            found.update(dict.fromkeys(list(version.before)))
+            version = version.next
+        return sorted(key for key in found if isinstance(key, int))
+
     def is_same(self, id: int, other: "Version") -> bool:
         """Whether both have the descriptor in the same version."""
         return self.find(id) is other.find(id)
@@ -107,6 +117,9 @@ class Cache:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def keys(self) -> list[Key]:
+        return list(self._values)
 
     def newest_value(self, key: Key) -> Value | None:
         return self._values.get(key)

@@ -38,6 +38,7 @@ from tenure.sql.statements import (
 )
 from tenure.sql.statements.create_table import create_table
 from tenure.sql.statements.definitions import Definition
+from tenure.sql.statements.shows import SHOWS
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -116,6 +117,7 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 
 OWN: dict[tuple[str, ...], own.Own] = {
     ("upsert", "into"): own.upsert,
+    **SHOWS,
 }
 
 

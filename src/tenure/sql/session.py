@@ -50,6 +50,7 @@ from tenure.sql.facts import Answers, Facts
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
+from tenure.sql.redaction import without_password
 from tenure.sql.statement import Result, Statement
 from tenure.sql.statements.queries import Select
 from tenure.sql.variables import Variables
@@ -91,6 +92,7 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_active = False
         self.is_inline = False
         """Something is being planned on the door's loop."""
         self.local: dict[str, object] = {}
@@ -260,7 +262,14 @@ class Session:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
         self._start(prepared.text)
-        statement = prepared.made.statement
+        try:
+            return self._execute(made, prepared.made.statement, limit, ends, inline)
+        finally:
+            self.is_active = False
+
+    def _execute(
+        self, made: Portal, statement: Statement, limit: int, ends: bool, inline: bool
+    ) -> "Answer | Pending":
         if isinstance(statement, planning.Control):
             return statement.control(Execution(self, _no_block(self), made.values, inline=inline))
         block = self.block
@@ -273,7 +282,8 @@ class Session:
         return self._answer(made, self._run(made, block, inline), limit)
 
     def _start(self, text: str) -> None:
-        self.statement = text
+        self.statement = without_password(text)
+        self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
         self._interrupted.clear()
         seconds = self._statement_seconds()
