@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tenure.catalog.descriptors import (
     PUBLIC_SCHEMA,
     Column,
+    Contained,
     Database,
     EnumType,
     Index,
@@ -66,7 +67,8 @@ def _schemas(execution: "Execution") -> Rows:
 
 def _tables(execution: "Execution") -> Rows:
     known = objects(execution)
-    for each in (*known.of(Table), *known.of(View), *known.of(Sequence_)):
+    found: list[Contained] = [*known.of(Table), *known.of(View), *known.of(Sequence_)]
+    for each in found:
         yield (
             known.database_of(each),
             known.schema_of(each),
@@ -184,10 +186,10 @@ def _create_statements(execution: "Execution") -> Rows:
     known = objects(execution)
     for each in known.of(Schema):
         yield known.database_of(each), each.name, each.name, each.id, "schema", _text(statements(each, known))
-    for found in (*known.of(EnumType), *known.of(Sequence_), *known.of(Table), *known.of(View)):
-        text = _text(statements(found, known))
-        schema = known.schema_of(found)
-        yield known.database_of(found), schema, found.name, found.id, KINDS[type(found)], text
+    found: list[Contained] = [*known.of(EnumType), *known.of(Sequence_), *known.of(Table), *known.of(View)]
+    for one in found:
+        text, schema = _text(statements(one, known)), known.schema_of(one)
+        yield known.database_of(one), schema, one.name, one.id, KINDS[type(one)], text
 
 
 def _dump(execution: "Execution") -> Rows:

@@ -31,7 +31,8 @@ from tenure.catalog.descriptors import (
 )
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.sequence_changes import RANGES
-from tenure.expr.expressions import decode
+from tenure.expr.casts import ASSIGNMENT
+from tenure.expr.expressions import Cast, decode
 from tenure.expr.sequence_functions import NEXT
 from tenure.expr.sql_text import render
 from tenure.expr.types import type_of
@@ -100,7 +101,10 @@ def column_type(column: Column, known: Objects) -> str:
 def expression_text(table: Table, expression: Expression, known: Objects) -> str:
     """A default, CHECK or predicate with the names of now."""
     names = {each.id: quoted(each.name) for each in table.columns}
-    text = render(decode(expression.tree), names.__getitem__, lambda id: _enum(known, id))
+    tree = decode(expression.tree)
+    if isinstance(tree, Cast) and tree.context == ASSIGNMENT:
+        tree = tree.operand  # reading it back into the column makes it again
+    text = render(tree, names.__getitem__, lambda id: _enum(known, id))
     for id in expression.sequences:
         sequence = known.by_id.get(id)
         if isinstance(sequence, Sequence_):
@@ -261,7 +265,8 @@ class _Writer:
                 yield from _comment("CONSTRAINT", f"{quoted(index.name)} ON {self._name}", index.comment)
             else:
                 yield from _comment("INDEX", f"{schema}.{quoted(index.name)}", index.comment)
-        for each in (*visible(table.checks), *visible(table.foreign_keys)):
+        constraints: list[Check | ForeignKey] = [*visible(table.checks), *visible(table.foreign_keys)]
+        for each in constraints:
             yield from _comment("CONSTRAINT", f"{quoted(each.name)} ON {self._name}", each.comment)
 
 

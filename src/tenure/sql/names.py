@@ -44,6 +44,11 @@ SESSION_FUNCTIONS = (
 """What SQL writes without brackets."""
 
 
+LIVENESS_NAME = "sql_liveness_is_alive"
+LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
+"""The second is how the document on liveness spells it."""
+
+
 class SessionNames:
     def __init__(self, session: "Session", block: Block) -> None:
         self._session = session
@@ -110,7 +115,7 @@ class SessionNames:
         return found
 
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
-        if list(name) == ["tenure_internal", "sql_liveness_is_alive"]:
+        if name[-1] == LIVENESS_NAME and list(name[:-1]) in LIVENESS_SCHEMAS:
             return call(LIVENESS, *arguments)
         if name[-1] in SESSION_FUNCTIONS and not arguments:
             return call(name[-1])

@@ -26,6 +26,8 @@ from tenure.cluster.versions import PROGRAM
 from tenure.expr.datatype import Datum
 from tenure.kv.keys import ADVISORY_LOCKS, SETTINGS
 from tenure.kv.records import Records
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Status
 from tenure.sql.facts import VERSION, session_bytes
 from tenure.sql.system_tables import decimal_of, time_of
@@ -225,8 +227,13 @@ def _nodes(execution: "Execution") -> Rows:
 
 
 def _jobs(execution: "Execution") -> Rows:
+    return jobs_at(execution, execution.block.source)
+
+
+def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
+    """The jobs that the session's user may know of."""
     session, is_all = execution.session, is_superuser(execution)
-    for job, control, progress in session.parts.jobs.list(execution.block.source):
+    for job, control, progress in session.parts.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
                 job.id,

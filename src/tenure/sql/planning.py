@@ -36,8 +36,10 @@ from tenure.sql.statements import (
     variables,
     writes,
 )
+from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
 from tenure.sql.statements.create_table import create_table
 from tenure.sql.statements.definitions import Definition
+from tenure.sql.statements.jobs import JOBS
 from tenure.sql.statements.shows import SHOWS
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 OWN: dict[tuple[str, ...], own.Own] = {
     ("upsert", "into"): own.upsert,
     **SHOWS,
+    **CLUSTER_SETTINGS,
+    **JOBS,
 }
 
 

@@ -26,6 +26,7 @@ from itertools import islice
 from uuid import UUID
 
 from tenure.base.errors import RetryError, UserError
+from tenure.base.settings import STATEMENT_TIMEOUT
 from tenure.catalog.descriptors import Database
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
@@ -33,7 +34,7 @@ from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning
+from tenure.sql import planning, result_size
 from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
 from tenure.sql.constants import lift
@@ -290,11 +291,9 @@ class Session:
         self._deadline = None if seconds is None else self.parts.env.monotonic() + seconds
 
     def _statement_seconds(self) -> float | None:
-        return (
-            self.variables.seconds("statement_timeout")
-            if "statement_timeout" in self.variables.values
-            else None
-        )
+        if "statement_timeout" in self.variables.values:
+            return self.variables.seconds("statement_timeout")
+        return self.parts.settings.current()[STATEMENT_TIMEOUT] or None
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
@@ -368,6 +367,8 @@ class Session:
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
         rows = list(islice(portal.rows, wanted))
         portal.is_done = len(rows) < wanted
+        portal.given_bytes += result_size.bytes_of(rows, portal.columns or ())
+        result_size.check(portal.given_bytes, self.parts.settings.current())
         return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
 
     def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":

@@ -111,6 +111,9 @@ class VirtualTables:
             )
         return definition.rows(execution)
 
+    def columns(self, key: str) -> list[str]:
+        return [each.name for each in self._by_key[key].columns]
+
     def all(self) -> Iterable[Definition]:
         return self._by_key.values()
 

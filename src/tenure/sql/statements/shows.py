@@ -192,7 +192,11 @@ def _created(planner: "Planner", reader: Reader, found: AnyDescriptor, kind: str
 def create_all(planner: "Planner", reader: Reader) -> Statement:
     """SHOW CREATE ALL [SCHEMAS | TYPES | TABLES]: what makes the whole database, in an order that loads."""
     word = reader.peek()
-    kinds = {"schemas": ("schema",), "types": ("type",), "tables": ("sequence", "table", "view", "constraint")}
+    kinds = {
+        "schemas": ("schema",),
+        "types": ("type",),
+        "tables": ("sequence", "table", "view", "constraint"),
+    }
     wanted = kinds.get(word, tuple(each for group in kinds.values() for each in group))
     if word in kinds:
         reader.take(word)
@@ -211,23 +215,6 @@ def create_all(planner: "Planner", reader: Reader) -> Statement:
 def users(planner: "Planner", reader: Reader) -> Statement:
     reader.end()
     return query(planner, "SELECT username, options, member_of FROM tenure_internal.users ORDER BY 1")
-
-
-JOBS = (
-    "SELECT job_id, job_type, description, user_name, status, running_status, created, started, finished, "
-    "fraction_completed, error, coordinator_id FROM tenure_internal.jobs "
-)
-
-
-def job(planner: "Planner", reader: Reader) -> Statement:
-    id = reader.number()
-    reader.end()
-    return query(planner, f"{JOBS} WHERE job_id = {id}")
-
-
-def jobs(planner: "Planner", reader: Reader) -> Statement:
-    reader.end()
-    return query(planner, f"{JOBS} ORDER BY created DESC, job_id DESC")
 
 
 def leases(planner: "Planner", reader: Reader) -> Statement:
@@ -254,7 +241,8 @@ def statements(planner: "Planner", reader: Reader) -> Statement:
     return query(
         planner,
         "SELECT node_id, session_id, user_name, statement_start AS start, statement AS query, "
-        "client_address, application_name FROM tenure_internal.sessions WHERE state = 'active' ORDER BY start",
+        "client_address, application_name FROM tenure_internal.sessions WHERE state = 'active' "
+        "ORDER BY start",
     )
 
 
@@ -341,8 +329,6 @@ SHOWS: dict[tuple[str, ...], Own] = {
     ("show", "create", "all"): create_all,
     ("show", "users"): users,
     ("show", "roles"): users,
-    ("show", "job"): job,
-    ("show", "jobs"): jobs,
     ("show", "leases"): leases,
     ("show", "blockers"): blockers,
     ("show", "sessions"): sessions,
