@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from types import FrameType
 
-from tenure import __version__
+from tenure import __version__, processes
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     _log_to_stderr()
     try:
+        if options.processes > 1:
+            return processes.run(options, _listen(options), SystemEnv())
         _start(options.store, options.compat_version, _listen(options), SystemEnv())
     except TenureError as error:
         print(f"tenure: {_one_line(error)}", file=sys.stderr)
@@ -69,6 +71,14 @@ def _parser() -> argparse.ArgumentParser:
         "--insecure", action="store_true", help="let every user in without a password, on loopback only"
     )
     start.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many processes serve the same port, each a node of its own, to use as many cores",
+    )
+    start.add_argument("--shared-port", action="store_true", help=argparse.SUPPRESS)
+    start.add_argument(
         "--compat-version",
         type=int,
         choices=range(OLDEST, PROGRAM + 1),
@@ -88,6 +98,7 @@ def _listen(options: argparse.Namespace) -> Listen:
         certificate=options.cert,
         key=options.key,
         is_insecure=options.insecure,
+        reuse_port=options.shared_port,
     )
 
 

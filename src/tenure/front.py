@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.cluster.cancels import Cancels
 from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.codecs import BINARY, decoder, encoder
@@ -63,10 +64,17 @@ class Listen:
 
 class Front:
     def __init__(
-        self, parts: Parts, listen: Listen, *, instance: int, announce: Callable[[str], None]
+        self,
+        parts: Parts,
+        listen: Listen,
+        cancels: Cancels,
+        *,
+        instance: int,
+        announce: Callable[[str], None],
     ) -> None:
         listen.check()
         self._listen = listen
+        self._cancels = cancels
         self.parts = parts
         self.sessions = SqlSessions(self.parts)
         self._undo = ExitStack()
@@ -75,6 +83,7 @@ class Front:
                 undo.callback(self.parts.duck.close)
             self._server = self._make_server(instance)
             self.host, self.port = self._start()
+            cancels.deliver = self._server.cancel
             undo.callback(self._server.stop)
             announce(f"{self.host}:{self.port}")
             self._undo = undo.pop_all()
@@ -97,6 +106,7 @@ class Front:
             port=listen.port,
             instance=instance,
             tls=tls,
+            route_cancel=self._cancels.request,
             reuse_port=listen.reuse_port,
         )
 

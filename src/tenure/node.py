@@ -49,6 +49,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.cancels import Cancels
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_retention import JobRetention
@@ -72,6 +73,7 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql import pg_catalog
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
@@ -328,9 +330,12 @@ class Node:
     def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
         instance = self.liveness.session().id.instance
         parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
-        front = Front(parts, listen, instance=instance, announce=self.liveness.announce)
+        cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
+        undo.callback(cancels.close)
+        front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
+        self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
         return front
 
     def _sql_parts(self, *, runs_inline: bool) -> Parts:
@@ -349,7 +354,7 @@ class Node:
             advisory=self.advisory_locks,
             sequences=Sequences(self.store, self.store.keyspace),
             plans=PlanCache(self._env),
-            virtual=VirtualTables(definitions()),
+            virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,

@@ -70,6 +70,13 @@ class Version:
         assert entry is None or isinstance(entry, Entry)
         return None if entry is None else entry.descriptor(self._cache.catalog)
 
+    def descriptors(self) -> Iterator[AnyDescriptor]:
+        """All of them, for whoever looks for something that has no name of its own."""
+        for id in self.ids():
+            found = self.descriptor(id)
+            if found is not None:
+                yield found
+
     def id_at(self, place: Place) -> int | None:
         found = self.find((place.database, place.schema, place.name))
         assert found is None or isinstance(found, int)

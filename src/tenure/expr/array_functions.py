@@ -26,6 +26,7 @@ def functions() -> Iterator[Function]:
         yield function(name, "anyarray, int4 -> int4", length_of)
     yield function("array_lower", "anyarray, int4 -> int4", lambda array, at: length_of(array, at) and 1)
     yield function("subscript", "anyarray, int4 -> anyelement", _subscript)
+    yield Function("array_element", ("anyarray", "int4"), "anyelement", _element, is_variadic=True)
     for arguments, run in (
         (("anycompatiblearray", "anycompatible"), lambda array, each: _append(array, each)),
         (("anycompatible", "anycompatiblearray"), lambda each, array: _prepend(each, array)),
@@ -108,6 +109,17 @@ def _subscript(array: Datum, at: int) -> Datum:
     """NULL outside the array, and of an array of more dimensions."""
     value = array[at - 1] if 1 <= at <= len(array) else None
     return None if isinstance(value, tuple) else value
+
+
+def _element(array: Datum, *places: int) -> Datum:
+    """array[i][j]...: NULL unless there are as many subscripts as dimensions, and all within."""
+    if len(dimensions(array)) != len(places):
+        return None
+    for place in places:
+        if not 1 <= place <= len(array):
+            return None
+        array = array[place - 1]
+    return array
 
 
 def _append(array: Datum, each: Datum) -> Datum:

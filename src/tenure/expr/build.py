@@ -51,7 +51,7 @@ from tenure.expr.expressions import (
 from tenure.expr.functions import functions_named
 from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
 from tenure.expr.strings import UnknownType
-from tenure.expr.types import type_of
+from tenure.expr.types import is_type_name, type_of
 
 UNKNOWN = type_of(TypeRef("unknown"))
 
@@ -89,7 +89,12 @@ def literal(text: str | None) -> Typed:
 
 
 def call(name: str, *arguments: Typed) -> Typed:
-    """A function or operator by name. Raises UndefinedFunction (42883), AmbiguousFunction (42725)."""
+    """A function or operator by name; a type's name with one argument is a cast, as in int4('7').
+
+    Raises UndefinedFunction (42883), AmbiguousFunction (42725).
+    """
+    if len(arguments) == 1 and is_type_name(name) and not functions_named(name):
+        return cast(arguments[0], type_of(TypeRef(name)))
     function, targets = resolve(name, [each.type for each in arguments])
     cast_arguments = [coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
     kind = result_type(function, [each.type for each in cast_arguments])

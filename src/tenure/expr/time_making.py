@@ -13,7 +13,7 @@ from itertools import product
 from math import inf, isfinite
 from typing import Any
 
-from tenure.expr.errors import DatetimeOverflow, NotSupported
+from tenure.expr.errors import DatetimeOverflow, NotSupported, OutOfRange
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Interval, checked
 from tenure.expr.numbers import fits
@@ -93,11 +93,14 @@ def _make_interval(
     minutes: int = 0,
     seconds: float = 0.0,
 ) -> Interval:
+    whole = checked(years * 12 + months, weeks * 7 + days, 0)
     spare = seconds * MICROS_PER_SECOND
+    if abs(spare) == inf and isfinite(seconds):
+        raise OutOfRange("value out of range: overflow")
     if not isfinite(spare) or not fits(round(spare), 8):
         raise DatetimeOverflow("interval out of range")
     micros = (hours * 60 + minutes) * 60 * MICROS_PER_SECOND + round(spare)
-    return checked(years * 12 + months, weeks * 7 + days, micros)
+    return checked(whole.months, whole.days, micros)
 
 
 def _to_timestamp(seconds: float) -> datetime:

@@ -120,6 +120,11 @@ def parse_type_name(text: str) -> TypeRef:
     return TypeRef(name, check_modifiers(name, modifiers), is_array=bool(brackets))
 
 
+def is_type_name(name: str) -> bool:
+    """Whether a built-in type has this short name; "char" is not its name in PostgreSQL."""
+    return name in _MAKERS and name not in ("char", "unknown", "void")
+
+
 def type_of(ref: TypeRef, enum: EnumLookup | None = None) -> Type:
     """Raises UndefinedObject if there is no such type; `enum` gives the descriptor of an enum by its id."""
     if not ref.enum:

@@ -34,6 +34,7 @@
     25          values of sequences                     descriptor
     26          advisory locks                          name of the lock, instance, epoch, ticket
     27          the cluster's secrets                   name
+    28          requests to cancel                      pid, digest of the secret
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -78,6 +79,7 @@ ROW_LOCKS = 24
 SEQUENCE_VALUES = 25
 ADVISORY_LOCKS = 26
 CLUSTER_SECRETS = 27
+CANCELS = 28
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -14,13 +14,14 @@ Walk: `pgwire.startup` takes a seat after the login and asks for cancels; `pgwir
 import hmac
 import secrets
 from collections.abc import Callable
+from hashlib import sha256
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import ROOT
 from tenure.pgwire.refusals import TooManyConnections
 
 SEATS_MAX = 5000
-"""Each costs about 50 kB, a client's session included; more than this is for a pooler."""
+"""The door keeps about 5 kB for each, its session more. Whoever has more clients needs a pooler."""
 
 KEPT_FOR_ROOT = 3
 """As PostgreSQL's superuser_reserved_connections."""
@@ -82,4 +83,10 @@ class Seats:
         """Who asks is told nothing, whatever comes of it."""
         seat = self._taken.get(pid)
         if seat is not None and hmac.compare_digest(seat.secret, secret):
+            seat.cancel()
+
+    def cancel_by_digest(self, pid: int, digest: bytes) -> None:
+        """The same for a request that another process took."""
+        seat = self._taken.get(pid)
+        if seat is not None and hmac.compare_digest(sha256(seat.secret).digest(), digest):
             seat.cancel()

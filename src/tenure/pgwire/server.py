@@ -72,9 +72,9 @@ class Server:
     def connections(self) -> int:
         return len(self._hall.doors)
 
-    def cancel(self, pid: int, secret: bytes) -> None:
-        """A request that another process has routed here; from any thread."""
-        self._hall.loop.call_soon_threadsafe(self._seats.cancel, pid, secret)
+    def cancel(self, pid: int, digest: bytes) -> None:
+        """A request that another process has routed here, with its secret's digest; from any thread."""
+        self._hall.loop.call_soon_threadsafe(self._seats.cancel_by_digest, pid, digest)
 
     def drain(self, timeout_seconds: float) -> bool:
         """Lets no one in, ends who is idle, waits for the transactions of the others. Returns whether all

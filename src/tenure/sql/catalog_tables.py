@@ -193,10 +193,7 @@ def _create_statements(execution: "Execution") -> Rows:
 
 
 def _dump(execution: "Execution") -> Rows:
-    known = objects(execution)
-    place = 0
-    for database, kind, text in _ordered(known):
-        place += 1
+    for place, (database, kind, text) in enumerate(_ordered(objects(execution)), 1):
         yield database, place, kind, f"{text};"
 
 

@@ -8,7 +8,8 @@ from tenure.catalog.descriptors import Database, Place, State
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedDatabase
 from tenure.sql.parts import Parts
-from tenure.sql.session import ATTEMPTS, Session
+from tenure.sql.preparing import ATTEMPTS
+from tenure.sql.session import Session
 
 IGNORED = ("user", "database", "options", "replication")
 """Of the start-up packet: what is no variable."""

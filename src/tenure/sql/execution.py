@@ -30,7 +30,7 @@ class Execution:
     def context(self) -> Context:
         """What expressions know: the same for the whole statement."""
         if self._context is None:
-            self._context = self.session.context(self.block, self.values)
+            self._context = self.session.surroundings.context(self.block, self.values)
         return self._context
 
     def check(self) -> None:

@@ -85,7 +85,7 @@ class Answers:
         if name == LIVENESS:
             return is_alive(self._session, arguments[0])
         if name == "pg_advisory_unlock_all":
-            self._session.parts.advisory.unlock_all(self._session.advisory_owner())
+            self._session.parts.advisory.unlock_all(self._session.surroundings.advisory_owner())
             return ""
         if name.startswith("pg_advisory_unlock"):
             return self._unlock(name, arguments)
@@ -95,7 +95,7 @@ class Answers:
         session = self._session
         is_try = name.startswith("pg_try")
         is_in_transaction = "_xact" in name
-        owner = session.advisory_owner()
+        owner = session.surroundings.advisory_owner()
         if is_in_transaction:
             self._end_with_block(owner)
         got = session.parts.advisory.acquire(
@@ -110,14 +110,14 @@ class Answers:
         return got if is_try else ""
 
     def _end_with_block(self, owner: Owner) -> None:
-        end: Callable[[], None] = self._session.end_advisory
+        end: Callable[[], None] = self._session.surroundings.end_advisory
         if end not in self._block.on_end:
             self._block.on_end.append(end)
 
     def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:
         session = self._session
         key = Key(session.database, numbers)
-        is_freed = session.parts.advisory.unlock(session.advisory_owner(), key, mode=_mode(name))
+        is_freed = session.parts.advisory.unlock(session.surroundings.advisory_owner(), key, mode=_mode(name))
         if not is_freed:
             kind = "ShareLock" if _mode(name) is Mode.SHARE else "ExclusiveLock"
             session.notice(f"you don't own a lock of type {kind}", "WARNING")

@@ -117,7 +117,7 @@ def _leases(execution: "Execution") -> Rows:
             session_bytes(lease.session.id),
             decimal_of(lease.frontier_at),
             lease.is_closed,
-            tuple(sorted(list(lease.pins))),
+            tuple(sorted(tuple(lease.pins))),
             bound,
         )
 
@@ -139,12 +139,12 @@ _KINDS = {
 
 def _descriptor_cache(execution: "Execution") -> Rows:
     newest = execution.session.parts.leases.newest
-    for id in [] if newest is None else newest.ids():
-        assert newest is not None
-        found = newest.descriptor(id)
-        if found is not None:
-            modified_at, lease_at = decimal_of(found.modified_at), decimal_of(newest.at)
-            yield id, _KINDS[type(found)], found.name, found.version, found.state.value, modified_at, lease_at
+    if newest is None:
+        return
+    lease_at = decimal_of(newest.at)
+    for each in newest.descriptors():
+        modified_at, kind = decimal_of(each.modified_at), _KINDS[type(each)]
+        yield each.id, kind, each.name, each.version, each.state.value, modified_at, lease_at
 
 
 def _blockers(execution: "Execution") -> Rows:

@@ -65,7 +65,4 @@ def _known(execution: "Execution") -> Iterator[AnyDescriptor]:
     if lease is None:
         yield from parts.catalog.list(block.source)
         return
-    for id in lease.version.ids():
-        found = lease.version.descriptor(id)
-        if found is not None:
-            yield found
+    yield from lease.version.descriptors()

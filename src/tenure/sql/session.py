@@ -23,47 +23,35 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from itertools import islice
-from uuid import UUID
 
-from tenure.base.errors import RetryError, UserError
+from tenure.base.errors import RetryError
 from tenure.base.settings import STATEMENT_TIMEOUT
 from tenure.catalog.descriptors import Database
-from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.resolution import Path
-from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.function import Context
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning, result_size
-from tenure.sql.answers import Answer, Column, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
+from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
-from tenure.sql.constants import lift
 from tenure.sql.errors import (
     InFailedTransaction,
-    PlanChanged,
     StatementTimeout,
     TooFewParameters,
-    UndefinedTable,
-    UndefinedVariable,
 )
 from tenure.sql.execution import Execution
-from tenure.sql.facts import Answers, Facts
 from tenure.sql.parts import Parts
-from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Portal, Portals, Prepared
+from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_password
 from tenure.sql.statement import Result, Statement
-from tenure.sql.statements.queries import Select
+from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
-from tenure.table.sequences import SessionSequences
 
 BATCH_ROWS = 1_000
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
-ATTEMPTS = 30
-"""How often an implicit transaction is tried in all; pauses grow to a quarter of a second."""
-
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
+"""Between two tries of an implicit transaction: they grow from the first to the second."""
 
 EMPTY = Answer((), "", is_empty=True)
 
@@ -96,20 +84,17 @@ class Session:
         self.is_active = False
         self.is_inline = False
         """Something is being planned on the door's loop."""
-        self.local: dict[str, object] = {}
-        """What statements keep for the session: currval of sequences, advisory locks."""
         self._portals = Portals()
         self._path: Path | None = None
         self._interrupted = parts.env.event()
         self._deadline: float | None = None
         self._locals_of: dict[str, str] | None = None
-        self._advisory_owner: Owner | None = None
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
-        self._sequence_block: Block | None = None
-        self._sequence_values = SessionSequences(parts.sequences, self._sequence)
         self.on_close: list[Callable[[], None]] = []
         self.on_discard: list[Callable[[], None]] = []
+        self.preparing = Preparing(self)
+        self.surroundings = Surroundings(self)
 
     # ── what the door is told ──────────────────────────────────────────────────────────────────
 
@@ -137,8 +122,10 @@ class Session:
             self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
-    def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
-        self.notices.append(Notice(message, severity, sqlstate))
+    def notice(
+        self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
+    ) -> None:
+        self.notices.append(Notice(message, severity, sqlstate, detail))
 
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
@@ -150,7 +137,7 @@ class Session:
     ) -> Prepared:
         self.is_inline = inline
         try:
-            prepared = self.make_prepared(text, tuple(types))
+            prepared = self.preparing.make(text, tuple(types))
         except RetryError as error:
             if inline:
                 raise NotShort from error
@@ -159,65 +146,6 @@ class Session:
             self.is_inline = False
         self._portals.add_prepared(name, prepared)
         return prepared
-
-    def make_prepared(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
-        self._check_not_failed(text)
-        lifted = self._with_constants_lifted(text) if not types else None
-        if lifted is not None:
-            return lifted
-        made = self._with_catalog(lambda block: self._plan(text, types, block))
-        return self._prepared(text, types, made)
-
-    def _with_constants_lifted(self, text: str) -> Prepared | None:
-        """None if that is not possible, or does not work out: then the text as it stands says why."""
-        lifted = lift(text)
-        if lifted is None:
-            return None
-        try:
-            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
-            if made is None or len(made.statement.parameters) != len(lifted.texts):
-                return None
-            constants = lifted.values(made.statement.parameters)
-        except UserError:
-            return None
-        prepared = self._prepared(lifted.text, lifted.types, made)
-        prepared.parameters, prepared.constants = (), constants
-        return prepared
-
-    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
-        if made is None:
-            return Prepared(text, types, None, (), None)
-        statement = made.statement
-        is_short = statement.is_short and self.parts.runs_inline
-        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
-
-    def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
-        """Plans in the block there is, or in one of its own that is over at once."""
-        if self.block is not None and not self.block.is_failed:
-            return plan(self.block)
-        attempts = 1 if self.is_inline else ATTEMPTS
-        while True:
-            attempts -= 1
-            block = Block(self.parts, is_explicit=False, variables=self.variables.values)
-            try:
-                return plan(block)
-            except RetryError:
-                if attempts == 0:
-                    raise
-            finally:
-                block.close()
-
-    def _plan(self, text: str, types: tuple[Type | None, ...], block: Block) -> Made | None:
-        key = Key(text, self.path, types, (self.variables["TimeZone"],))
-        if block.past is None and not block.is_failed:
-            made = self.parts.plans.find(key, block.use)
-            if made is not None:
-                return made
-        made = planning.plan(self, block, text, types)
-        if made is not None and made.is_kept and block.past is None and not block.draft:
-            self.parts.plans.keep(key, made)
-        return made
 
     def prepared(self, name: str) -> Prepared:
         return self._portals.prepared_named(name)
@@ -311,16 +239,18 @@ class Session:
                 if inline and block.has_writes:
                     if not block.can_submit:
                         raise NotShort
-                    return _Commit(self, block, answer, retries=True)
+                    return _Commit(self, block, answer, again=portal)
                 self._commit(block)
                 return answer
             except RetryError as error:
-                self._abandon()
-                _forget(portal)
+                self._abandon(portal)
                 if inline:
                     raise NotShort from error
                 if attempts == 0:
                     raise
+            except NotShort:
+                self._abandon(portal)
+                raise
             except BaseException:
                 self._abandon()
                 raise
@@ -333,24 +263,9 @@ class Session:
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
-        statement = self.statement_for(portal.prepared, block)
+        statement = self.preparing.statement_for(portal.prepared, block)
         execution = Execution(self, block, portal.values, inline=inline)
         return statement.run(execution)
-
-    def statement_for(self, prepared: Prepared, block: Block) -> Statement:
-        """The plan of a prepared statement that is good for this transaction."""
-        made = prepared.made
-        assert made is not None
-        if not made.is_kept or (block.past is None and made.is_good_for(block.use)):
-            return made.statement
-        fresh = self._plan(prepared.text, prepared.types, block)
-        assert fresh is not None
-        if _shape(fresh.statement.columns) != _shape(prepared.columns):
-            raise PlanChanged("cached plan must not change result type")
-        prepared.made = fresh
-        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
-            prepared.lookup = fresh.statement.lookup
-        return fresh.statement
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
         portal.tag, portal.counts = result.tag, result.counts
@@ -392,22 +307,26 @@ class Session:
         finally:
             self._over(block)
 
-    def _over(self, block: Block) -> None:
+    def _over(self, block: Block, again: Portal | None = None) -> None:
         block.close()
         if self.block is block:
             self.block = None
         if self._locals_of is not None:
             self.variables.restore(self._locals_of)
             self._locals_of = None
-        self._portals.end_transaction()
+        self._portals.end_transaction(again)
 
-    def _abandon(self) -> None:
+    def _abandon(self, again: Portal | None = None) -> None:
+        """`again`: the portal whose statement is to be run once more."""
+        if again is not None:
+            again.rows = None
+            again.is_done = False
         block = self.block
         if block is None:
             return
         self._locals_of = None
         self.variables.restore(block.variables)
-        self._over(block)
+        self._over(block, again)
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
@@ -416,7 +335,7 @@ class Session:
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, EMPTY, retries=False)
+            return _Commit(self, block, EMPTY)
         self._commit(block)
         return None
 
@@ -462,7 +381,7 @@ class Session:
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, Answer((), tag), retries=False)
+            return _Commit(self, block, Answer((), tag))
         self._commit(block)
         return Answer((), tag)
 
@@ -487,77 +406,6 @@ class Session:
         if path is None or path.schemas != schemas or path.database != self.database:
             path = self._path = Path(self.database, schemas, self.user)
         return path
-
-    def context(self, block: Block, values: Sequence[Datum]) -> Context:
-        env = self.parts.env
-        return Context(
-            now_micros=block.now_micros,
-            statement_micros=self.active_since_micros,
-            uuid=self._uuid,
-            rowid=self.parts.rowids,
-            clock_micros=env.wall_micros,
-            given=values,
-            zone=self.variables.zone,
-            sequences=self._sequences(block),
-            session=Facts(self, block),
-            setting=self._setting,
-            set_setting=self._set_setting,
-            sleep=self.sleep,
-            ask=Answers(self, block),
-        )
-
-    def _setting(self, name: str) -> str | None:
-        try:
-            return self.variables.show(name)[1]
-        except UndefinedVariable:
-            return None
-
-    def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
-        if is_local and self.block is not None and self.block.is_explicit:
-            self.set_local(name, value)
-        else:
-            self.variables.set(name, value)
-        return self.variables.show(name)[1]
-
-    def _sequences(self, block: Block) -> SessionSequences:
-        """The values that this session was given last, over the catalog as the block sees it."""
-        self._sequence_block = block
-        return self._sequence_values
-
-    def _sequence(self, id: int) -> Sequence_:
-        assert self._sequence_block is not None
-        found = self._sequence_block.descriptor(id)
-        if not isinstance(found, Sequence_):
-            raise UndefinedTable(f"could not open relation with OID {id}")
-        return found
-
-    def _uuid(self) -> UUID:
-        return UUID(int=self.parts.env.rng.getrandbits(128), version=4)
-
-    def lock_owner(self, block: Block) -> Owner:
-        """Whose the locks of a transaction are; they end with it."""
-        if block.lock_owner is None:
-            owner = block.lock_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
-            block.on_end.append(lambda: self.parts.locks.release(owner))
-        return block.lock_owner
-
-    def advisory_owner(self) -> Owner:
-        """Whose the advisory locks of this session are; they end with it at the latest."""
-        if self._advisory_owner is None:
-            owner = self._advisory_owner = Owner(self.parts.next_owner(), self.parts.store.clock.now())
-            self.on_close.append(lambda: self.parts.advisory.release_all(owner))
-            self.on_discard.append(lambda: self.parts.advisory.unlock_all(owner))
-        return self._advisory_owner
-
-    def end_advisory(self) -> None:
-        """Those of the transaction end with it."""
-        self.parts.advisory.end_transaction(self.advisory_owner())
-
-    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
-        """Plans a query in a block that reads the past."""
-        made = planning.plan(self, block, text, types)
-        assert made is not None and isinstance(made.statement, Select)
-        return made.statement
 
     def check(self) -> None:
         if self._interrupted.is_set():
@@ -587,21 +435,26 @@ class Session:
         for each in closing:
             each()
 
-    def _check_not_failed(self, text: str) -> None:
-        if self.block is not None and self.block.is_failed and not planning.ends_transaction(text):
-            raise InFailedTransaction
+
+def _no_block(session: Session) -> Block:
+    if session.block is not None:
+        return session.block
+    return Block(session.parts, is_explicit=False, variables=session.variables.values)
 
 
 class _Commit:
     """The commit of a block that was run on the door's loop."""
 
-    __slots__ = ("_answer", "_block", "_retries", "_session")
+    __slots__ = ("_again", "_answer", "_block", "_session")
 
-    def __init__(self, session: Session, block: Block, answer: Answer, *, retries: bool) -> None:
+    def __init__(
+        self, session: Session, block: Block, answer: Answer, *, again: Portal | None = None
+    ) -> None:
+        """`again`: a portal that may be run once more."""
         self._session = session
         self._block = block
         self._answer = answer
-        self._retries = retries
+        self._again = again
 
     def submit(self, on_done: Callable[[], None]) -> None:
         try:
@@ -615,8 +468,8 @@ class _Commit:
         try:
             self._block.finish()
         except RetryError as error:
-            session._abandon()
-            if self._retries:
+            session._abandon(self._again)
+            if self._again is not None:
                 raise NotShort from error
             raise
         except BaseException:
@@ -624,18 +477,3 @@ class _Commit:
             raise
         session._over(self._block)
         return self._answer
-
-
-def _forget(portal: Portal) -> None:
-    portal.rows = None
-    portal.is_done = False
-
-
-def _no_block(session: Session) -> Block:
-    if session.block is not None:
-        return session.block
-    return Block(session.parts, is_explicit=False, variables=session.variables.values)
-
-
-def _shape(columns: tuple[Column, ...] | None) -> object:
-    return None if columns is None else [(each.name, each.type.ref) for each in columns]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Datum
 from tenure.expr.types import type_of
+from tenure.sql import sequence_relation
 from tenure.sql.errors import InsufficientPrivilege
 from tenure.sql.plan import Output
 from tenure.sql.relations import VirtualTable
@@ -103,6 +104,8 @@ class VirtualTables:
         return name in self._schemas
 
     def rows(self, key: str, execution: "Execution") -> Rows:
+        if key.startswith(sequence_relation.KEY):
+            return sequence_relation.rows(key, execution)
         definition = self._by_key[key]
         if definition.is_restricted and not is_superuser(execution):
             raise InsufficientPrivilege(

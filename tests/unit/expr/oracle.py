@@ -20,7 +20,7 @@ from tests.postgres_server import Server
 UNKNOWN = "unknown"
 CONTEXT = Context(0, 0, lambda: UUID(int=0), lambda: 0)
 
-CASED = ("lower", "upper", "initcap", "~~*", "!~~*")
+CASED = ("lower", "upper", "initcap", "~~*", "!~~*", "~", "~*", "!~", "!~*")
 """What depends on the collation in PostgreSQL: the one here has Unicode's letters, in C's order."""
 
 _TRY = """

@@ -209,7 +209,11 @@ def _calls(name: str, operands: Sequence[Operand]) -> Callable[[], Answer]:
 
 def _is_comparable(each: Function) -> bool:
     """Without those that have no one answer, need an enum, or are SQL's own syntax."""
-    is_moving = each.volatility is Volatility.VOLATILE or (each.name == "age" and len(each.arguments) == 1)
+    is_moving = (
+        each.name.startswith("regexp")
+        or each.volatility is Volatility.VOLATILE
+        or (each.name == "age" and len(each.arguments) == 1)
+    )
     return not (
         is_moving
         or '"char"' in each.arguments
@@ -218,8 +222,15 @@ def _is_comparable(each: Function) -> bool:
     )
 
 
-BY_PATTERN = ("to_char", "to_number", "to_date", "to_timestamp")
-HERE_ONLY = ("subscript", "array_slice", "current_schemas", "pg_encoding_to_char", "uuid_generate_v4")
+BY_PATTERN = ("similar_to_escape", "to_char", "to_number", "to_date", "to_timestamp")
+HERE_ONLY = (
+    "subscript",
+    "array_element",
+    "array_slice",
+    "current_schemas",
+    "pg_encoding_to_char",
+    "uuid_generate_v4",
+)
 """SQL's own syntax, and what depends on the server."""
 STAND_INS = {
     "char": "char(5)",
@@ -253,6 +264,7 @@ UNITS = [
     "x",
 ]
 PATTERNS = ["%", "a%", "%c", "a_c", "ab\\", "%b%", "A%", "", "\\%", "100\\%", "___", "%\\", "%ä%"]
+REGEXES = ["a", "^a", "b$", "a.c", "[[:alpha:]]+", "(", "*", "\\d", "^\\s", "ä|ö", "a{2", "[b-a]", ""]
 SMALL = ["0", "3", "-1", "7", "1"]
 
 
@@ -314,6 +326,8 @@ def _pools(each: Function) -> list[list[Operand]]:
             texts = UNITS
         elif family == "text" and _takes_zone(each, at):
             texts = ["UTC", "Europe/Berlin", "America/New_York", "x"]
+        elif each.name in ("~", "~*", "!~", "!~*") and at == 1:
+            texts = REGEXES
         elif each.name.endswith(("~~", "~~*")) and at == 1:
             texts = PATTERNS
         elif family == "int4" and each.name in ("lpad", "rpad", "repeat", "left", "right", "array_fill"):

@@ -49,7 +49,7 @@ class Declare:
         session, block = execution.session, execution.block
         if not block.is_explicit and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
-        statement = session.statement_for(self.prepared, block)
+        statement = session.preparing.statement_for(self.prepared, block)
         result = statement.run(Execution(session, block, execution.values))
         portal = Portal(
             self.prepared,
@@ -153,7 +153,7 @@ class Close(Control):
 
 
 def plan_declare(planner: "Planner", tree: Tree) -> Declare:
-    prepared = planner.session.make_prepared(planner.text_after_for(tree), planner.types)
+    prepared = planner.session.preparing.make(planner.text_after_for(tree), planner.types)
     if prepared.columns is None:
         raise NotSupported("DECLARE CURSOR needs a query that returns rows")
     return Declare(

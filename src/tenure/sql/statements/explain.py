@@ -12,9 +12,10 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.expr.types import type_of
-from tenure.sql import explain, parse
+from tenure.sql import parse
 from tenure.sql.answers import Column
 from tenure.sql.execution import Execution
+from tenure.sql.explain import analyzed, lines
 from tenure.sql.parse import SyntaxFault, Tree
 from tenure.sql.statement import Control, Result, Statement
 from tenure.sql.statements.queries import Select, run_of
@@ -36,18 +37,15 @@ class Explain:
     is_short: ClassVar[bool] = False
 
     def run(self, execution: Execution) -> Result:
-        lines = list(self._analyzed(execution) if self.is_analyze else self._planned(execution))
-        return Result("EXPLAIN", iter([(line,) for line in lines]))
-
-    def _planned(self, execution: Execution) -> Iterator[str]:
-        yield from _lines(self.inner, execution)
+        shown = list(self._analyzed(execution) if self.is_analyze else _lines(self.inner, execution))
+        return Result("EXPLAIN", iter([(line,) for line in shown]))
 
     def _analyzed(self, execution: Execution) -> Iterator[str]:
         monotonic = execution.session.parts.env.monotonic
         began = monotonic()
         if isinstance(self.inner, Select) and not self.inner.locks:
             run = run_of(execution, self.inner.query)
-            yield from explain.analyzed(self.inner.query, self.inner.runner, run, monotonic)
+            yield from analyzed(self.inner.query, self.inner.runner, run, monotonic)
             yield _lease(execution)
         else:
             yield from _lines(self.inner, execution)
@@ -61,13 +59,13 @@ def _lines(statement: Statement, execution: Execution) -> Iterator[str]:
     match statement:
         case Select():
             run = run_of(execution)
-            yield from explain.lines(statement.query, run)
+            yield from lines(statement.query, run)
         case Insert():
             yield f"Insert on {statement.table.name}"
         case Change():
             yield f"{statement.verb.capitalize()} on {statement.table.name}"
             run = run_of(execution)
-            yield from (f"  {line}" for line in explain.lines(statement.source.query, run))
+            yield from (f"  {line}" for line in lines(statement.source.query, run))
     yield _lease(execution)
 
 

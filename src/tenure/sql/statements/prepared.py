@@ -35,7 +35,7 @@ class Prepare(Control):
         session = execution.session
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
-        prepared = session.make_prepared(self.text, self.types)
+        prepared = session.preparing.make(self.text, self.types)
         prepared.from_sql = True
         session.portals.add_prepared(self.name, prepared)
         return Answer((), "PREPARE")
@@ -56,7 +56,7 @@ class Execute:
     def run(self, execution: Execution) -> Result:
         prepared = execution.session.prepared(self.name)
         values = [each((), execution.context) for each in self.arguments]
-        statement = execution.session.statement_for(prepared, execution.block)
+        statement = execution.session.preparing.statement_for(prepared, execution.block)
         return statement.run(Execution(execution.session, execution.block, values, inline=execution.inline))
 
 

@@ -111,7 +111,7 @@ def run_of(execution: Execution, query: Query | None = None) -> Run:
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
     )
     if query is not None and parts.duck is not None and executor != "rows":
-        run.instead = parts.duck.taking_over(run, block, is_forced=executor == "duckdb")
+        run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
     return run
 
 
@@ -129,7 +129,7 @@ class SelectAsOf:
     def run(self, execution: Execution) -> Result:
         session, block = execution.session, execution.block
         block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
-        select = session.plan_query(self.text, block, self.parameters)
+        select = session.preparing.plan_query(self.text, block, self.parameters)
         if [(each.name, each.type.ref) for each in select.columns] != [
             (each.name, each.type.ref) for each in self.columns
         ]:

@@ -23,14 +23,15 @@ from tenure.catalog.descriptors import (
     View,
 )
 from tenure.catalog.descriptors import Sequence as Sequence_
+from tenure.catalog.errors import UndefinedSchema
 from tenure.sql import parse
+from tenure.sql.bind_errors import WrongObject
 from tenure.sql.errors import UndefinedDatabase, UndefinedTable
 from tenure.sql.own import Own, Reader
 from tenure.sql.quoting import literal
 from tenure.sql.relations import VirtualTable
 from tenure.sql.statement import Statement
 from tenure.sql.statements import queries
-from tenure.sql.statements.definitions import UndefinedSchema, WrongObject
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

@@ -1,0 +1,102 @@
+"""Requests to cancel that reached the wrong process: handed over through the store.
+
+Several processes may serve one port, or stand behind one balancer. A client's request to cancel comes on
+a connection of its own, to whichever process. That one writes it down; the process that has the statement
+sees it in its watch, acts on it and deletes it. The secret itself is not stored, only its digest.
+
+    process 2: request(pid, secret) ─► record (pid, digest) ─► process 1: follow ─► deliver, delete
+
+Requests are few: each process writes so many a second at most, and only for instances that are there.
+
+Walk: `pgwire.startup` calls `request` in a thread; `node.py` runs `follow` in a loop.
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.cluster.sessions import Sessions
+from tenure.kv.keys import CANCELS, Span
+from tenure.kv.records import Record, Records
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tenure.kv.watch import Watch
+
+PIDS = 1 << 16
+"""How many pids an instance has: the upper part of a pid names it."""
+
+REQUESTS_PER_SECOND = 20
+"""Nobody has logged in to send one, so they must not cost much."""
+
+FOLLOW_SECONDS = 1.0
+GAP_SECONDS = 0.02
+
+
+class Cancel(Record, frozen=True):
+    pid: int
+    digest: bytes
+
+
+def digest_of(secret: bytes) -> bytes:
+    return sha256(secret).digest()
+
+
+class Cancels:
+    def __init__(self, store: Store, sessions: Sessions, instance: Callable[[], int]) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._instance = instance
+        self._records = Records(store.keyspace, CANCELS, Cancel, key=("pid", "digest"))
+        self._lock = store.env.lock()
+        self._allowed, self._since = float(REQUESTS_PER_SECOND), store.env.monotonic()
+        self._watch = self._start()
+        self.deliver: Callable[[int, bytes], None] = lambda pid, digest: None
+        """Given a pid of this instance and the secret's digest; the door sets it."""
+
+    def request(self, pid: int, secret: bytes) -> None:
+        """Hands a request over; nobody is told what came of it."""
+        if self._is_allowed():
+            self._store.transact(lambda txn: self._put(txn, Cancel(pid, digest_of(secret))))
+
+    def _put(self, txn: Transaction, cancel: Cancel) -> None:
+        if self._sessions.instances.get(txn, cancel.pid // PIDS) is not None:
+            self._records.put(txn, cancel)
+
+    def _is_allowed(self) -> bool:
+        with self._lock:
+            now = self._store.env.monotonic()
+            gained = (now - self._since) * REQUESTS_PER_SECOND
+            self._allowed, self._since = min(REQUESTS_PER_SECOND, self._allowed + gained), now
+            if self._allowed < 1:
+                return False
+            self._allowed -= 1
+            return True
+
+    def follow(self) -> float:
+        """Acts on what others have written down for this process: one step for a loop."""
+        try:
+            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
+        except (SnapshotTooOld, BaseMoved):
+            self._watch.close()
+            self._watch = self._start()
+            return 0.0
+        if any(revision.value is not None for revision in batch.revisions):
+            for cancel in self._store.transact(self._take):
+                self.deliver(cancel.pid, cancel.digest)
+        return 0.0
+
+    def _take(self, txn: Transaction) -> list[Cancel]:
+        mine = [each for each in self._records.scan(txn) if each.pid // PIDS == self._instance()]
+        for each in mine:
+            self._records.delete(txn, each.pid, each.digest)
+        return mine
+
+    def _start(self) -> Watch:
+        span: Span = self._records.span()
+        return self._store.watch([span], since_at=self._store.snapshot().at, gap_seconds=GAP_SECONDS)
+
+    def wake(self) -> None:
+        self._watch.wake()
+
+    def close(self) -> None:
+        self._watch.close()

@@ -1,0 +1,126 @@
+"""From text to prepared statements, and from those to plans that are good for a transaction.
+
+A statement is planned in the block there is, or in one that is over at once; its plan is kept for all
+sessions. When it runs, in a later transaction, the plan is looked at again: if the catalog has moved on it
+is made anew, and must still give the same columns.
+
+Walk: `sql.session` -> `make` -> `sql.constants`, `sql.plan_cache`, `sql.planning`; `statement_for` before
+each run.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import RetryError, UserError
+from tenure.expr.datatype import Type
+from tenure.sql import planning
+from tenure.sql.answers import Column
+from tenure.sql.block import Block
+from tenure.sql.constants import lift
+from tenure.sql.errors import InFailedTransaction, PlanChanged
+from tenure.sql.plan_cache import Key, Made
+from tenure.sql.portals import Prepared
+from tenure.sql.statement import Statement
+from tenure.sql.statements.queries import Select
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+ATTEMPTS = 30
+"""How often something is planned, or an implicit transaction tried, in all."""
+
+
+class Preparing:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+
+    def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
+        self._check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
+        made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:
+        if made is None:
+            return Prepared(text, types, None, (), None)
+        statement = made.statement
+        is_short = statement.is_short and self._session.parts.runs_inline
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
+
+    def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
+        """Plans in the block there is, or in one of its own that is over at once."""
+        session = self._session
+        if session.block is not None and not session.block.is_failed:
+            return plan(session.block)
+        attempts = 1 if session.is_inline else ATTEMPTS
+        while True:
+            attempts -= 1
+            block = Block(session.parts, is_explicit=False, variables=session.variables.values)
+            try:
+                return plan(block)
+            except RetryError:
+                if attempts == 0:
+                    raise
+            finally:
+                block.close()
+
+    def _plan(self, text: str, types: tuple[Type | None, ...], block: Block) -> Made | None:
+        session = self._session
+        key = Key(text, session.path, types, (session.variables["TimeZone"],))
+        if block.past is None and not block.is_failed:
+            made = session.parts.plans.find(key, block.use)
+            if made is not None:
+                return made
+        made = planning.plan(session, block, text, types)
+        if made is not None and made.is_kept and block.past is None and not block.draft:
+            session.parts.plans.keep(key, made)
+        return made
+
+    def statement_for(self, prepared: Prepared, block: Block) -> Statement:
+        """The plan of a prepared statement that is good for this transaction."""
+        made = prepared.made
+        assert made is not None
+        if not made.is_kept or (block.past is None and made.is_good_for(block.use)):
+            return made.statement
+        fresh = self._plan(prepared.text, prepared.types, block)
+        assert fresh is not None
+        if _shape(fresh.statement.columns) != _shape(prepared.columns):
+            raise PlanChanged("cached plan must not change result type")
+        prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
+        return fresh.statement
+
+    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
+        """Plans a query in a block that reads the past."""
+        made = planning.plan(self._session, block, text, types)
+        assert made is not None and isinstance(made.statement, Select)
+        return made.statement
+
+    def _check_not_failed(self, text: str) -> None:
+        block = self._session.block
+        if block is not None and block.is_failed and not planning.ends_transaction(text):
+            raise InFailedTransaction
+
+
+def _shape(columns: tuple[Column, ...] | None) -> object:
+    return None if columns is None else [(each.name, each.type.ref) for each in columns]

@@ -1,0 +1,97 @@
+"""What surrounds the expressions and locks of a session: time, randomness, sequences, settings, owners.
+
+Walk: `sql.execution` asks for the `context` of a statement; `sql.locking` and `sql.facts` for owners.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tenure.catalog.descriptors import Sequence as Sequence_
+from tenure.cluster.lock_table import Owner
+from tenure.expr.datatype import Datum
+from tenure.expr.function import Context
+from tenure.sql import regs
+from tenure.sql.block import Block
+from tenure.sql.errors import UndefinedTable, UndefinedVariable
+from tenure.sql.facts import Answers, Facts
+from tenure.table.sequences import SessionSequences
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+
+class Surroundings:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._parts = session.parts
+        self._advisory_owner: Owner | None = None
+        self._sequence_block: Block | None = None
+        self._sequence_values = SessionSequences(session.parts.sequences, self._sequence)
+
+    def context(self, block: Block, values: Sequence[Datum]) -> Context:
+        env = self._parts.env
+        return Context(
+            now_micros=block.now_micros,
+            statement_micros=self._session.active_since_micros,
+            uuid=self._uuid,
+            rowid=self._parts.rowids,
+            clock_micros=env.wall_micros,
+            given=values,
+            zone=self._session.variables.zone,
+            sequences=self._sequences(block),
+            session=Facts(self._session, block),
+            setting=self._setting,
+            set_setting=self._set_setting,
+            sleep=self._session.sleep,
+            find_object=lambda kind, sought: regs.find(self._session, block, kind, sought),
+            ask=Answers(self._session, block),
+        )
+
+    def _setting(self, name: str) -> str | None:
+        try:
+            return self._session.variables.show(name)[1]
+        except UndefinedVariable:
+            return None
+
+    def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
+        session = self._session
+        if is_local and session.block is not None and session.block.is_explicit:
+            session.set_local(name, value)
+        else:
+            session.variables.set(name, value)
+        return session.variables.show(name)[1]
+
+    def _sequences(self, block: Block) -> SessionSequences:
+        """The values that this session was given last, over the catalog as the block sees it."""
+        self._sequence_block = block
+        return self._sequence_values
+
+    def _sequence(self, id: int) -> Sequence_:
+        assert self._sequence_block is not None
+        found = self._sequence_block.descriptor(id)
+        if not isinstance(found, Sequence_):
+            raise UndefinedTable(f"could not open relation with OID {id}")
+        return found
+
+    def _uuid(self) -> UUID:
+        return UUID(int=self._parts.env.rng.getrandbits(128), version=4)
+
+    def lock_owner(self, block: Block) -> Owner:
+        """Whose the locks of a transaction are; they end with it."""
+        if block.lock_owner is None:
+            owner = block.lock_owner = Owner(self._parts.next_owner(), self._parts.store.clock.now())
+            block.on_end.append(lambda: self._parts.locks.release(owner))
+        return block.lock_owner
+
+    def advisory_owner(self) -> Owner:
+        """Whose the advisory locks of this session are; they end with it at the latest."""
+        if self._advisory_owner is None:
+            owner = self._advisory_owner = Owner(self._parts.next_owner(), self._parts.store.clock.now())
+            self._session.on_close.append(lambda: self._parts.advisory.release_all(owner))
+            self._session.on_discard.append(lambda: self._parts.advisory.unlock_all(owner))
+        return self._advisory_owner
+
+    def end_advisory(self) -> None:
+        """Those of the transaction end with it."""
+        self._parts.advisory.end_transaction(self.advisory_owner())
