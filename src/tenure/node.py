@@ -73,6 +73,7 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql import pg_catalog
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
@@ -352,7 +353,7 @@ class Node:
             advisory=self.advisory_locks,
             sequences=Sequences(self.store, self.store.keyspace),
             plans=PlanCache(self._env),
-            virtual=VirtualTables(()),
+            virtual=VirtualTables(pg_catalog.definitions()),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,

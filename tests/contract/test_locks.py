@@ -87,6 +87,7 @@ def test_what_a_dead_node_has_locked_is_free_within_its_ttl(open_engine: OpenEng
     advisory = Ask(alive.advisory.acquire, alive.owner(), KEY)
     assert rows.result().keys == [A]
     assert advisory.result() is True
+    alive.store.close()
 
 
 def test_writers_of_a_hot_row_queue_and_none_is_refused(nodes: tuple[Locker, Locker]) -> None:

@@ -232,7 +232,7 @@ class LockClient:
 
     def _sessions_of(self, owner: Owner, key: Key) -> Iterator[SessionId]:
         """Under which session the newest record of a lock that is held was written."""
-        for stored in self._waits._kept.get((owner, key.name()), [])[-1:]:
+        for stored in self._waits.stored.kept(owner, key.name())[-1:]:
             _, instance, epoch_at, _ = decode(stored[HEAD_BYTES:])
             assert isinstance(instance, int) and isinstance(epoch_at, At)
             yield SessionId(instance, int(epoch_at))

@@ -1,11 +1,18 @@
 """Locks of three nodes under faults: they exclude, they end, and while all is well nobody is refused."""
 
+from typing import Any
+
 import pytest
 
+from tenure.cluster import stored_locks
+from tenure.cluster.sessions import SessionId
+from tenure.cluster.stored_locks import StoredLocks
 from tests.simulation.knobs import Knobs
 from tests.simulation.lock_world import run
 
-SEEDS = range(24)
+SEEDS = range(12)
+HUNTED = range(40)
+"""Seeds among which a mistake must show."""
 
 
 @pytest.mark.invariant("lock-exclusion")
@@ -21,8 +28,46 @@ def calm(knobs: Knobs) -> None:
 
 
 def test_while_all_is_well_no_writer_of_a_hot_row_is_refused() -> None:
-    for seed in range(6):
+    for seed in range(4):
         outcome = run(seed, calm)
         assert outcome.violations == []
         assert outcome.seen["refused"] == outcome.seen["RetryError"] == 0, outcome.seen
         assert sum(outcome.acked.values()) > 50
+
+
+def test_a_seed_runs_the_same_way_twice() -> None:
+    assert run(5).seen == run(5).seen
+
+
+# ── mistakes are found ─────────────────────────────────────────────────────────────────────────
+
+
+def finds(part: str) -> bool:
+    return any(part in violation for seed in HUNTED for violation in run(seed).violations)
+
+
+def test_who_looks_at_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_locks, "in_the_way", lambda *values: [])
+    assert finds("though")
+
+
+def test_who_takes_the_expired_for_dead_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_expired(self: StoredLocks, session: SessionId) -> bool:
+        expires_at = self._deaths.expiry(session)
+        return expires_at is None or expires_at < self.store.clock.now()
+
+    monkeypatch.setattr(StoredLocks, "_is_gone", is_expired)
+    assert finds("though")
+
+
+def test_who_forgets_records_that_may_have_landed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget(self: StoredLocks, *values: Any) -> None:
+        return None
+
+    monkeypatch.setattr(StoredLocks, "_leave", forget)
+    assert finds("waits at")
+
+
+def test_who_looks_for_no_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_locks, "must_give_way", lambda *values: False)
+    assert finds("waits at")

@@ -70,6 +70,13 @@ class Version:
         assert entry is None or isinstance(entry, Entry)
         return None if entry is None else entry.descriptor(self._cache.catalog)
 
+    def descriptors(self) -> Iterator[AnyDescriptor]:
+        """All of them, for whoever looks for something that has no name of its own."""
+        for key in self._cache.ids():
+            found = self.descriptor(key)
+            if found is not None:
+                yield found
+
     def id_at(self, place: Place) -> int | None:
         found = self.find((place.database, place.schema, place.name))
         assert found is None or isinstance(found, int)
@@ -110,6 +117,10 @@ class Cache:
 
     def newest_value(self, key: Key) -> Value | None:
         return self._values.get(key)
+
+    def ids(self) -> list[int]:
+        """Of the newest version's descriptors; the copy is made at once, whatever the writer does."""
+        return [key for key in list(self._values) if isinstance(key, int)]
 
     def advance(self, snapshot: Snapshot) -> None:
         """Takes in what has changed since the newest version; that one stays as it is."""

@@ -89,8 +89,8 @@ def drop_schemas(
     draft: Draft, known: Known, ids: Sequence[int], contents: Iterable[int], *, is_cascade: bool = False
 ) -> None:
     """Drops schemas together; `contents` are the objects that they have in the store."""
-    inside = _inside(draft, known, ids, contents)
-    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], inside, is_cascade=is_cascade)
+    within = inside(draft, known, ids, contents)
+    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], within, is_cascade=is_cascade)
 
 
 def drop_schema(
@@ -110,8 +110,8 @@ def drop_database(
 ) -> None:
     """Drops a database; an empty schema `public` is not in the way."""
     parents = [*_schemas(draft, known, id, schemas)]
-    inside = {id: parents, **_inside(draft, known, [each.id for each in parents], contents)}
-    _drop(draft, known, [Thing(id)], inside, is_cascade=is_cascade)
+    within = {id: parents, **inside(draft, known, [each.id for each in parents], contents)}
+    _drop(draft, known, [Thing(id)], within, is_cascade=is_cascade)
 
 
 # ── what is in the way ─────────────────────────────────────────────────────────────────────────
@@ -138,14 +138,14 @@ def _require_not_identity(draft: Draft, known: Known, id: int) -> None:
         )
 
 
-def _inside(draft: Draft, known: Known, schemas: Iterable[int], contents: Iterable[int]) -> Contents:
+def inside(draft: Draft, known: Known, schemas: Iterable[int], contents: Iterable[int]) -> Contents:
     """The objects in each of these schemas, what the transaction itself did included."""
-    inside: dict[int, list[AnyDescriptor]] = {schema: [] for schema in schemas}
+    found: dict[int, list[AnyDescriptor]] = {schema: [] for schema in schemas}
     for id in sorted({*contents, *draft.declared}):
         each = descriptor_of(draft, known, id)
-        if isinstance(each, Contained) and each.schema in inside and not is_dropped(each):
-            inside[each.schema].append(each)
-    return inside
+        if isinstance(each, Contained) and each.schema in found and not is_dropped(each):
+            found[each.schema].append(each)
+    return found
 
 
 def _schemas(draft: Draft, known: Known, database: int, schemas: Iterable[int]) -> Iterator[Schema]:

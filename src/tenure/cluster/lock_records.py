@@ -56,7 +56,7 @@ class LockRecord(Record, frozen=True):
     mode: int
     started_at: Timestamp
     since_at: Timestamp = ZERO_AT
-    awaits: tuple[int, ...] = ()
+    awaits: tuple[int, ...] | None = None
     """Of a notice: the owners of its own session that it waits for, in memory."""
 
     @property
@@ -89,7 +89,7 @@ class LockRecords:
         owner: Owner,
         mode: Mode,
         *,
-        awaits: tuple[int, ...] = (),
+        awaits: tuple[int, ...] | None = None,
     ) -> bytes:
         """Takes a place in line, or leaves a notice; returns the key to delete it by."""
         record = LockRecord(name.key, *session, ticket, owner.number, mode, owner.started_at, awaits=awaits)
@@ -135,7 +135,7 @@ def in_the_way(
         each
         for each in line
         if each.session != record.session
-        and not each.awaits
+        and each.awaits is None
         and each.is_before(record)
         and conflict(each.mode, record.mode)
         and not any(mine.is_before(each) and conflict(mine.mode, each.mode) for mine in firm)
@@ -162,7 +162,7 @@ def must_give_way(mine: Holder, lines: Iterable[Sequence[LockRecord]]) -> bool:
 
 
 def _awaited(record: LockRecord, line: Sequence[LockRecord]) -> set[Holder]:
-    if record.awaits:
+    if record.awaits is not None:
         return {Holder(record.session, number) for number in record.awaits}
     firm = [each for each in line if each.holder == record.holder and each.is_before(record)]
     return {each.holder for each in in_the_way(record, line, firm)}

@@ -40,7 +40,7 @@ from copy import copy
 from itertools import count
 
 from tenure.base.clock import Clock
-from tenure.base.env import Env
+from tenure.base.env import Env, Task
 from tenure.base.errors import (
     BelowMark,
     DeadlinePassed,
@@ -67,6 +67,9 @@ SETTLE_SECONDS_MAX = 1.0
 IDLE_SECONDS = 0.1
 """How long the committer's thread outlives the last submit: starting one costs a thousandth of that."""
 
+CLOSE_SECONDS = 5.0
+"""How long a close waits for what was submitted: a group takes less, even one that is settled."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -91,6 +94,7 @@ class Committer:
         self._closing = env.event()
         self._is_running = False
         """Whether there is a thread for what is submitted."""
+        self._task: Task | None = None
         self._is_to_lead = False
         self._called = env.event()
 
@@ -127,7 +131,7 @@ class Committer:
                 self._call()
             starts, self._is_running = not self._is_running, True
         if starts:
-            self._env.spawn("commits", self._run)
+            self._task = self._env.spawn("commits", self._run)
 
     def _enqueue(self, waiter: "_Waiter | _Submitted") -> bool:
         """Returns whether it is to lead; under the lock."""
@@ -255,9 +259,11 @@ class Committer:
                 pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)
 
     def close(self) -> None:
-        """Gives the lane up; only when no commit is under way."""
+        """Gives the lane up, once what was submitted is done; only when no other commit is under way."""
         self._closing.set()
         self._called.set()
+        if self._task is not None:
+            self._task.join(CLOSE_SECONDS)
         self._engine.close_lane(self.lane)
 
 

@@ -102,6 +102,16 @@ def decode(data: bytes) -> tuple[KeyValue, ...]:
     return tuple(values)
 
 
+def decode_ints(keys: Iterable[bytes]) -> list[KeyValue]:
+    """`decode` of keys of one int each, several times faster if they are positive."""
+    return [
+        int.from_bytes(key[1:], "big")
+        if len(key) > 1 and key[0] == _INT - 1 + len(key) and key[1]
+        else decode(key)[0]
+        for key in keys
+    ]
+
+
 def decode_one(data: bytes, position: int) -> KeyValue:
     """The one element that begins at the position and ends with the data."""
     if position >= len(data):

@@ -109,7 +109,7 @@ class Bound:
         self._portals[name] = BoundPortal(portal, shape)
 
     def portal(self, name: str) -> BoundPortal:
-        """Raises 34000 if there is none. One that SQL has made sends text; the one named "" is never SQL's."""
+        """Raises 34000 if there is none. One that SQL has made sends text; SQL makes none without a name."""
         known = self._portals.get(name)
         if known is not None and not name:
             return known

@@ -38,7 +38,7 @@ from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.startup import Service
 from tenure.pgwire.tls import Tls
 from tenure.pgwire.waits import Commit, Delay, InThread, Need, Wait
-from tenure.sql.answers import Client, Status
+from tenure.sql.answers import Client
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -125,6 +125,7 @@ class Door(asyncio.Protocol):
         self._since = hall.env.monotonic()
         """Since when it logs in, is idle, or is closing: for time-outs."""
         self._heard = 0
+        self._idle_seconds_max = 0.0
         self._is_full = False
         """The client does not take what was written."""
         self._is_paused = False
@@ -177,17 +178,20 @@ class Door(asyncio.Protocol):
     def _attend(self, wait: Wait | None) -> None:
         self._attended = wait
         loop = self._hall.loop
-        match wait:
-            case InThread():
-                self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
-            case Commit(pending):
-                pending.submit(partial(_tell, loop, self._resume))
-            case Delay(seconds):
-                loop.call_later(seconds, self._resume)
-            case Need.TLS:
-                self._handshake = loop.create_task(self._start_tls())
-            case Need.FLUSH:
-                loop.call_soon(self._flushed)  # others have their turn first
+        try:
+            match wait:
+                case InThread():
+                    self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
+                case Commit(pending):
+                    pending.submit(partial(_tell, loop, self._resume))
+                case Delay(seconds):
+                    loop.call_later(seconds, self._resume)
+                case Need.TLS:
+                    self._handshake = loop.create_task(self._start_tls())
+                case Need.FLUSH:
+                    loop.call_soon(self._flushed)  # others have their turn first
+        except Exception as error:  # it could not even be begun
+            loop.call_soon(self._resume, None, error)
 
     def _flushed(self) -> None:
         """May come more often than it is waited for."""
@@ -237,20 +241,20 @@ class Door(asyncio.Protocol):
     def check_time(self, now: float) -> None:
         """Ends the connection if it has taken too long with what only the client can do."""
         connection = self.connection
-        waits = connection.is_ready or connection.is_starting or connection.is_closing
-        if not waits or (connection.pieces_received != self._heard and connection.is_ready):
-            self._heard = connection.pieces_received
-            self._since = now
-            return
-        seconds = now - self._since
-        if connection.is_closing:
-            if seconds > LINGER_SECONDS:
-                self._transport.abort()
+        if connection.is_ready:
+            if connection.pieces_received != self._heard:
+                self._heard = connection.pieces_received
+                self._since = now
+                self._idle_seconds_max = _idle_seconds_max(connection)
+            elif 0 < self._idle_seconds_max < now - self._since:
+                self.end(_idle_too_long(connection))
         elif connection.is_starting:
-            if seconds > self._hall.limits.login_seconds:
+            if now - self._since > self._hall.limits.login_seconds:
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
-        elif (error := _idle_too_long(connection, seconds)) is not None:
-            self.end(error)
+        elif not connection.is_closing:
+            self._heard = 0  # busy: it is idle from the moment that it is seen so
+        elif now - self._since > LINGER_SECONDS:
+            self._transport.abort()
 
     def end(self, error: TenureError) -> None:
         """Tells the client why, and cancels what it has under way."""
@@ -288,16 +292,17 @@ def shutting_down() -> ShuttingDown:
     return ShuttingDown("terminating connection due to administrator command")
 
 
-def _idle_too_long(connection: Connection, seconds: float) -> TenureError | None:
-    client = connection.client
-    assert client is not None
-    timeouts = client.timeouts()
-    if client.status is Status.IDLE:
-        if 0 < timeouts.idle_session < seconds:
-            return IdleTooLong("terminating connection due to idle-session timeout")
-    elif 0 < timeouts.idle_in_transaction < seconds:
-        return IdleInTransaction("terminating connection due to idle-in-transaction timeout")
-    return None
+def _idle_seconds_max(connection: Connection) -> float:
+    """Settings cannot change while nothing is said: asked for once, when it falls silent."""
+    assert connection.client is not None
+    timeouts = connection.client.timeouts()
+    return timeouts.idle_session if connection.is_outside else timeouts.idle_in_transaction
+
+
+def _idle_too_long(connection: Connection) -> TenureError:
+    if connection.is_outside:
+        return IdleTooLong("terminating connection due to idle-session timeout")
+    return IdleInTransaction("terminating connection due to idle-in-transaction timeout")
 
 
 def _tell(loop: asyncio.AbstractEventLoop, step: Callable[..., None], *found: object) -> None:

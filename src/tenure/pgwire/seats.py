@@ -21,7 +21,7 @@ from tenure.catalog.descriptors import ROOT
 from tenure.pgwire.refusals import TooManyConnections
 
 SEATS_MAX = 5000
-"""Each costs about 50 kB, a client's session included; more than this is for a pooler."""
+"""The door keeps about 5 kB for each, its session more. Whoever has more clients needs a pooler."""
 
 KEPT_FOR_ROOT = 3
 """As PostgreSQL's superuser_reserved_connections."""

@@ -94,9 +94,19 @@ def _project(plan: Project, needed: set[int]) -> tuple[Plan, Places]:
     kept = _kept(needed | volatile)
     below, places = pruned(plan.input, _used(plan.expressions[old] for old in kept))
     made = tuple(moved(plan.expressions[old], places) for old in kept)
-    return replace(
-        plan, outputs=tuple(plan.outputs[old] for old in kept), input=below, expressions=made
-    ), kept
+    outputs = tuple(plan.outputs[old] for old in kept)
+    picked = [node.column for node in made if isinstance(node, ColumnRef)]
+    if isinstance(below, Project) and len(made) == len(picked) and sorted(picked) == _all_of(below):
+        # Two in a row, of which the upper one only arranges: one is enough.
+        made, below = tuple(below.expressions[place] for place in picked), below.input
+        picked = [node.column for node in made if isinstance(node, ColumnRef)]
+    if outputs == below.outputs and picked == _all_of(below) == list(range(len(made))):
+        return below, kept
+    return replace(plan, outputs=outputs, input=below, expressions=made), kept
+
+
+def _all_of(plan: Plan) -> list[int]:
+    return list(range(len(plan.outputs)))
 
 
 def _join(plan: Join, needed: set[int]) -> tuple[Plan, Places]:

@@ -18,18 +18,21 @@ Walk: `sql.access` calls `exists_joined` before conditions move down, and `arran
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tenure.expr.expressions import ColumnRef, Given, Nested, Node, Not, columns
+from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, Not, columns
 from tenure.sql.access_indexes import best_access
 from tenure.sql.plan import (
+    Aggregate,
     Filter,
     FunctionScan,
     Join,
     JoinKind,
+    Limit,
     NestedKind,
     Plan,
     Project,
     Query,
     Scan,
+    Shared,
     Sort,
     Subquery,
     Virtual,
@@ -104,14 +107,20 @@ def _with_given(tree: Node, width: int, given: Mapping[int, Given]) -> Node:
 
 
 def is_small(plan: Plan) -> bool:
-    """Whether all tables in it are read by key or by the beginning of one."""
-    return all(
-        node.access is not None and bool(node.access.prefix)
-        if isinstance(node, Scan)
-        else not isinstance(node, Virtual | FunctionScan)
-        for node in walk(plan)
-        if not inputs(node)
-    )
+    """Whether it gives few rows, as far as can be told: read by key, or by the beginning of one."""
+    match plan:
+        case Scan():
+            return plan.access is not None and bool(plan.access.prefix)
+        case Limit() if isinstance(plan.count, Const | Cast):
+            return True
+        case Aggregate() if not plan.keys:
+            return True
+        case FunctionScan():
+            return all(call.function.startswith("unnest(") for call in plan.calls)
+        case Virtual() | Shared():
+            return False
+        case _:
+            return all(map(is_small, inputs(plan)))
 
 
 # ── the order of inner joins ───────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ Walk: `sql.bind_select` calls `bind`; statements that write call `table_item`.
 
 from collections.abc import Iterable, Sequence
 
-from tenure.catalog.descriptors import Table, visible
+from tenure.catalog.descriptors import Column, Table, replace, visible
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported, UndefinedColumn
@@ -34,8 +34,8 @@ from tenure.sql.binding import Binding, refuse_recursion
 from tenure.sql.locations import location_of
 from tenure.sql.parse import Tree, child, items, kind, names, option
 from tenure.sql.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual, Working
-from tenure.sql.relations import Names, Relation, ViewQuery, VirtualTable
-from tenure.sql.renaming import renamed
+from tenure.sql.relations import NamedColumns, Names, Relation, ViewQuery, VirtualTable
+from tenure.sql.renaming import projected, renamed
 from tenure.sql.scope import Item, Level, Named
 
 _KINDS = {
@@ -101,7 +101,10 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     relation = level.names.relation(path, tree.location + 1)
     if isinstance(relation, Table):
         return table_item(relation, level, path, child(tree, "alias"))
-    plan = _plan_of(relation, level)
+    if isinstance(relation, NamedColumns):
+        return table_item(relation.table, level, path, child(tree, "alias"), relation.columns)
+    alias = child(tree, "alias")
+    plan = _plan_of(relation, level, path[-1] if alias is None else alias.aliasname)
     return _placed(plan, tree, level, path[-1], path=tuple(path))
 
 
@@ -114,20 +117,30 @@ def _cte_named(name: str, level: Level) -> Cte | None:
     return None
 
 
-def _plan_of(relation: Relation, level: Level) -> Plan:
+def _plan_of(relation: Relation, level: Level, name: str) -> Plan:
     if isinstance(relation, VirtualTable):
         return Virtual(relation.columns, relation.key, tuple(range(len(relation.columns))))
     assert isinstance(relation, ViewQuery)
     outside = Level(level.binding, relation.names)
-    plan = level.binding.query(relation.tree, outside)
-    return renamed(plan, relation.columns)
+    locks = level.locks_for(name)
+    plan = renamed(level.binding.query(relation.tree, outside, locks=locks), relation.columns)
+    outputs = plan.outputs[: relation.shown]
+    if relation.id:
+        outputs = tuple(
+            Output(each.name, each.type, relation.id, number) for number, each in enumerate(outputs, 1)
+        )
+    return projected(plan, outputs, tuple(ColumnRef(at) for at in range(len(outputs))))
 
 
 def table_item(
-    table: Table, level: Level, path: Sequence[str], alias: Tree | None
+    table: Table,
+    level: Level,
+    path: Sequence[str],
+    alias: Tree | None,
+    columns: Sequence[tuple[str, int]] | None = None,
 ) -> tuple[Scan, list[Item]]:
-    """A scan of a table, with its columns in sight under its name or alias."""
-    scan, hidden = scan_of(table, level.names)
+    """A scan of a table, with its columns in sight under its name or alias; `columns` may rename them."""
+    scan, hidden = scan_of(table, level.names, columns)
     name = alias.aliasname if alias is not None else path[-1]
     item = _entered(scan, level, name, alias, hidden=hidden)
     item.table, item.relation_name = table, path[-1]
@@ -135,12 +148,25 @@ def table_item(
     return scan, [item]
 
 
-def scan_of(table: Table, known: Names) -> tuple[Scan, frozenset[int]]:
-    """All of a table that readers see; and which positions are not part of *."""
+def scan_of(
+    table: Table, known: Names, named: Sequence[tuple[str, int]] | None = None
+) -> tuple[Scan, frozenset[int]]:
+    """All of a table that readers see, or the columns named; and which positions are not part of *."""
     columns = list(visible(table.columns))
+    if named is not None:
+        columns = _under_names(table, named)
     outputs = tuple(Output(each.name, type_of(each.type, known.enum), table.id, each.id) for each in columns)
     hidden = frozenset(at for at, each in enumerate(columns) if each.is_hidden)
     return Scan(outputs, table, tuple(each.id for each in columns)), hidden
+
+
+def _under_names(table: Table, named: Sequence[tuple[str, int]]) -> list[Column]:
+    """The columns named; and, out of sight, what else belongs to the primary key."""
+    by_id = {each.id: each for each in visible(table.columns)}
+    shown = [replace(by_id[id], name=name, is_hidden=False) for name, id in named if id in by_id]
+    there = {id for _, id in named}
+    key = [part.column for part in table.index(table.primary).parts if part.column not in there]
+    return shown + [replace(by_id[id], name="", is_hidden=True) for id in key]
 
 
 def _placed(

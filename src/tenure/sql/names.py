@@ -6,8 +6,8 @@ later whether it still holds.
 Walk: `sql.planning` makes one per statement; the binder asks it; `sql.plan_cache` keeps what it saw.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import (
@@ -18,17 +18,22 @@ from tenure.catalog.descriptors import (
     State,
     Table,
     TypeRef,
+    View,
 )
-from tenure.catalog.resolution import InStore, Path, find
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.catalog.resolution import InStore, find
 from tenure.expr.asking_functions import LIVENESS
 from tenure.expr.build import Typed, call
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.types import type_of
+from tenure.sql import sequence_names
 from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.relations import Relation
+from tenure.sql.sequence_relation import sequence_relation
+from tenure.sql.view_names import view_query
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -44,10 +49,14 @@ SESSION_FUNCTIONS = (
 """What SQL writes without brackets."""
 
 
+NOTHING: sequence_names.Known = {}
+
+
 class SessionNames:
     def __init__(self, session: "Session", block: Block) -> None:
         self._session = session
         self._block = block
+        self.path = session.path
         self.used: dict[int, AnyDescriptor] = {}
         self.resolved: dict[tuple[str, ...], int | None] = {}
 
@@ -65,23 +74,23 @@ class SessionNames:
     def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
         return self._block.catalog.schema_entry(database, name)
 
-    @property
-    def path(self) -> Path:
-        return self._session.path
-
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
         """What a name means; None only if the store, asked again, does not know it either."""
         found = find(self, name, self.path)
-        block = self._block
-        if found is None and block.past is None and not block.draft:
-            stored = find(InStore(self._session.parts.catalog, block.use.txn), name, self.path)
-            if stored is not None:
-                if self._session.is_inline:
-                    raise NotShort
-                self._session.parts.leases.renew()
-                raise RetryError(f'"{".".join(name)}" is newer than this node\'s schema lease')
+        if found is None and self._block.past is None and not self._block.draft:
+            self.confirm_absent(lambda known: find(known, name, self.path), ".".join(name))
         self.resolved[tuple(name)] = None if found is None else found.id
         return found
+
+    def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
+        """Before anybody is told that there is none: if the store has it, the lease is behind."""
+        block, parts = self._block, self._session.parts
+        if block.past is not None or look(InStore(parts.catalog, block.use.txn)) is None:
+            return
+        if self._session.is_inline:
+            raise NotShort
+        parts.leases.renew()
+        raise RetryError(f'"{name}" is newer than this node\'s schema lease')
 
     # ── what the binder asks ───────────────────────────────────────────────────────────────────
 
@@ -90,28 +99,50 @@ class SessionNames:
         if virtual is not None:
             return virtual
         found = self.object(name)
-        if isinstance(found, Table):
-            if found.state is State.OFFLINE:
-                raise NotSupported(f'relation "{found.name}" is offline: a job is filling it')
-            return found
-        if found is None:
+        match found:
+            case Table():
+                if found.state is State.OFFLINE:
+                    raise NotSupported(f'relation "{found.name}" is offline: a job is filling it')
+                return found
+            case View():
+                return view_query(found, self)
+            case SequenceDescriptor():
+                return sequence_relation(found)
+        raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+
+    def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
+        """What a view reads that is no object of its own."""
+        virtual = self._session.parts.virtual.table(name, self)
+        if virtual is None:
             raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
-        raise UndefinedTable(f'"{".".join(name)}" is not a table', position=position)
+        return virtual
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...] = (), *, is_array: bool) -> Type:
         found = self.object(name)
         if not isinstance(found, EnumType):
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')
-        return type_of(TypeRef(found.name, (), is_array=is_array, enum=found.id), self.enum)
+        return self.enum_type(found.id, is_array=is_array)
+
+    def enum_type(self, id: int, *, is_array: bool) -> Type:
+        return self.type_of(TypeRef(self.enum(id).name, (), is_array=is_array, enum=id))
+
+    def type_of(self, ref: TypeRef) -> Type:
+        return type_of(ref, self.enum)
 
     def enum(self, id: int) -> EnumType:
         found = self.descriptor(id)
         assert isinstance(found, EnumType), f"type {id} is gone although something has it"
         return found
 
-    def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
+    def call(
+        self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.Known = NOTHING
+    ) -> Typed | None:
         if list(name) == ["tenure_internal", "sql_liveness_is_alive"]:
             return call(LIVENESS, *arguments)
+        if list(name[:-1]) in ([], ["pg_catalog"]):
+            of_sequences = sequence_names.bind(self, name[-1], arguments, known)
+            if of_sequences is not None:
+                return of_sequences
         if name[-1] in SESSION_FUNCTIONS and not arguments:
             return call(name[-1])
         return None

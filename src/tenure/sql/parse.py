@@ -80,6 +80,21 @@ def one(text: str) -> Statement | None:
     return found[0] if found else None
 
 
+def expression(text: str) -> Tree:
+    """The tree of one expression, as it is kept in a descriptor."""
+    found = one(f"SELECT {text}")
+    assert found is not None
+    return child(unwrap(found.tree.target_list[0]), "val")
+
+
+def deparsed(tree: Tree) -> str:
+    """The text of a SELECT, written anew: the names in it are those of the tree."""
+    whole = postgast.ParseResult()
+    whole.stmts.add().stmt.select_stmt.CopyFrom(tree)
+    text: str = postgast.deparse(whole)
+    return text
+
+
 def _check_size(text: str) -> None:
     if len(text) > STATEMENT_BYTES_MAX:
         raise TooComplex(

@@ -28,6 +28,7 @@ from tenure.sql.statement import Control, Statement
 from tenure.sql.statements import (
     copy,
     cursors,
+    ddl,
     explain,
     prepared,
     queries,
@@ -36,8 +37,6 @@ from tenure.sql.statements import (
     variables,
     writes,
 )
-from tenure.sql.statements.create_table import create_table
-from tenure.sql.statements.definitions import Definition
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -90,9 +89,16 @@ class Planner:
         return parse.after(self.text, "FOR")
 
 
+def _plan_select(planner: Planner, tree: Tree) -> "Statement | Control":
+    """SELECT ... INTO makes a table."""
+    if ddl.is_select_into(tree):
+        return ddl.plan_select_into(planner, tree)
+    return queries.plan(planner, tree)
+
+
 PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
-    "CreateStmt": lambda planner, tree: Definition("CREATE TABLE", tree, create_table),
-    "SelectStmt": queries.plan,
+    **ddl.PLANNERS,
+    "SelectStmt": _plan_select,
     "InsertStmt": writes.plan_insert,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
@@ -115,6 +121,8 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 
 
 OWN: dict[tuple[str, ...], own.Own] = {
+    ("create", "database", "if", "not"): ddl.create_database_if_not_exists,
+    ("create", "schema"): ddl.create_schema_in_database,
     ("upsert", "into"): own.upsert,
 }
 

@@ -97,7 +97,9 @@ class Portals:
         except KeyError:
             raise UndefinedCursor(f'cursor "{name}" does not exist') from None
 
-    def end_transaction(self) -> None:
-        """What belonged to the transaction is gone."""
+    def end_transaction(self, again: Portal | None = None) -> None:
+        """What belonged to the transaction is gone, but for what is to be run again."""
         if self.portals:
-            self.portals = {name: each for name, each in self.portals.items() if each.is_held}
+            self.portals = {
+                name: each for name, each in self.portals.items() if each.is_held or each is again
+            }

@@ -1,6 +1,6 @@
 """What a name in FROM may stand for, and what the binder asks of its surroundings.
 
-    table           a descriptor's `Table`
+    table           a descriptor's `Table`; inside a view, with the column names the view knows
     view            a `ViewQuery`: the parse tree of its query and the names it was written against
     system table    a `VirtualTable`: columns, and the key of what makes its rows
 
@@ -35,9 +35,21 @@ class ViewQuery(NamedTuple):
     """What the names in it mean: those of its definition, whoever asks."""
     columns: tuple[str, ...] = ()
     """What its columns are called; the query's own names after these."""
+    id: int = 0
+    """The descriptor's."""
+    shown: int | None = None
+    """How many of its columns are there to be seen; None: all."""
 
 
-Relation: TypeAlias = Table | VirtualTable | ViewQuery
+class NamedColumns(NamedTuple):
+    """A table under names of its columns that may be older ones."""
+
+    table: Table
+    columns: tuple[tuple[str, int], ...]
+    """Name and column id; others are not in sight."""
+
+
+Relation: TypeAlias = Table | NamedColumns | VirtualTable | ViewQuery
 
 
 class Names(Protocol):

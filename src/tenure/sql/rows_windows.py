@@ -36,12 +36,20 @@ class WindowRows(RowNode):
         self.plan: Window = plan
         self._input = compiler.node(plan.input)
         types = types_of(plan.input.outputs)
-        alike: dict[Any, list[int]] = {}
+        # Trees cannot be hashed: the constants in them may be lists.
+        specs: list[tuple[WindowCall, list[int]]] = []
         for place, call in enumerate(plan.calls):
-            alike.setdefault((call.partition, call.order), []).append(place)
+            alike = (
+                places for of, places in specs if (of.partition, of.order) == (call.partition, call.order)
+            )
+            places = next(alike, None)
+            if places is None:
+                specs.append((call, [place]))
+            else:
+                places.append(place)
         self._specs = [
-            _Spec(partition, order, [(place, plan.calls[place]) for place in places], types, compiler)
-            for (partition, order), places in alike.items()
+            _Spec(of, [(place, plan.calls[place]) for place in places], types, compiler)
+            for of, places in specs
         ]
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
@@ -64,12 +72,12 @@ class _Spec:
 
     def __init__(
         self,
-        partition: tuple[Any, ...],
-        order: tuple[SortKey, ...],
+        of: WindowCall,
         calls: Sequence[tuple[int, WindowCall]],
         types: Mapping[int, Type],
         compiler: Compiler,
     ) -> None:
+        partition, order = of.partition, of.order
         self.places = [place for place, _ in calls]
         keys = [*(SortKey(node) for node in partition), *order]
         self._sort = sorter(keys, types, compiler)

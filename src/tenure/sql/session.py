@@ -119,8 +119,10 @@ class Session:
             self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
         )
 
-    def notice(self, message: str, severity: str = "NOTICE", sqlstate: str = "00000") -> None:
-        self.notices.append(Notice(message, severity, sqlstate))
+    def notice(
+        self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
+    ) -> None:
+        self.notices.append(Notice(message, severity, sqlstate, detail))
 
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
@@ -228,16 +230,18 @@ class Session:
                 if inline and block.has_writes:
                     if not block.can_submit:
                         raise NotShort
-                    return _Commit(self, block, answer, retries=True)
+                    return _Commit(self, block, answer, again=portal)
                 self._commit(block)
                 return answer
             except RetryError as error:
-                self._abandon()
-                _forget(portal)
+                self._abandon(portal)
                 if inline:
                     raise NotShort from error
                 if attempts == 0:
                     raise
+            except NotShort:
+                self._abandon(portal)
+                raise
             except BaseException:
                 self._abandon()
                 raise
@@ -292,22 +296,26 @@ class Session:
         finally:
             self._over(block)
 
-    def _over(self, block: Block) -> None:
+    def _over(self, block: Block, again: Portal | None = None) -> None:
         block.close()
         if self.block is block:
             self.block = None
         if self._locals_of is not None:
             self.variables.restore(self._locals_of)
             self._locals_of = None
-        self._portals.end_transaction()
+        self._portals.end_transaction(again)
 
-    def _abandon(self) -> None:
+    def _abandon(self, again: Portal | None = None) -> None:
+        """`again`: the portal whose statement is to be run once more."""
+        if again is not None:
+            again.rows = None
+            again.is_done = False
         block = self.block
         if block is None:
             return
         self._locals_of = None
         self.variables.restore(block.variables)
-        self._over(block)
+        self._over(block, again)
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
@@ -316,7 +324,7 @@ class Session:
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, EMPTY, retries=False)
+            return _Commit(self, block, EMPTY)
         self._commit(block)
         return None
 
@@ -362,7 +370,7 @@ class Session:
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, Answer((), tag), retries=False)
+            return _Commit(self, block, Answer((), tag))
         self._commit(block)
         return Answer((), tag)
 
@@ -417,11 +425,6 @@ class Session:
             each()
 
 
-def _forget(portal: Portal) -> None:
-    portal.rows = None
-    portal.is_done = False
-
-
 def _no_block(session: Session) -> Block:
     if session.block is not None:
         return session.block
@@ -431,13 +434,16 @@ def _no_block(session: Session) -> Block:
 class _Commit:
     """The commit of a block that was run on the door's loop."""
 
-    __slots__ = ("_answer", "_block", "_retries", "_session")
+    __slots__ = ("_again", "_answer", "_block", "_session")
 
-    def __init__(self, session: Session, block: Block, answer: Answer, *, retries: bool) -> None:
+    def __init__(
+        self, session: Session, block: Block, answer: Answer, *, again: Portal | None = None
+    ) -> None:
+        """`again`: a portal that may be run once more."""
         self._session = session
         self._block = block
         self._answer = answer
-        self._retries = retries
+        self._again = again
 
     def submit(self, on_done: Callable[[], None]) -> None:
         try:
@@ -451,8 +457,8 @@ class _Commit:
         try:
             self._block.finish()
         except RetryError as error:
-            session._abandon()
-            if self._retries:
+            session._abandon(self._again)
+            if self._again is not None:
                 raise NotShort from error
             raise
         except BaseException:

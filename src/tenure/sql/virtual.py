@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.expr.datatype import Datum
+from tenure.sql import sequence_relation
 from tenure.sql.plan import Output
 from tenure.sql.relations import VirtualTable
 
@@ -56,6 +57,8 @@ class VirtualTables:
         return name in self._schemas
 
     def rows(self, key: str, execution: "Execution") -> Rows:
+        if key.startswith(sequence_relation.KEY):
+            return sequence_relation.rows(key, execution)
         return self._by_key[key].rows(execution)
 
     def all(self) -> Iterable[Definition]:

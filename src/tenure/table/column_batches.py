@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from tenure.kv.encoding import decode
+from tenure.kv.encoding import decode, decode_ints
 from tenure.kv.keys import Span
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
@@ -22,6 +22,9 @@ from tenure.table.rows import Layout
 
 Identity: TypeAlias = tuple[Any, ...]
 """What a column's values depend on, besides the rows."""
+
+PAGE_ROWS = 1_000
+"""Rows decoded at once."""
 
 _KEYS_AS_PACKED = frozenset(("bool", "int2", "int4", "int8", "text", "varchar", "bytea"))
 """Families whose key elements are what is packed, too."""
@@ -64,26 +67,61 @@ def identity(kept: Kept) -> Identity:
 
 def batch(wanted: Wanted, revisions: Sequence[Revision]) -> Any:
     """The wanted columns of rows that are not gone."""
-    if not wanted.columns:
-        return pa.record_batch({"alive": pa.array([True] * len(revisions), pa.bool_())})
-    layout = wanted.layout
-    index = layout.primary
-    in_key = [id for id in wanted.columns if id in index.in_key]
-    keys = [decode(each.key[HEAD_BYTES:]) for each in revisions] if in_key else []
-    rows: list[dict[int, Any]] = []
-    if len(in_key) < len(wanted.columns):
-        rows = _maps([each.value or b"" for each in revisions])
-    arrays = []
-    for id in wanted.columns:
-        kept = layout.columns[id]
-        if id in index.in_key:
-            place = index.columns.index(id)
-            packed = _from_keys(kept, [key[place] for key in keys], index.parts[place][1])
-        else:
-            filled = kept.type.pack(kept.filled)
-            packed = [row.get(id, filled) for row in rows]
-        arrays.append(array(kept.type, packed))
-    return pa.record_batch(arrays, schema=wanted.schema)
+    builder = Builder(wanted)
+    for start in range(0, len(revisions), PAGE_ROWS):
+        builder.add(revisions[start : start + PAGE_ROWS])
+    return builder.batch()
+
+
+class Builder:
+    """Gathers the columns of rows, a page at a time.
+
+    A page becomes arrays at once: Python objects that are kept for long, the garbage collector walks
+    again and again.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._index = wanted.layout.primary
+        self._kepts = [wanted.layout.columns[id] for id in wanted.columns]
+        self._filled = {kept.id: kept.type.pack(kept.filled) for kept in self._kepts}
+        self._arrays: list[list[Any]] = [[] for _ in self._kepts]
+        self.rows = 0
+
+    def add(self, revisions: Sequence[Revision]) -> None:
+        self.rows += len(revisions)
+        in_key, index = self._index.in_key, self._index
+        keys = self._keys(revisions) if any(kept.id in in_key for kept in self._kepts) else []
+        rows: list[dict[int, Any]] = []
+        if any(kept.id not in in_key for kept in self._kepts):
+            rows = _maps([value or b"" for _, _, value in revisions])
+        for kept, arrays in zip(self._kepts, self._arrays, strict=True):
+            if kept.id in in_key:
+                place = index.columns.index(kept.id)
+                packed = _from_keys(kept, [key[place] for key in keys], index.parts[place][1])
+            else:
+                filled = self._filled[kept.id]
+                packed = [row.get(kept.id, filled) for row in rows]
+            arrays.append(array(kept.type, packed))
+
+    def _keys(self, revisions: Sequence[Revision]) -> Sequence[Sequence[Any]]:
+        suffixes = [key[HEAD_BYTES:] for key, _, _ in revisions]
+        (first, is_descending), *others = self._index.parts
+        if not others and not is_descending and first.type.family in ("int2", "int4", "int8"):
+            return list(zip(decode_ints(suffixes)))
+        return [decode(each) for each in suffixes]
+
+    def batch(self) -> Any:
+        """All of it; then it is empty again."""
+        rows, self.rows = self.rows, 0
+        if not self._kepts:
+            return pa.record_batch({"alive": pa.array([True] * rows, pa.bool_())})
+        columns = [
+            pa.concat_arrays(arrays) if arrays else pa.array([], arrow_type(kept.type))
+            for kept, arrays in zip(self._kepts, self._arrays, strict=True)
+        ]
+        self._arrays = [[] for _ in self._kepts]
+        return pa.record_batch(columns, schema=self._wanted.schema)
 
 
 def _maps(values: list[bytes]) -> list[dict[int, Any]]:

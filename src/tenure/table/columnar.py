@@ -34,16 +34,12 @@ import pyarrow as pa
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import COLUMNS_MEMORY
 from tenure.base.timestamp import MAX_AT, Timestamp
-from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
-from tenure.table.column_batches import Wanted, batch, identity
+from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
 from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
 from tenure.table.read import Source
 from tenure.table.rows import Layout
-
-PAGE_ROWS = 2_000
-"""Rows per read while loading: more at once are slower, as the garbage collector walks them."""
 
 BATCH_ROWS = 64_000
 """Rows per Arrow batch, about what DuckDB takes in one go."""
@@ -86,9 +82,13 @@ class Columnar:
     def rows(self, layout: Layout) -> int | None:
         """About how many rows a table has, if that is known here."""
         slot = self._slots.get(_key(layout))
-        if slot is None:
-            return None
-        return slot.rows
+        return None if slot is None else slot.rows
+
+    @property
+    def held_bytes(self) -> int:
+        """How much is held, of all tables."""
+        with self._lock:
+            return sum(slot.held_bytes for slot in self._slots.values())
 
     # ── what is held ───────────────────────────────────────────────────────────────────────────
 
@@ -121,11 +121,9 @@ class Columnar:
         at: list[Timestamp] = []
         batches: list[Any] = []
         used_bytes = 0
-        for revisions in self._pages(wanted.span, read_at, check):
-            keys += [key for key, _, _ in revisions]
-            at += [each for _, each, _ in revisions]
-            batches.append(batch(wanted, revisions))
-            used_bytes += batches[-1].nbytes + len(revisions) * (16 + len(keys[-1]))
+        for made in self._batches(wanted, read_at, keys, at, check):
+            batches.append(made)
+            used_bytes += made.nbytes + made.num_rows * (16 + len(keys[-1]))
             if used_bytes > self._bytes_max:
                 slot.rows, slot.too_large_bytes = len(keys), used_bytes
                 batches.clear()
@@ -134,17 +132,29 @@ class Columnar:
         slot.held = Held(wanted, (first_part(keys, at, batches, wanted.schema),), read_at, read_at)
         slot.rows = len(keys)
 
-    def _pages(self, span: Span, read_at: Timestamp, check: Check) -> Iterator[Sequence[Revision]]:
-        """The revisions visible at a time, in batches."""
-        gathered: list[Revision] = []
-        for page in self._store.snapshot(read_at).pages(span, PAGE_ROWS):
+    def _batches(
+        self,
+        wanted: Wanted,
+        read_at: Timestamp,
+        keys: list[bytes] | None,
+        at: list[Timestamp] | None,
+        check: Check,
+        without: Mapping[bytes, object] | None = None,
+    ) -> Iterator[Any]:
+        """The rows visible at a time as batches; their keys and timestamps go to lists, if there are any."""
+        builder = Builder(wanted)
+        for page in self._store.snapshot(read_at).pages(wanted.span, PAGE_ROWS):
             check()
-            gathered += page
-            if len(gathered) >= BATCH_ROWS:
-                yield gathered
-                gathered = []
-        if gathered:
-            yield gathered
+            if without:
+                page = [each for each in page if each.key not in without]
+            if keys is not None and at is not None:
+                keys += [key for key, _, _ in page]
+                at += [each for _, each, _ in page]
+            builder.add(page)
+            if builder.rows >= BATCH_ROWS:
+                yield builder.batch()
+        if builder.rows:
+            yield builder.batch()
 
     def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
         """With all that happened up to `read_at`; None if that is no longer all there."""
@@ -160,12 +170,12 @@ class Columnar:
 
     def _evict(self, used: "_Slot") -> None:
         with self._lock:
-            total = sum(slot.bytes for slot in self._slots.values())
+            total = sum(slot.held_bytes for slot in self._slots.values())
             for key, slot in list(self._slots.items()):
                 if total <= self._bytes_max:
                     return
                 if slot is not used:
-                    total -= slot.bytes
+                    total -= slot.held_bytes
                     del self._slots[key]
 
     # ── what is not ────────────────────────────────────────────────────────────────────────────
@@ -174,9 +184,7 @@ class Columnar:
         self, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None], check: Check
     ) -> Columns:
         def batches() -> Iterator[Any]:
-            for revisions in self._pages(wanted.span, read_at, check):
-                left = [each for each in revisions if each.key not in over] if over else revisions
-                yield batch(wanted, left)
+            yield from self._batches(wanted, read_at, None, None, check, without=over)
             yield batch(wanted, _own(over))
 
         return Columns(
@@ -194,9 +202,9 @@ class _Slot:
         self.too_large_bytes = 0
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         held = self.held
-        return 0 if held is None else held.bytes
+        return 0 if held is None else held.held_bytes
 
 
 def _key(layout: Layout) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ class Held(NamedTuple):
     """to here."""
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         return sum(
             part.table.nbytes + part.keys.nbytes + part.at.nbytes + part.until.nbytes for part in self.parts
         )

@@ -44,7 +44,7 @@ class Locker(Member):
 
     def records(self) -> int:
         """How many locks are recorded, held or waited for."""
-        return sum(map(len, self.waits.records.all(self.store.snapshot()).values()))
+        return sum(map(len, self.waits.stored.records.all(self.store.snapshot()).values()))
 
     def settle(self) -> None:
         """Returns when what was submitted before is done: commits are made in the order they came."""

@@ -26,13 +26,17 @@ def threaded() -> Iterator[SqliteEngine]:
 
 
 @pytest.fixture
-def one(threaded: SqliteEngine) -> Locker:
-    return Locker(threaded, SystemEnv(), is_alone=True)
+def one(threaded: SqliteEngine) -> Iterator[Locker]:
+    locker = Locker(threaded, SystemEnv(), is_alone=True)
+    yield locker
+    locker.store.close()
 
 
 @pytest.fixture
-def two(threaded: SqliteEngine, one: Locker) -> Locker:
-    return Locker(threaded, SystemEnv(), is_alone=True)
+def two(threaded: SqliteEngine, one: Locker) -> Iterator[Locker]:
+    locker = Locker(threaded, SystemEnv(), is_alone=True)
+    yield locker
+    locker.store.close()
 
 
 def tries(

@@ -27,18 +27,24 @@ def threaded() -> Iterator[SqliteEngine]:
 
 
 @pytest.fixture
-def alone(threaded: SqliteEngine) -> Locker:
-    return Locker(threaded, SystemEnv(), is_alone=True)
+def alone(threaded: SqliteEngine) -> Iterator[Locker]:
+    locker = Locker(threaded, SystemEnv(), is_alone=True)
+    yield locker
+    locker.store.close()
 
 
 @pytest.fixture
-def one(threaded: SqliteEngine) -> Locker:
-    return Locker(threaded, SystemEnv())
+def one(threaded: SqliteEngine) -> Iterator[Locker]:
+    locker = Locker(threaded, SystemEnv())
+    yield locker
+    locker.store.close()
 
 
 @pytest.fixture
-def two(threaded: SqliteEngine, one: Locker) -> Locker:
-    return Locker(threaded, SystemEnv())
+def two(threaded: SqliteEngine, one: Locker) -> Iterator[Locker]:
+    locker = Locker(threaded, SystemEnv())
+    yield locker
+    locker.store.close()
 
 
 # ── one node ───────────────────────────────────────────────────────────────────────────────────

@@ -261,6 +261,16 @@ def test_closing_ends_the_thread(desk: Desk) -> None:
         Submit(desk.writing("b")).finish()
 
 
+def test_closing_waits_for_what_was_submitted(desk: Desk) -> None:
+    desk.gate.clear()
+    submit = Submit(desk.writing("a"))
+    assert desk.held.wait(PATIENCE_SECONDS)
+    close = Call(desk.store.close)
+    desk.gate.set()
+    close.result()
+    assert submit.is_done.is_set()
+
+
 def test_with_time_that_stands_still_a_submit_is_done_at_once(store: Store, env: ManualEnv) -> None:
     txn = store.begin()
     txn.put(row("a"), b"1")

@@ -125,6 +125,12 @@ def test_a_commit_in_a_pipeline_is_waited_for(connection: psycopg.Connection, to
     assert toys.log.count("committed") == 5
 
 
+def test_a_commit_that_cannot_begin_is_an_error(connection: psycopg.Connection) -> None:
+    with pytest.raises(errors.ProgramLimitExceeded):
+        connection.execute("insert refused")
+    assert connection.execute("select 1").fetchall() == [ROW]
+
+
 def test_errors_have_all_their_fields(connection: psycopg.Connection) -> None:
     with pytest.raises(errors.UniqueViolation) as caught:
         connection.execute("fail")

@@ -5,6 +5,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from hashlib import sha256
 
 import psycopg
 import pytest
@@ -151,7 +152,7 @@ def test_a_routed_request_cancels_too(start: Start, toys: Toys) -> None:
         key = next(each for each in client.hear("Z") if each.kind == "K")
         client.say(query("wait"))
         assert toys.waiting.wait(10)
-        server.cancel(struct.unpack_from(">i", key.body)[0], key.body[4:])
+        server.cancel(struct.unpack_from(">i", key.body)[0], sha256(key.body[4:]).digest())
         assert str(client.hear("Z")[0]) == "E:57014"
 
 

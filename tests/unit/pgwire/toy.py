@@ -2,7 +2,7 @@
 
     select $1 + 1, label, null       short; typed parameters and columns
     series N                         N rows in batches of BATCH, in a thread
-    insert ...                       commits through a `Pending`, twice where it says "retried"
+    insert ...                       commits through a `Pending`; "retried": twice, "refused": never
     wait                             runs in a thread until it is cancelled or `released`
     copy t from stdin, to stdout     text
     fail                             an error with every field
@@ -72,7 +72,7 @@ class ToyPortal:
 
 
 class ToyCommit:
-    """A commit in another thread; the first `tries - 1` times it must be tried again."""
+    """A commit in another thread; the first `tries - 1` times it must be tried again. 0: it is refused."""
 
     def __init__(self, log: list[str], answer: Answer, tries: int) -> None:
         self._log = log
@@ -80,6 +80,8 @@ class ToyCommit:
         self._tries = tries
 
     def submit(self, on_done: Callable[[], None]) -> None:
+        if self._tries == 0:
+            raise ToyError("54000", "commit too large")
         self._log.append("submitted")
         threading.Thread(target=on_done).start()
 
@@ -207,7 +209,8 @@ class ToyClient:
             case ["series", count] if count.isdecimal():
                 return self._series(portal, min(int(count[:9]), self._toys.series_max), limit)
             case ["insert", *rest]:
-                return ToyCommit(self.log, Answer((), "INSERT 0 1"), 2 if "retried" in rest else 1)
+                tries = {"refused": 0, "retried": 2}.get("".join(rest), 1)
+                return ToyCommit(self.log, Answer((), "INSERT 0 1"), tries)
             case ["wait"]:
                 return self._wait()
             case ["copy", _, "from", "stdin"]:

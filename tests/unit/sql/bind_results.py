@@ -116,4 +116,68 @@ SELECT id, x, count(*) FROM a GROUP BY GROUPING SETS ((id), (id, y)) ORDER BY id
 SELECT k, m, t FROM p GROUP BY k, m ORDER BY k, m
 SELECT a.id, rank() OVER (ORDER BY a.y DESC, a.id) FROM a GROUP BY a.id ORDER BY a.id
 SELECT id, (SELECT max(m) FROM p WHERE m < a.x) FROM a GROUP BY id ORDER BY id
+SELECT a.id, g FROM a, generate_series(1, (SELECT max(m) FROM p WHERE m <= a.x)) g ORDER BY 1, 2
+SELECT a.id, v.c FROM a, LATERAL (VALUES (a.x), (a.y)) AS v(c) ORDER BY 1, 2
+SELECT a.id, q.s FROM a, LATERAL (SELECT sum(m) AS s FROM p WHERE p.m <= a.x AND EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id AND b.id > p.m)) q ORDER BY 1
+SELECT a.id, b.id FROM a JOIN b ON b.a_id = a.id AND EXISTS (SELECT 1 FROM p WHERE p.m = a.x AND p.m < b.id) ORDER BY 1, 2
+SELECT a.id, b.id FROM e, a LEFT JOIN b ON b.a_id = (SELECT max(c.id) FROM a c WHERE c.id <= a.id AND c.x = a.x) ORDER BY 1, 2
+SELECT a.id, b.id FROM p, a JOIN b ON b.a_id = (SELECT min(c.id) FROM a c WHERE c.id >= a.id) WHERE p.m = 0 ORDER BY 1, 2
+SELECT (SELECT count(*) FROM b WHERE b.id <= a.x) AS n, count(*) FROM a GROUP BY 1 ORDER BY 1
+SELECT x, count(*) FROM a GROUP BY x HAVING count(*) > (SELECT count(*) FROM p WHERE p.m = a.x) ORDER BY x
+SELECT x FROM a GROUP BY x ORDER BY (SELECT count(*) FROM p WHERE p.m = a.x), x
+SELECT id FROM a ORDER BY (SELECT max(b.id) FROM b WHERE b.a_id = a.id), id
+SELECT x, sum(y) FILTER (WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id)) FROM a GROUP BY x ORDER BY x
+SELECT id, rank() OVER (ORDER BY (SELECT count(*) FROM b WHERE b.a_id = a.id) DESC) FROM a ORDER BY id
+SELECT id, sum((SELECT count(*) FROM b WHERE b.a_id = a.id)) OVER (ORDER BY id) FROM a ORDER BY id
+SELECT id FROM a ORDER BY id LIMIT (SELECT max(m) FROM p) OFFSET (SELECT 2)
+SELECT id, (SELECT max(v) FROM (SELECT a.x AS v UNION ALL SELECT m FROM p WHERE m > a.x) u) FROM a ORDER BY id
+SELECT id, (SELECT string_agg(k, ',' ORDER BY k) FROM (SELECT DISTINCT k FROM p WHERE m > a.x) q) FROM a ORDER BY id
+SELECT id, (WITH q AS (SELECT k, m FROM p WHERE m > a.x) SELECT count(*) FROM q l JOIN q r USING (k)) FROM a ORDER BY id
+WITH q AS (SELECT * FROM a WHERE x > 2) SELECT id, (SELECT count(*) FROM q r WHERE r.x = q.x) FROM q ORDER BY id
+WITH q AS (SELECT * FROM a WHERE x > 2) SELECT count(*) FROM b WHERE a_id IN (SELECT id FROM q) AND EXISTS (SELECT 1 FROM q WHERE q.id = b.a_id)
+SELECT id, (SELECT l.v FROM (SELECT id AS i, v FROM b JOIN a USING (id)) l WHERE l.i = a.id) FROM a ORDER BY id
+SELECT j.id, q.c FROM (a FULL JOIN b USING (id)) AS j, LATERAL (SELECT count(*) AS c FROM p WHERE p.m < j.id) q ORDER BY 1
+SELECT id, (SELECT count(*) FROM p WHERE p.m < id) FROM a FULL JOIN b USING (id) ORDER BY id
+SELECT id, q FROM a FULL JOIN b USING (id), LATERAL (SELECT id * 2 AS q) s ORDER BY id
+SELECT x, max((SELECT max(m) FROM p WHERE m < a.y)) FROM a GROUP BY x ORDER BY x
+SELECT x, (SELECT sum(m) FROM p WHERE m < max(a.y)) FROM a GROUP BY x ORDER BY x
+SELECT x, (SELECT count(*) FILTER (WHERE m < sum(a.y)) FROM p) FROM a GROUP BY x ORDER BY x
+SELECT count(*), (SELECT count(*) FROM b HAVING count(*) > max(a.x)) FROM a
+SELECT x, (SELECT (SELECT max(a.y) + max(p.m)) FROM p) FROM a GROUP BY x ORDER BY x
+SELECT id FROM a WHERE x IN (SELECT m FROM p WHERE k = (SELECT max(k) FROM p q WHERE q.m >= a.y)) ORDER BY id
+SELECT id FROM a WHERE (SELECT count(*) FROM b WHERE b.a_id = a.id) = (SELECT count(*) FROM p WHERE p.m = a.x) ORDER BY id
+SELECT id FROM a WHERE x = ANY (SELECT m FROM p UNION SELECT a.y) ORDER BY id
+SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id UNION SELECT 1 WHERE a.x > 3) ORDER BY id
+SELECT id, CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) THEN (SELECT min(b.id) FROM b WHERE b.a_id = a.id) ELSE -1 END FROM a ORDER BY id
+SELECT DISTINCT ON (x) x, (SELECT count(*) FROM b WHERE b.a_id = a.id) AS n FROM a ORDER BY x, n DESC, id
+SELECT x, array_agg(id ORDER BY id) FILTER (WHERE y > 1), count(*) FILTER (WHERE y IS NULL) FROM a GROUP BY x ORDER BY x
+SELECT x, y, count(*), grouping(x), grouping(y) FROM a GROUP BY GROUPING SETS (x, y, ()) HAVING grouping(x) + grouping(y) > 0 ORDER BY 1, 2, 3
+SELECT x, sum(count(*)) OVER (), rank() OVER (ORDER BY grouping(x), x) FROM a GROUP BY ROLLUP (x) ORDER BY 3
+SELECT x + 1 AS v, count(*) FROM a GROUP BY x + 1 ORDER BY x + 1
+SELECT x % 2, y % 2, count(*) FROM a GROUP BY x % 2, y % 2 ORDER BY 1, 2
+SELECT lower(s) || '!' FROM a GROUP BY lower(s) ORDER BY 1
+SELECT CASE WHEN x > 3 THEN 'hi' ELSE 'lo' END AS c, count(*) FROM a GROUP BY c ORDER BY c
+SELECT n, generate_series(1, 2) AS g FROM a WHERE id < 4 ORDER BY g, id
+SELECT unnest(w), id FROM b ORDER BY id, 1
+SELECT unnest(w) AS e, count(*) FROM b GROUP BY w ORDER BY w, e
+SELECT count(*) FROM (SELECT unnest(w) FROM b) s
+SELECT id, (SELECT sum(e) FROM unnest(w) e) FROM b ORDER BY id
+SELECT id, ARRAY(SELECT e + 1 FROM unnest(w) WITH ORDINALITY AS u(e, i) ORDER BY i DESC) FROM b ORDER BY id
+SELECT b.id, b.v FROM b WHERE b.v IN ('aa', 'b') AND b.c = 'x' ORDER BY b.id
+SELECT * FROM a l JOIN a r ON l.id = r.x JOIN b ON b.a_id = r.id LEFT JOIN p ON p.m = l.y AND p.k = 'k1' ORDER BY l.id, r.id, b.id
+SELECT * FROM (a CROSS JOIN e) RIGHT JOIN b ON true ORDER BY b.id
+SELECT l.id FROM a l WHERE l.x < ALL (SELECT r.y FROM a r WHERE r.id = l.id + 1) ORDER BY l.id
+SELECT * FROM (SELECT id, x, row_number() OVER (PARTITION BY x ORDER BY id) AS r FROM a) s WHERE r = 1 ORDER BY x
+WITH RECURSIVE t(k, deep) AS (SELECT id, 0 FROM a WHERE id = 1 UNION ALL SELECT a.id, deep + 1 FROM t JOIN a ON a.id = t.k * 2 WHERE deep < 5) SELECT * FROM t ORDER BY k
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 4), u AS (SELECT n * 10 AS n FROM t) SELECT t.n, u.n FROM t, u ORDER BY 1, 2
+WITH RECURSIVE t(n) AS (VALUES (0) UNION SELECT (n * 3 + 1) % 11 FROM t), s AS (SELECT sum(n) AS v FROM t) SELECT * FROM s
+SELECT a.id, r.n FROM a, LATERAL (WITH RECURSIVE t(n) AS (SELECT a.x UNION ALL SELECT n - 1 FROM t WHERE n > 0) SELECT count(*) AS n FROM t) r ORDER BY 1
+SELECT x, y FROM a WHERE (x, y) IN ((1, 1), (2, 2), (NULL, 3)) ORDER BY id
+SELECT id, (x, y) <= (3, NULL), (x, y) > (2, 2) FROM a ORDER BY id
+SELECT sum(x) FROM a WHERE id IN (SELECT unnest(ARRAY[1, 2, 3]))
+SELECT max(x) OVER (PARTITION BY y), min(x) FILTER (WHERE x > 1) OVER (PARTITION BY y) FROM a ORDER BY id
+SELECT id, first_value(id) OVER w, last_value(id) OVER w, nth_value(id, 2) OVER w FROM a WINDOW w AS (PARTITION BY x ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) ORDER BY id
+SELECT x, count(*), count(*) OVER () FROM a GROUP BY x ORDER BY x LIMIT 3
+SELECT DISTINCT x, count(*) OVER (PARTITION BY x) FROM a ORDER BY x
+SELECT id, interval '3' day, interval '2' hour + interval '1.5' second FROM a WHERE id = 1
 """

@@ -190,7 +190,7 @@ WHOLE = [
     "SELECT id, first_value(age) OVER (PARTITION BY mood ORDER BY id) FROM people",
     "WITH rich AS (SELECT person, sum(amount) AS total FROM orders GROUP BY person) "
     "SELECT p.city, count(*) FROM rich JOIN people p ON p.id = rich.person WHERE total > 100 GROUP BY p.city",
-    "WITH r AS (SELECT id, age FROM people) SELECT a.id, b.id FROM r a JOIN r b USING (age) WHERE a.id < b.id",
+    "WITH r AS (SELECT id, age FROM people) SELECT a.id, b.id FROM r a JOIN r b USING (age)",
     "SELECT tags, data, id FROM people WHERE age > 20",
     "SELECT e, count(*) FROM u GROUP BY e",
     "SELECT e FROM u WHERE e = 'a' OR e > 'b'",

@@ -117,6 +117,8 @@ def indexes(plan: Plan) -> list[str]:
         ("SELECT * FROM b, a WHERE a.id = b.a_id AND a.id = 5", ["a_pkey 1+0 point", "b_a 1+0"]),
         ("SELECT * FROM a LEFT JOIN b ON a.id = b.a_id WHERE a.id = 5", ["a_pkey 1+0 point", "b_a 1+0"]),
         ("SELECT * FROM a JOIN b ON a.id = b.a_id", ["a", "b"]),
+        ("SELECT * FROM a JOIN unnest('{1,2}'::bigint[]) AS u ON u = a.id", ["a_pkey 1+0 point"]),
+        ("SELECT * FROM a JOIN (SELECT * FROM b LIMIT 3) AS q ON q.a_id = a.id", ["b", "a_pkey 1+0 point"]),
         (
             "SELECT * FROM a JOIN b ON a.id = b.a_id JOIN p ON p.m = a.x AND p.k = b.v WHERE b.id = 5",
             ["b_pkey 1+0 point", "a_pkey 1+0 point", "p_pkey 2+0 point"],

@@ -126,7 +126,7 @@ class TwoSides:
         self.connection = psycopg.connect(server.dsn)
         self.connection.execute("SET TimeZone = 'UTC'")
         for each in TABLES.values():
-            self.connection.execute(_ddl(each))  # type: ignore[call-overload]
+            self.connection.execute(_ddl(each))
             for row in rows_of(each.name):
                 self.desk.insert(*row, id=each.id)
                 self._copy(each, row)
@@ -141,13 +141,13 @@ class TwoSides:
             None if value is None else kind.render(value) for kind, value in zip(kinds, row, strict=True)
         ]
         marks = ", ".join(f"%s::text::{kind.sql_name}" for kind in kinds)
-        self.connection.execute(f"INSERT INTO pg_temp.{table.name} VALUES ({marks})", texts)  # type: ignore[call-overload]
+        self.connection.execute(f"INSERT INTO pg_temp.{table.name} VALUES ({marks})", texts)
 
     def theirs(self, text: str) -> Any:
         with self.connection.cursor() as cursor:
             try:
                 with self.connection.transaction():
-                    cursor.execute(text)  # type: ignore[call-overload]
+                    cursor.execute(text)
             except psycopg.Error as error:
                 return error.sqlstate
             result = cursor.pgresult

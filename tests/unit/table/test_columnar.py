@@ -5,6 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.base.errors import RetryError
@@ -14,6 +15,7 @@ from tenure.kv.transaction import Transaction
 from tenure.table import parts
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Columnar
+from tenure.table.columns import filled_with
 from tenure.table.read import Source, rows
 from tenure.table.rows import Layout, Layouts, Row
 from tests.unit.table.tables import column, table
@@ -90,8 +92,6 @@ def _naive(source: Source, layout: Layout, columns: tuple[int, ...]) -> list[str
 
 def _cached(cache: Columnar, source: Source, layout: Layout, columns: tuple[int, ...]) -> list[str]:
     """As packed values: what the arrays hold is undone by hand."""
-    import msgspec
-
     got = cache.read(layout, columns, source, lambda: None)
     data = got.data.read_all() if hasattr(got.data, "read_all") else got.data
     if got.has_dead:
@@ -188,8 +188,6 @@ def test_a_reader_before_the_first_load_gets_its_own_time(store: Store) -> None:
 
 
 def test_a_column_added_later_reads_as_filled(store: Store) -> None:
-    from tenure.table.columns import filled_with
-
     old = _table()
     layout = _layout(store, old)
     rng = random.Random(1)
@@ -214,7 +212,9 @@ def test_tables_not_used_for_longest_go_first(store: Store) -> None:
     layouts = [_layout(store, replace(_table(), id=200 + n)) for n in range(3)]
     for layout in layouts:
         _fill(store, layout, 100)
-    cache = Columnar(store, bytes_max=8_000)
+    alone = Columnar(store)
+    _cached(alone, store.snapshot(), layouts[0], (1, 2))
+    cache = Columnar(store, bytes_max=alone.held_bytes * 5 // 2)
     for layout in layouts:
         _cached(cache, store.snapshot(), layout, (1, 2))
     assert [cache.rows(layout) for layout in layouts] == [None, 100, 100]

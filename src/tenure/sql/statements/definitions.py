@@ -13,51 +13,48 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tenure.base.errors import UserError
+from tenure.catalog.changes import table_of
 from tenure.catalog.descriptors import (
     AnyDescriptor,
+    EnumType,
     Expression,
     Place,
     Schema,
     State,
     Table,
     TypeRef,
-    visible,
+    View,
 )
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.drafts import Draft
+from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
+from tenure.catalog.parts import staying
 from tenure.catalog.resolution import schemas_of
 from tenure.catalog.uses import Use
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.compiled import require_immutable, volatility
 from tenure.expr.datatype import Type
-from tenure.expr.errors import DatatypeMismatch, InvalidDefinition, NotSupported
-from tenure.expr.expressions import ColumnRef, Node, to_stored
+from tenure.expr.errors import DatatypeMismatch, InvalidDefinition
+from tenure.expr.expressions import ColumnRef, Node, decode, to_stored
 from tenure.expr.function import Volatility
 from tenure.expr.rewrite import rewrite
 from tenure.expr.sql_text import render
 from tenure.expr.types import type_of
 from tenure.sql.answers import Column
-from tenure.sql.bind import bind_scalar
+from tenure.sql.bind import bind_scalar, guarded
 from tenure.sql.bind_types import type_at
-from tenure.sql.errors import UndefinedTable
+from tenure.sql.errors import ActiveTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.names import SessionNames
-from tenure.sql.parse import Tree
+from tenure.sql.parse import Tree, option
 from tenure.sql.plan import Output
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Result
 
 
-class UndefinedSchema(UserError):
-    sqlstate = "3F000"
-
-
-class WrongObject(UserError):
-    sqlstate = "42809"
-
-
-class ReservedName(UserError):
-    sqlstate = "42939"
+class SystemObject(UserError):
+    sqlstate = "42501"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +64,24 @@ class Definition:
     tag: str
     tree: Tree
     apply: "Callable[[Definer, Tree], str | None]"
+    text: str = ""
     not_in_block: bool = False
+    shown: str = ""
+    """What others may see of the text, if not all of it."""
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
 
     def run(self, execution: Execution) -> Result:
-        execution.block.txn(self.tag)
-        use = execution.block.use
+        block = execution.block
+        if self.not_in_block and block.is_explicit:
+            raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
+        block.txn(self.tag)
+        use = block.use
         before, use.draft = use.draft, use.draft.copy()
         try:
-            tag = self.apply(Definer(execution), self.tree)
+            with guarded(self.text):
+                tag = self.apply(Definer(execution, self.text), self.tree)
         except BaseException:
             use.draft = before
             raise
@@ -87,10 +91,18 @@ class Definition:
 class Definer:
     """What a DDL statement works with."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, text: str = "") -> None:
         self.execution = execution
+        self.text = text
         self.session = execution.session
         self.names = SessionNames(execution.session, execution.block)
+
+    def looking_first_in(self, schema: Schema) -> "Definer":
+        """The same with a schema in front of the search path: for the elements of CREATE SCHEMA."""
+        inner = Definer(self.execution, self.text)
+        path = self.names.path
+        inner.names.path = path._replace(database=schema.database, schemas=(schema.name, *path.schemas))
+        return inner
 
     @property
     def use(self) -> Use:
@@ -112,33 +124,81 @@ class Definer:
     def fresh_id(self) -> int:
         return self.session.parts.catalog.fresh_id(self.use.txn)
 
-    def notice(self, message: str, sqlstate: str = "00000") -> None:
-        self.session.notice(message, "NOTICE", sqlstate)
+    def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
+        self.session.notice(message, "NOTICE", sqlstate, detail=detail)
 
     # ── names ──────────────────────────────────────────────────────────────────────────────────
 
     def schema_for(self, qualifier: Sequence[str]) -> Schema:
         """Where a new object goes: the schema named, or the first of the search path that is there."""
-        virtual = self.session.parts.virtual
-        if qualifier and virtual.has_schema(qualifier[-1]):
-            raise ReservedName(f'schema "{qualifier[-1]}" is a system schema')
-        found = schemas_of(self.names, qualifier, self.session.path)
+        if qualifier and self.is_system_schema(qualifier[-1]):
+            raise SystemObject(
+                f'permission denied for schema "{qualifier[-1]}"',
+                detail="System catalog modifications are currently disallowed.",
+            )
+        found = schemas_of(self.names, qualifier, self.names.path)
         if found:
             return found[0]
         if qualifier:
             raise UndefinedSchema(f'schema "{".".join(qualifier)}" does not exist')
         raise UndefinedSchema("no schema has been selected to create in")
 
+    def is_system_schema(self, name: str) -> bool:
+        return self.session.parts.virtual.has_schema(name)
+
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
-        return self.names.object(name)
+        """What a name means, as declared so far."""
+        found = self.names.object(name)
+        return None if found is None else self.draft.declared.get(found.id, found)
+
+    def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
+        """Anything that can stand in FROM. Raises UndefinedRelation (42P01)."""
+        found = self.object(name)
+        if isinstance(found, Table | View | SequenceDescriptor):
+            return found
+        if self.session.parts.virtual.table(name, self.names) is not None:
+            raise SystemObject(f'permission denied: "{name[-1]}" is a system catalog')
+        raise UndefinedRelation(f'relation "{".".join(name)}" does not exist', position=position)
 
     def table(self, name: Sequence[str], position: int = 0) -> Table:
-        found = self.object(name)
-        if found is None:
-            raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+        found = self.relation(name, position)
         if not isinstance(found, Table):
-            raise WrongObject(f'"{name[-1]}" is not a table')
+            raise WrongKind(f'"{name[-1]}" is not a table')
         return found
+
+    def sequence(self, name: Sequence[str]) -> SequenceDescriptor:
+        found = self.relation(name)
+        if not isinstance(found, SequenceDescriptor):
+            raise WrongKind(f'"{name[-1]}" is not a sequence')
+        return found
+
+    def enum(self, name: Sequence[str]) -> EnumType:
+        found = self.object(name)
+        if isinstance(found, EnumType):
+            return found
+        if found is None:
+            raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+        raise WrongKind(f"{'.'.join(name)} is not an enum")
+
+    def declared(self, id: int) -> Table:
+        """A table with what was declared of it so far."""
+        return table_of(self.draft, self.known, id)
+
+    def role(self, tree: Tree) -> str:
+        """The role that a RoleSpec names, which must be there."""
+        match option(tree, "roletype"):
+            case "ROLESPEC_CSTRING":
+                name: str = tree.rolename
+            case "ROLESPEC_PUBLIC":
+                raise UndefinedObject('role "public" does not exist')
+            case _:
+                return self.owner
+        return self.role_named(name)
+
+    def role_named(self, name: str) -> str:
+        if self.session.parts.users.get(self.use.txn, name) is None:
+            raise UndefinedObject(f'role "{name}" does not exist')
+        return name
 
     def is_taken(self, schema: Schema, name: str) -> bool:
         """Whether something that can be used has the name."""
@@ -146,14 +206,10 @@ class Definer:
         found = None if id is None else self.use.descriptor(id)
         return found is not None and found.state is not State.DROPPED
 
-    def free_name(self, schema: Schema, *parts: str) -> str:
-        """PostgreSQL's way to name what has no name: t_a_key, t_a_key1, ..."""
-        base = "_".join(each for each in parts if each)
-        for number in range(1_000):
-            name = cut(base, f"{number or ''}")
-            if not self.is_taken(schema, name):
-                return name
-        raise NotSupported(f'no free name like "{base}"')
+    def contents(self, database: int, schema: int) -> list[int]:
+        """What a schema has in the store, read so that a newcomer makes the transaction start over."""
+        names = self.session.parts.catalog.names_in(self.use.txn, database, schema)
+        return [each.id for each in names]
 
     # ── types and expressions ──────────────────────────────────────────────────────────────────
 
@@ -202,15 +258,10 @@ class Definer:
             raise InvalidDefinition("generation expression is not immutable")
         return self.stored(node, names)
 
-    def constraint_name(self, schema: Schema, table: Table, *parts: str) -> str:
-        """A name that no constraint or index of the table has yet."""
-        base = "_".join((table.name, *parts[:-1]))
-        taken = {each.name for each in (*table.indexes, *table.checks, *table.foreign_keys)}
-        for number in range(1_000):
-            name = cut(base, f"_{parts[-1]}{number or ''}")
-            if name not in taken and not (parts[-1] == "key" and self.is_taken(schema, name)):
-                return name
-        raise NotSupported(f'no free name like "{base}"')
+    def text_of(self, expression: Expression, table: Table) -> str:
+        """A stored expression by the names that its columns have by now."""
+        names = {each.id: quoted(each.name) for each in table.columns}
+        return render(decode(expression.tree), names.__getitem__, self.names.enum)
 
     def stored(self, node: Node, names: dict[int, str]) -> Expression:
         text = render(node, lambda id: quoted(names[id]), self.names.enum)
@@ -218,13 +269,10 @@ class Definer:
 
 
 def columns_of(table: Table) -> list[tuple[int, str, TypeRef]]:
-    return [(each.id, each.name, each.type) for each in visible(table.columns) if not each.is_hidden]
+    """The columns that there will be, those on their way included."""
+    return [(each.id, each.name, each.type) for each in staying(table.columns) if not each.is_hidden]
 
 
-NAME_BYTES_MAX = 63
-
-
-def cut(base: str, suffix: str) -> str:
-    """A name that PostgreSQL's limit leaves room for."""
-    room = NAME_BYTES_MAX - len(suffix.encode())
-    return base.encode()[:room].decode(errors="ignore") + suffix
+def path_of(tree: Tree) -> list[str]:
+    """The parts of a RangeVar's name."""
+    return [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]

@@ -1,0 +1,126 @@
+"""Every statement that defines something, by the kind of its parse tree.
+
+Walk: `sql.planning` adds `PLANNERS` to its own table; each gives a `Definition`.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenure.sql.own import Reader
+from tenure.sql.parse import Tree, has, parse
+from tenure.sql.statements import alter_table, dropping, object_names
+from tenure.sql.statements.comments import comment
+from tenure.sql.statements.create_table import create_table
+from tenure.sql.statements.create_table_as import create_table_as, select_into
+from tenure.sql.statements.databases import alter_database, create_database, drop_database
+from tenure.sql.statements.definitions import Definer, Definition
+from tenure.sql.statements.enums import alter_type, create_type, refuse_other_types
+from tenure.sql.statements.indexes import create_index
+from tenure.sql.statements.roles import alter_role, create_role, drop_role, without_password
+from tenure.sql.statements.schemas import create_schema
+from tenure.sql.statements.sequences import alter_sequence, create_sequence
+from tenure.sql.statements.truncate import truncate
+from tenure.sql.statements.views import create_view
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+Apply = Callable[[Definer, Tree], str | None]
+Tag = str | Callable[[Tree], str]
+
+
+def defining(
+    tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], bool] = lambda tree: False
+) -> "Callable[[Planner, Tree], Definition]":
+    def plan(planner: "Planner", tree: Tree) -> Definition:
+        spoken = tag if isinstance(tag, str) else tag(tree)
+        return Definition(spoken, tree, apply, planner.text, not_in_block(tree))
+
+    return plan
+
+
+def _role(tag: str, apply: Apply) -> "Callable[[Planner, Tree], Definition]":
+    """A statement whose text may hold a password."""
+
+    def plan(planner: "Planner", tree: Tree) -> Definition:
+        return Definition(tag, tree, apply, planner.text, shown=without_password(planner.text))
+
+    return plan
+
+
+def _always(tree: Tree) -> bool:
+    return True
+
+
+def _is_concurrent(tree: Tree) -> bool:
+    return bool(tree.concurrent)
+
+
+def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
+    return Definition("SELECT INTO", tree, select_into, planner.text)
+
+
+def is_select_into(tree: Tree) -> bool:
+    return has(tree, "into_clause")
+
+
+def create_database_if_not_exists(planner: "Planner", reader: Reader) -> Definition:
+    """CREATE DATABASE IF NOT EXISTS, which PostgreSQL's grammar does not know."""
+    reader.expect("exists")
+    planner.text = f"CREATE DATABASE {reader.rest()}"
+    tree = parse(planner.text)[0].tree
+
+    def apply(definer: Definer, tree: Tree) -> str | None:
+        return create_database(definer, tree, if_not_exists=True)
+
+    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block=True)
+
+
+def create_schema_in_database(planner: "Planner", reader: Reader) -> Definition:
+    """CREATE SCHEMA [IF NOT EXISTS] database.schema: PostgreSQL's grammar knows no database there."""
+    words = "IF NOT EXISTS " if reader.take("if", "not", "exists") else ""
+    database = "" if reader.peek() == "authorization" else reader.name()
+    rest = reader.rest()
+    text = planner.text
+    if rest.startswith("."):
+        text = f"CREATE SCHEMA {words}{rest[1:].lstrip()}"
+    else:
+        database = ""
+    tree = parse(text)[0].tree
+
+    def apply(definer: Definer, tree: Tree) -> str | None:
+        return create_schema(definer, tree, database=database)
+
+    return Definition("CREATE SCHEMA", tree, apply, text)
+
+
+PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
+    "AlterDatabaseStmt": defining("ALTER DATABASE", alter_database),
+    "AlterDatabaseSetStmt": defining("ALTER DATABASE", alter_database),
+    "AlterEnumStmt": defining("ALTER TYPE", alter_type),
+    "AlterObjectSchemaStmt": defining(object_names.object_tag, object_names.set_schema),
+    "AlterOwnerStmt": defining(object_names.object_tag, object_names.set_owner),
+    "AlterRoleStmt": _role("ALTER ROLE", alter_role),
+    "AlterSeqStmt": defining("ALTER SEQUENCE", alter_sequence),
+    "AlterTableStmt": defining(alter_table.alter_tag, alter_table.alter_table),
+    "CommentStmt": defining("COMMENT", comment),
+    "CompositeTypeStmt": defining("CREATE TYPE", refuse_other_types),
+    "CreateDomainStmt": defining("CREATE DOMAIN", refuse_other_types),
+    "CreateEnumStmt": defining("CREATE TYPE", create_type),
+    "CreateRangeStmt": defining("CREATE TYPE", refuse_other_types),
+    "CreateRoleStmt": _role("CREATE ROLE", create_role),
+    "CreateSchemaStmt": defining("CREATE SCHEMA", create_schema),
+    "CreateSeqStmt": defining("CREATE SEQUENCE", create_sequence),
+    "CreateStmt": defining("CREATE TABLE", create_table),
+    "CreateTableAsStmt": defining("CREATE TABLE AS", create_table_as),
+    "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=_always),
+    "DefineStmt": defining("CREATE", refuse_other_types),
+    "DropRoleStmt": defining("DROP ROLE", drop_role),
+    "DropStmt": defining(dropping.tag_of, dropping.drop, not_in_block=_is_concurrent),
+    "DropdbStmt": defining("DROP DATABASE", drop_database, not_in_block=_always),
+    "IndexStmt": defining("CREATE INDEX", create_index, not_in_block=_is_concurrent),
+    "RenameStmt": defining(object_names.rename_tag, object_names.rename),
+    "TruncateStmt": defining("TRUNCATE TABLE", truncate),
+    "ViewStmt": defining("CREATE VIEW", create_view),
+}
+"""By PostgreSQL's names for the nodes."""
