@@ -113,6 +113,7 @@ class Level:
     locks: tuple[Locking, ...] = ()
     windows: dict[str, object] = field(default_factory=dict)
     """The WINDOW clause: parse trees by name."""
+    used_windows: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
 
