@@ -73,9 +73,11 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
+from tenure.sql import pg_catalog
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.tables import definitions
 from tenure.sql.virtual import VirtualTables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -352,10 +354,12 @@ class Node:
             advisory=self.advisory_locks,
             sequences=self.sequences,
             plans=PlanCache(self._env),
-            virtual=VirtualTables(()),
+            virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
+            blockers=self.lease_waits.blockers,
+            node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
             duck=self._duck(),
             runs_inline=runs_inline,

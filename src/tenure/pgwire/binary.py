@@ -27,6 +27,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatetimeOverflow, InvalidBinary, NotSupported, UnknownCharacter
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb
+from tenure.expr.system_types import REGS
 from tenure.expr.times import beyond_dates, instant_of, micros_of, time_micros, time_of, timestamp_of
 from tenure.pgwire.binary_numeric import decode_numeric, encode_numeric
 from tenure.pgwire.errors import ProtocolViolation
@@ -175,6 +176,8 @@ ENCODERS: dict[str, Encode] = {
     "varchar": str.encode,
     "char": str.encode,
     "name": str.encode,
+    '"char"': str.encode,
+    **dict.fromkeys(REGS, lambda reg: struct.pack("!I", reg.oid)),
     "unknown": str.encode,
     "bytea": bytes,
     "uuid": lambda value: bytes(value.bytes),

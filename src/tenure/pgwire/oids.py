@@ -18,6 +18,7 @@ from tenure.expr import type_of
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Type
 from tenure.expr.errors import UndefinedObject
+from tenure.expr.system_types import REGS, TYPE_OIDS
 from tenure.expr.types import EnumLookup
 
 UNSPECIFIED, UNKNOWN = 0, 705
@@ -47,33 +48,33 @@ class _BuiltIn(NamedTuple):
     size: int = -1
 
 
-_BUILT_IN = {
-    "bool": _BuiltIn(16, 1000, 1),
-    "bytea": _BuiltIn(17, 1001),
-    "name": _BuiltIn(19, 1003, 64),
-    "int8": _BuiltIn(20, 1016, 8),
-    "int2": _BuiltIn(21, 1005, 2),
-    "int4": _BuiltIn(23, 1007, 4),
-    "text": _BuiltIn(25, 1009),
-    "oid": _BuiltIn(26, 1028, 4),
-    "json": _BuiltIn(114, 199),
-    "float4": _BuiltIn(700, 1021, 4),
-    "float8": _BuiltIn(701, 1022, 8),
-    "unknown": _BuiltIn(UNKNOWN, 1009, -2),
-    "char": _BuiltIn(1042, 1014),
-    "varchar": _BuiltIn(1043, 1015),
-    "date": _BuiltIn(1082, 1182, 4),
-    "time": _BuiltIn(1083, 1183, 8),
-    "timestamp": _BuiltIn(1114, 1115, 8),
-    "timestamptz": _BuiltIn(1184, 1185, 8),
-    "interval": _BuiltIn(1186, 1187, 16),
-    "numeric": _BuiltIn(1700, 1231),
-    "void": _BuiltIn(2278, 0, 4),
-    "uuid": _BuiltIn(2950, 2951, 16),
-    "jsonb": _BuiltIn(3802, 3807),
+_SIZES = {
+    **{
+        "bool": 1,
+        '"char"': 1,
+        "int2": 2,
+        "int4": 4,
+        "int8": 8,
+        "float4": 4,
+        "float8": 8,
+        "name": 64,
+        "oid": 4,
+    },
+    **{"date": 4, "time": 8, "timestamp": 8, "timestamptz": 8, "interval": 16, "uuid": 16, "void": 4},
+    **{"unknown": -2, **dict.fromkeys(REGS, 4)},
 }
-_STAND_INS = {18: "text", 19: "text", 1002: "text[]", 1003: "text[]", 2275: "text"}
-"""Types that clients name and that are not here: "char", name and cstring look like text on the wire."""
+"""Of those that are always as long; -1 is any length."""
+_BUILT_IN = {name: _BuiltIn(oid, array, _SIZES.get(name, -1)) for name, (oid, array) in TYPE_OIDS.items()}
+_STAND_INS = {
+    18: "text",
+    19: "text",
+    1002: "text[]",
+    1003: "text[]",
+    2205: "text",
+    2206: "text",
+    2275: "text",
+}
+"""As what a parameter of such a type comes: "char", name, cstring, regclass and regtype look like text."""
 
 
 def oid_of(type: Type) -> TypeInfo:
@@ -127,7 +128,7 @@ def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:
 def _by_oid() -> dict[int, Type]:
     types: dict[int, Type] = {}
     for name, built_in in _BUILT_IN.items():
-        if name not in ("name", "oid", "void", "unknown"):
+        if name not in ("name", '"char"', "void", "unknown", *REGS):
             types[built_in.oid] = type_of(TypeRef(name))
             types[built_in.array] = type_of(TypeRef(name, is_array=True))
     for oid, name in _STAND_INS.items():

@@ -9,10 +9,12 @@ Walk: `sql.session` makes one per statement; `sql.bind_values` asks for each `$n
 from collections.abc import Sequence
 
 from tenure.base.errors import UserError
-from tenure.expr.build import UNKNOWN, Typed, coerce, undecided
+from tenure.expr.build import UNKNOWN, Typed, cast, coerce, undecided
 from tenure.expr.casts import bare
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import Given
+from tenure.expr.resolution import TEXT
+from tenure.expr.system_types import RegType
 
 PARAMETERS_MAX = 65535
 """As many as the protocol can count."""
@@ -46,7 +48,8 @@ class Parameters:
         return len(self._types)
 
     def _decide(self, number: int, target: Type, context: str, position: int) -> Typed:
-        decided = bare(target)
+        # A name is looked up when the statement runs, not when the parameter is read.
+        decided = TEXT if isinstance(target, RegType) else bare(target)
         known = self._types[number - 1]
         if known is None:
             self._types[number - 1] = decided
@@ -56,7 +59,8 @@ class Parameters:
                 detail=f"{known.sql_name} versus {decided.sql_name}",
                 position=position,
             )
-        return coerce(Typed(Given(number - 1, decided.ref), decided), target, context)
+        given = Typed(Given(number - 1, decided.ref), decided)
+        return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
 
 
 class NoSuchParameter(UserError):

@@ -11,6 +11,7 @@ from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
+from tenure.sql import regs
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
@@ -43,6 +44,7 @@ class Surroundings:
             setting=self._setting,
             set_setting=self._set_setting,
             sleep=self._session.sleep,
+            find_object=lambda kind, sought: regs.find(self._session, block, kind, sought),
             ask=Answers(self._session, block),
         )
 

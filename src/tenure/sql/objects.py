@@ -1,0 +1,68 @@
+"""All objects of the catalog as a transaction sees them, for whoever lists them.
+
+    the lease's catalog, as names are resolved in it  +  the transaction's own draft
+    AS OF SYSTEM TIME: the catalog of then
+
+Listing pins nothing: what is only shown may be changed by others meanwhile.
+
+Walk: the catalog's tables of `tenure_internal` ask for `objects`.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from tenure.catalog.descriptors import AnyDescriptor, Contained, Database, Schema, State
+from tenure.sql.quoting import quoted
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+
+D = TypeVar("D", bound=AnyDescriptor)
+
+
+class Objects:
+    """What is there for this transaction, by id."""
+
+    def __init__(self, by_id: dict[int, AnyDescriptor]) -> None:
+        self.by_id = by_id
+
+    def of(self, kind: type[D]) -> list[D]:
+        """Those of one kind, in the order of their names."""
+        found = [each for each in self.by_id.values() if isinstance(each, kind)]
+        return sorted(found, key=lambda each: (self._schema_name(each), each.name, each.id))
+
+    def _schema_name(self, each: AnyDescriptor) -> tuple[str, str]:
+        if isinstance(each, Database):
+            return ("", "")
+        database = self._name(each.database)
+        return (database, "") if isinstance(each, Schema) else (database, self._name(each.schema))
+
+    def _name(self, id: int) -> str:
+        found = self.by_id.get(id)
+        return "" if found is None else found.name
+
+    def database_of(self, each: Contained | Schema) -> str:
+        return self._name(each.database)
+
+    def schema_of(self, each: Contained) -> str:
+        return self._name(each.schema)
+
+    def qualified(self, each: Contained) -> str:
+        """Its name with its schema's, as SQL writes it."""
+        return f"{quoted(self.schema_of(each))}.{quoted(each.name)}"
+
+
+def objects(execution: "Execution") -> Objects:
+    found = {each.id: each for each in _known(execution)}
+    if execution.block.past is None:
+        found.update(execution.block.use.draft.descriptors)
+    return Objects({id: each for id, each in found.items() if each.state is not State.DROPPED})
+
+
+def _known(execution: "Execution") -> Iterator[AnyDescriptor]:
+    block, parts = execution.block, execution.session.parts
+    lease = None if block.past is not None else block.use.lease
+    if lease is None:
+        yield from parts.catalog.list(block.source)
+        return
+    yield from lease.version.descriptors()

@@ -1,0 +1,81 @@
+"""Objects by name or number: what a cast to regclass, regtype or regnamespace finds.
+
+    'app.users'::regclass       the table's descriptor id, shown as users where the search path has it
+
+Walk: `sql.surroundings` puts `find` into the Context; `expr.casts` asks it.
+"""
+
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, Schema
+from tenure.catalog.errors import UndefinedSchema
+from tenure.catalog.resolution import find as resolve
+from tenure.catalog.resolution import schemas_of
+from tenure.expr.datatype import Datum
+from tenure.expr.errors import NotSupported, UndefinedObject
+from tenure.expr.session_functions import type_reg
+from tenure.expr.system_types import Reg
+from tenure.expr.types import parse_type_name, type_of
+from tenure.sql.block import Block
+from tenure.sql.errors import UndefinedTable
+from tenure.sql.names import SessionNames
+from tenure.sql.quoting import quoted
+from tenure.sql.variables import split_names
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+
+def find(session: "Session", block: Block, kind: str, sought: Datum) -> Reg:
+    """The object of a kind by its name (text) or number. Raises what PostgreSQL says if there is none."""
+    names = SessionNames(session, block)
+    match kind:
+        case "regclass":
+            return _relation(names, sought)
+        case "regtype":
+            return _type(names, sought)
+        case "regnamespace":
+            return _schema(names, sought)
+    raise NotSupported(f"a value of type {kind} cannot be looked up")
+
+
+def _relation(names: SessionNames, sought: Datum) -> Reg:
+    if isinstance(sought, int):
+        found = names.descriptor(sought)
+        return Reg(sought, str(sought) if found is None else _shown(names, found))
+    parts = split_names(str(sought).replace(".", ","))
+    found = names.object(parts)
+    if found is None or isinstance(found, EnumType):
+        raise UndefinedTable(f'relation "{sought}" does not exist')
+    return Reg(found.id, _shown(names, found))
+
+
+def _shown(names: SessionNames, found: AnyDescriptor) -> str:
+    """By its bare name where the search path finds it so."""
+    if resolve(names, [found.name], names.path) is found or isinstance(found, Schema):
+        return quoted(found.name)
+    schema = names.descriptor(getattr(found, "schema", 0))
+    return quoted(found.name) if schema is None else f"{quoted(schema.name)}.{quoted(found.name)}"
+
+
+def _type(names: SessionNames, sought: Datum) -> Reg:
+    if isinstance(sought, int):
+        return Reg(sought, str(sought))
+    try:
+        return type_reg(type_of(parse_type_name(str(sought))))
+    except UserError:
+        found = names.object(split_names(str(sought).replace(".", ",")))
+        if not isinstance(found, EnumType):
+            raise UndefinedObject(f'type "{sought}" does not exist') from None
+        return Reg(found.id, _shown(names, found))
+
+
+def _schema(names: SessionNames, sought: Datum) -> Reg:
+    if isinstance(sought, int):
+        found = names.descriptor(sought)
+        return Reg(sought, str(sought) if found is None else quoted(found.name))
+    name = split_names(str(sought))[0]
+    for schema in schemas_of(names, [name], names.path):
+        return Reg(schema.id, quoted(schema.name))
+    raise UndefinedSchema(f'schema "{sought}" does not exist')
