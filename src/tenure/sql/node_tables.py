@@ -117,7 +117,7 @@ def _leases(execution: "Execution") -> Rows:
             session_bytes(lease.session.id),
             decimal_of(lease.frontier_at),
             lease.is_closed,
-            tuple(sorted(tuple(lease.pins))),
+            tuple(sorted(lease.pins)),
             bound,
         )
 
