@@ -57,23 +57,26 @@ OTHERS = ("mood", "numbers")
 
 CATALOG = """
     SELECT 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-           a.attidentity::text, a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
+           a.attidentity::text, a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid),
+           col_description(c.oid, a.attnum)
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
            LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (c.oid, a.attnum)
-     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0
+           AND NOT a.attisdropped
     UNION ALL
-    SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), convalidated, contype::text,
-           NULL, NULL, obj_description(oid, 'pg_constraint')
+    SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), convalidated,
+           contype::text, NULL, NULL, obj_description(oid, 'pg_constraint')
       FROM pg_constraint WHERE connamespace = 'public'::regnamespace
     UNION ALL
     SELECT 'index', NULL, indexname, indexdef, NULL, NULL, NULL, NULL,
            obj_description(format('%I', indexname)::regclass, 'pg_class')
       FROM pg_indexes WHERE schemaname = 'public'
     UNION ALL
-    SELECT 'sequence', s.sequencename, d.refobjid::regclass::text, s.data_type::text, s.cycle, s.start_value::text,
-           s.increment_by::text, s.min_value::text, s.max_value::text
+    SELECT 'sequence', s.sequencename, d.refobjid::regclass::text, s.data_type::text, s.cycle,
+           s.start_value::text, s.increment_by::text, s.min_value::text, s.max_value::text
       FROM pg_sequences s LEFT JOIN pg_depend d
-        ON d.objid = format('%I', s.sequencename)::regclass AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass
+        ON d.objid = format('%I', s.sequencename)::regclass AND d.deptype IN ('a', 'i')
+           AND d.refclassid = 'pg_class'::regclass
      WHERE s.schemaname = 'public'
     UNION ALL
     SELECT 'label', t.typname, e.enumlabel, NULL, NULL, NULL, NULL, NULL, NULL
@@ -108,7 +111,9 @@ def _catalog(connection: "psycopg.Connection[Any]") -> list[tuple[Any, ...]]:
 
 
 def _plain(value: object) -> object:
-    return re.sub(r"'([\d.]+)'::numeric|\((\d+)\)::numeric", r"\1\2", value) if isinstance(value, str) else value
+    return (
+        re.sub(r"'([\d.]+)'::numeric|\((\d+)\)::numeric", r"\1\2", value) if isinstance(value, str) else value
+    )
 
 
 def _shown(served: Served, name: str) -> str:
@@ -153,7 +158,9 @@ def test_tenure_reads_back_the_same_table(served: Served, name: str) -> None:
 
 
 def test_a_renamed_column_is_written_by_its_new_name(served: Served) -> None:
-    served.root.execute("CREATE TABLE renamed (a int CHECK (a > 0), b int GENERATED ALWAYS AS (a + 1) STORED)")
+    served.root.execute(
+        "CREATE TABLE renamed (a int CHECK (a > 0), b int GENERATED ALWAYS AS (a + 1) STORED)"
+    )
     served.tag("ALTER TABLE renamed RENAME COLUMN a TO c")
     text = _shown(served, "renamed")
     assert "CHECK ((c > 0))" in text and "((c + 1))" in text

@@ -46,12 +46,14 @@ def test_every_table_that_people_are_promised_is_there() -> None:
     assert {each.name for each in definitions() if each.schema == "system"} == set(TABLES)
 
 
-@pytest.mark.parametrize("each", [each for each in definitions()], ids=lambda each: f"{each.schema}.{each.name}")
+@pytest.mark.parametrize("each", list(definitions()), ids=lambda each: f"{each.schema}.{each.name}")
 def test_every_table_answers_with_its_columns(served: Served, each: Definition) -> None:
     answer = served.root.execute(f"SELECT * FROM {each.schema}.{each.name}".encode())
     assert [column.name for column in answer.description or ()] == [column.name for column in each.columns]
     for row in answer.fetchall():
-        missing = [name for name, value in zip([c.name for c in each.columns], row, strict=True) if value is None]
+        missing = [
+            name for name, value in zip([c.name for c in each.columns], row, strict=True) if value is None
+        ]
         assert not set(missing) & set(each.required)
 
 
@@ -66,14 +68,15 @@ def test_a_key_tells_rows_apart(served: Served, each: Definition) -> None:
 def test_names_lead_to_descriptors(served: Served) -> None:
     rows = served.rows(
         "SELECT n.name, length(d.descriptor) > 0 FROM system.namespace n JOIN system.descriptor d USING (id) "
-        "WHERE n.\"parentSchemaID\" = 101 ORDER BY 1"
+        'WHERE n."parentSchemaID" = 101 ORDER BY 1'
     )
     assert rows == [("app", True), ("app_id_seq", True)]
 
 
 def test_a_descriptor_is_shown_as_it_is_stored(served: Served) -> None:
     ((id, stored),) = served.rows(
-        "SELECT id, descriptor FROM system.descriptor WHERE id = (SELECT id FROM system.namespace WHERE name = 'app')"
+        "SELECT id, descriptor FROM system.descriptor "
+        "WHERE id = (SELECT id FROM system.namespace WHERE name = 'app')"
     )
     decoded = served.node.catalog.decode(bytes(stored))
     assert (decoded.id, decoded.name) == (id, "app")
@@ -162,7 +165,9 @@ def test_the_records_below_sql_are_for_superusers(served: Served) -> None:
     served.tag("CREATE USER ann")
     with served.connect("ann") as ann:
         for table in TABLES:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"permission denied for table {table}"):
+            with pytest.raises(
+                psycopg.errors.InsufficientPrivilege, match=f"permission denied for table {table}"
+            ):
                 ann.execute(f"SELECT * FROM system.{table}".encode())
 
 
@@ -216,7 +221,9 @@ def test_locks_are_shown(served: Served) -> None:
 
 def test_kept_plans_are_shown(served: Served) -> None:
     served.rows("SELECT name FROM app WHERE id = 1")
-    rows = served.rows("SELECT statement, kind FROM tenure_internal.plan_cache WHERE statement LIKE '%FROM app WHERE%'")
+    rows = served.rows(
+        "SELECT statement, kind FROM tenure_internal.plan_cache WHERE statement LIKE '%FROM app WHERE%'"
+    )
     assert ("SELECT name FROM app WHERE id = $1", "select") in rows
 
 
