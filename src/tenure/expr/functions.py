@@ -9,6 +9,7 @@ from tenure.expr import (
     arithmetic,
     array_functions,
     asking_functions,
+    catalog_functions,
     comparison,
     format_functions,
     id_functions,
@@ -16,6 +17,7 @@ from tenure.expr import (
     json_changes,
     json_functions,
     math_functions,
+    regex_functions,
     sequence_functions,
     session_functions,
     text_coding,
@@ -38,6 +40,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *text_functions.functions(),
     *text_coding.functions(),
     *text_joining.functions(),
+    *regex_functions.functions(),
     *time_arithmetic.functions(),
     *time_functions.functions(),
     *time_making.functions(),
@@ -50,6 +53,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *id_functions.functions(),
     *sequence_functions.functions(),
     *session_functions.functions(),
+    *catalog_functions.functions(),
     *asking_functions.functions(),
 )
 

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
-from tenure.expr import json_sets
+from tenure.expr import json_sets, regex_functions
 from tenure.expr.arithmetic import SIZES, numeric_add
 from tenure.expr.array_functions import length_of, split
 from tenure.expr.arrays import flatten
@@ -45,6 +46,10 @@ def _functions() -> Iterator[SetFunction]:
     yield one_column("unnest", "anyarray -> anyelement", flatten)
     yield one_column("generate_subscripts", "anyarray, int4 -> int4", _subscripts)
     yield one_column("generate_subscripts", "anyarray, int4, bool -> int4", _subscripts)
+    numbered = (("x", "anyelement"), ("n", "int4"))
+    yield SetFunction(
+        "_pg_expandarray", ("anyarray",), numbered, lambda array: zip(flatten(array), count(1), strict=False)
+    )
     for arguments in (("text", "text"), ("text", "text", "text")):
         yield SetFunction(
             "string_to_table", arguments, (("string_to_table", "text"),), _string_rows, is_strict=False
@@ -123,7 +128,11 @@ def _steps(first: datetime, last: datetime, step: Interval, move: Callable[[Any]
             return
 
 
-SET_FUNCTIONS: tuple[SetFunction, ...] = (*_functions(), *json_sets.set_functions())
+SET_FUNCTIONS: tuple[SetFunction, ...] = (
+    *_functions(),
+    *json_sets.set_functions(),
+    *regex_functions.set_functions(),
+)
 _BY_NAME: dict[str, list[SetFunction]] = defaultdict(list)
 for each in SET_FUNCTIONS:
     _BY_NAME[each.name].append(each)

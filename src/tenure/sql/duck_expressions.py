@@ -16,6 +16,7 @@ templates, `duck_numbers` for numeric, and back for subqueries.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import reduce
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors import TypeRef
@@ -171,6 +172,8 @@ class Expressions:
         kind = result_type(function_with_id(id), [each.type for each in arguments])
         if id in NUMERIC:
             sql, shape = NUMERIC[id](*arguments)
+            if kind.family == "numeric" and any(each.digits for each in arguments):
+                raise NotShared("numbers whose digits after the point differ")
             return Value(sql, kind, shape)
         template = template or TEMPLATES.get(id)
         if template is None:
@@ -211,7 +214,8 @@ class Expressions:
         target = type_of(tree.type, self.known.enum)
         source = operand.type
         if isinstance(target, NumericType):
-            return Value(*_with_type(to_numeric(operand, target), target))
+            made = Value(*_with_type(to_numeric(operand, target), target))
+            return made if target.precision is not None else made._replace(digits=operand.digits)
         if isinstance(source, NumericType):
             return Value(*_with_type(from_numeric(operand, target), target))
         if target.ref == source.ref:
@@ -283,10 +287,19 @@ class Expressions:
         values = [self.render(then) for _, then in tree.branches]
         if tree.otherwise is not None:
             values.append(self.render(tree.otherwise))
-        kind, shape, sqls = unified(values)
-        branches = [f"WHEN {when} THEN {then}" for when, then in zip(conditions, sqls, strict=False)]
-        otherwise = f" ELSE {sqls[-1]}" if tree.otherwise is not None else ""
-        return Value(f"CASE {' '.join(branches)}{otherwise} END", kind, shape)
+
+        def written(cells: Sequence[str]) -> str:
+            branches = [f"WHEN {when} THEN {then}" for when, then in zip(conditions, cells, strict=False)]
+            otherwise = f" ELSE {cells[-1]}" if tree.otherwise is not None else ""
+            return f"CASE {' '.join(branches)}{otherwise} END"
+
+        if not _differ_in_digits(values):
+            kind, shape, sqls = unified(values)
+            return Value(written(sqls), kind, shape)
+        shape = reduce(comparable_decimal, (each.shape for each in values))
+        sql = written([cast_to(each.sql, shape) for each in values])
+        digits = written([str(each.shape.scale) for each in values])
+        return Value(sql, type_of(_NUMERIC), shape, digits)
 
     def _in(self, tree: InList) -> Value:
         operand = self.render(tree.operand)
@@ -321,6 +334,13 @@ class Expressions:
         return self.among(equality, operand, items, is_negated=tree.is_all)
 
 
+def _differ_in_digits(values: Sequence[Value]) -> bool:
+    """Whether these are decimals of different scales, each of its own."""
+    return len({each.shape.scale for each in values}) > 1 and all(
+        each.type.family == "numeric" and each.shape.is_plain and not each.digits for each in values
+    )
+
+
 def is_utc(zone: tzinfo) -> bool:
     return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
 
@@ -328,7 +348,7 @@ def is_utc(zone: tzinfo) -> bool:
 def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:
     """Alternatives as one type and shape."""
     kind = values[0].type
-    if len({each.type.family for each in values}) > 1:
+    if len({each.type.family for each in values}) > 1 or any(each.digits for each in values):
         raise NotShared("alternatives of different types")
     if len({each.shape for each in values}) == 1 and len({each.type for each in values}) == 1:
         return kind, values[0].shape, [each.sql for each in values]

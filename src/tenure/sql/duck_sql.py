@@ -159,6 +159,8 @@ class _Renderer:
         self, input: Relation, columns: Sequence[Value], tail: str = "", distinct: str = ""
     ) -> Relation:
         """SELECT columns FROM input ..., under a new name; what rows are sorted by comes along."""
+        if any(each.digits for each in columns):
+            raise NotShared("numbers whose digits after the point differ")
         made = [f"{each.sql} AS c{at}" for at, each in enumerate(columns)]
         made += [f"{key} AS o{at}" for at, (key, _) in enumerate(input.order)]
         name = self._name()

@@ -190,7 +190,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.text)
+        self._start(prepared.shown)
         try:
             return self._execute(made, prepared.made.statement, limit, ends, inline)
         finally:
@@ -226,7 +226,7 @@ class Session:
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
         attempts = 1 if inline else ATTEMPTS
-        pause_seconds = PAUSE_SECONDS
+        pause_seconds, told = PAUSE_SECONDS, len(self.notices)
         while True:
             attempts -= 1
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
@@ -244,6 +244,7 @@ class Session:
                 return answer
             except RetryError as error:
                 self._abandon(portal)
+                del self.notices[told:]
                 if inline:
                     raise NotShort from error
                 if attempts == 0:

@@ -213,6 +213,12 @@ WHOLE = [
     "SELECT g, count(t.a) FROM generate_series(1, 5) g LEFT JOIN t ON t.a = g GROUP BY g",
     "SELECT p.id, o.amount FROM people p CROSS JOIN LATERAL "
     "(SELECT amount FROM orders WHERE orders.person = p.id ORDER BY amount DESC NULLS LAST LIMIT 1) o",
+    "SELECT sum(CASE WHEN age > 10 THEN score ELSE 0 END) FROM people",
+    "SELECT city, sum(CASE WHEN age > 50 THEN score ELSE 0 END), count(*), "
+    "avg(CASE WHEN id < 5 THEN score WHEN id > 30 THEN 1.125 ELSE 0 END) FROM people GROUP BY city",
+    "SELECT sum(CASE WHEN id < 0 THEN score ELSE 0 END), "
+    "sum(CASE WHEN id < 0 THEN score WHEN id < 0 THEN 1 END) FROM people",
+    "SELECT id FROM people WHERE CASE WHEN age > 10 THEN score ELSE 0 END > 1.5",
     "SELECT count(*) FROM people WHERE false",
     "SELECT city, count(*) FROM people WHERE id < 0 GROUP BY city",
     "SELECT id + 1 AS n FROM people WHERE score >= 1.5 ORDER BY n DESC LIMIT 3",
@@ -232,7 +238,6 @@ PARTLY = [
     "SELECT data ->> 'x', count(*) FROM people GROUP BY 1",
     "SELECT city, array_agg(id ORDER BY id), string_agg(name, ',' ORDER BY id) FROM people GROUP BY city",
     "SELECT id, age::float8 / 3, seen + interval '1 month' FROM people ORDER BY id",
-    "SELECT sum(CASE WHEN age > 10 THEN score ELSE 0 END) FROM people",
     "SELECT seen::text, seen - now() > interval '0' FROM people",
     "SELECT id FROM people ORDER BY tags, id LIMIT 5",
     "SELECT stddev(age), variance(score) FROM people",
