@@ -18,11 +18,11 @@ filtered like any other, and cannot be changed through SQL (42501). `SHOW TABLES
 
 * `system.*` are the records below SQL, read at the transaction's own time (`AS OF SYSTEM TIME` too). They are
   for superusers.
-* `tenure_internal.*` are computed: about the catalog as the transaction sees it, about this node, or about the
-  cluster, as each says. Who is no superuser sees his own sessions, transactions and jobs only.
+* `tenure_internal.*` are computed: about the catalog as the transaction sees it, about this node, or about
+  the cluster, as each says. Who is no superuser sees his own sessions, transactions and jobs only.
 
-Timestamps of type `numeric` are what `cluster_logical_timestamp()` gives and `AS OF SYSTEM TIME` takes. The id of
-a node session is sixteen bytes, the instance id and the epoch, and can be asked after with
+Timestamps of type `numeric` are what `cluster_logical_timestamp()` gives and `AS OF SYSTEM TIME` takes. The
+id of a node session is sixteen bytes, the instance id and the epoch, and can be asked after with
 `tenure_internal.sql_liveness_is_alive(bytea)`, also as `crdb_internal.sql_liveness_is_alive`. Names with
 capitals need quotes: `"parentID"`.
 """
@@ -42,9 +42,9 @@ One value for all nodes. `SET CLUSTER SETTING x = v`, `RESET CLUSTER SETTING x`,
 VARIABLES_PAGE = """
 ## Of a session
 
-`SET x = v`, `SET LOCAL x = v`, `RESET x`, `SHOW x`, `SHOW ALL`, and as options of a connection. Names with a dot
-that are not here (`myapp.user`) are the application's own. A session that says nothing of `statement_timeout`
-goes by the cluster's `sql.statement_timeout`.
+`SET x = v`, `SET LOCAL x = v`, `RESET x`, `SHOW x`, `SHOW ALL`, and as options of a connection. Names with a
+dot that are not here (`myapp.user`) are the application's own. A session that says nothing of
+`statement_timeout` goes by the cluster's `sql.statement_timeout`.
 
 | name | default | meaning |
 |---|---|---|

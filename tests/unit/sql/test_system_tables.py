@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tenure.sql.redaction import without_password
 from tenure.sql.tables import definitions
 from tenure.sql.virtual import Definition
 from tests.unit.sql.served import Served, serving
@@ -194,6 +195,23 @@ def test_passwords_are_not_shown(served: Served) -> None:
                 rows = served.rows(f"SELECT * FROM {each.schema}.{each.name}")
                 assert "canary-7" not in repr(rows)
     assert "canary-7" not in repr(served.rows("SELECT * FROM tenure_internal.plan_cache"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ALTER ROLE x PASSWORD 'y'", "ALTER ROLE ..."),
+        ("/* /* */ */ create -- a\n user x password 'y'", "CREATE USER ..."),
+        ("CREATE GROUP g PASSWORD 'y'", "CREATE GROUP ..."),
+        ("CREATE USER x PASSWORD 'y", "..."),
+        ("CREATE USER x", "CREATE USER x"),
+        ("CREATE TABLE t (password text)", "CREATE TABLE t (password text)"),
+        ("SELECT 'password'", "SELECT 'password'"),
+    ],
+)
+@pytest.mark.invariant("S24")
+def test_only_statements_about_users_are_cut_short(text: str, shown: str) -> None:
+    assert without_password(text) == shown
 
 
 def test_an_open_transaction_shows_its_pins_and_its_statement(served: Served) -> None:
