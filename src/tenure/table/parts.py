@@ -42,6 +42,12 @@ class Part(NamedTuple):
     until: Any
     table: Any
 
+    @property
+    def held_bytes(self) -> int:
+        # Of Python's bytes, numpy counts the pointers only.
+        keys = self.keys.nbytes if self.keys.dtype != object else len(self.keys) * 2 * KEY_BYTES_MAX
+        return int(self.table.nbytes + keys + self.at.nbytes + self.until.nbytes)
+
 
 class Held(NamedTuple):
     wanted: Wanted
@@ -53,18 +59,28 @@ class Held(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        return sum(
-            part.table.nbytes + part.keys.nbytes + part.at.nbytes + part.until.nbytes for part in self.parts
-        )
+        return sum(part.held_bytes for part in self.parts)
 
     def has(self, wanted: Wanted) -> bool:
         return wanted.columns.items() <= self.wanted.columns.items()
 
 
-def first_part(keys: list[bytes], at: list[Timestamp], batches: list[Any], schema: Any) -> Part:
-    times = np.array(at, dtype=np.int64)
-    table = pa.Table.from_batches(batches, schema)
-    return Part(_keys(keys), times, np.full(len(keys), OPEN, dtype=np.int64), table)
+def piece(keys: list[bytes], at: list[Timestamp], batch: Any) -> Part:
+    """Rows that are all open, in the order of their keys."""
+    until = np.full(len(keys), OPEN, dtype=np.int64)
+    return Part(_keys(keys), np.array(at, dtype=np.int64), until, pa.Table.from_batches([batch]))
+
+
+def together(pieces: Sequence[Part], schema: Any) -> Part:
+    """Pieces that follow one another, as one part."""
+    if not pieces:
+        return Part(_keys([]), np.array([], np.int64), np.array([], np.int64), schema.empty_table())
+    return Part(
+        _joined_keys(pieces),
+        np.concatenate([each.at for each in pieces]),
+        np.concatenate([each.until for each in pieces]),
+        pa.concat_tables([each.table for each in pieces]),
+    )
 
 
 def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp) -> Held:
@@ -123,11 +139,11 @@ def _keys(keys: Sequence[bytes]) -> Any:
 
 
 def _array(suffixes: list[bytes], *, is_object: bool) -> Any:
-    """An array of bytes drops zeros at the end; no key is another one with zeros added (`key-prefix`)."""
+    """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added."""
     if not is_object:
         return np.array(suffixes, dtype=np.bytes_)
     array = np.empty(len(suffixes), dtype=object)
-    array[:] = suffixes
+    array[:] = [each.rstrip(b"\0") for each in suffixes]
     return array
 
 
@@ -147,14 +163,19 @@ def _filtered(part: Part, mask: Any) -> Part:
 
 
 def _joined(parts: Sequence[Part]) -> Part:
-    if any(part.keys.dtype == object for part in parts):
-        parts = [part._replace(keys=part.keys.astype(object)) for part in parts]
-    keys = np.concatenate([part.keys for part in parts])
+    """Parts whose keys lie among one another, as one."""
+    keys = _joined_keys(parts)
     at = np.concatenate([part.at for part in parts])
     order = np.lexsort((at, keys)) if keys.dtype != object else _object_order(keys, at)
     until = np.concatenate([part.until for part in parts])
     table = pa.concat_tables([part.table for part in parts]).take(pa.array(order))
     return Part(keys[order], at[order], until[order], table)
+
+
+def _joined_keys(parts: Sequence[Part]) -> Any:
+    if any(part.keys.dtype == object for part in parts):
+        return np.concatenate([part.keys.astype(object) for part in parts])
+    return np.concatenate([part.keys for part in parts])
 
 
 def _object_order(keys: Any, at: Any) -> Any:
