@@ -219,6 +219,13 @@ WHOLE = [
     "SELECT sum(CASE WHEN id < 0 THEN score ELSE 0 END), "
     "sum(CASE WHEN id < 0 THEN score WHEN id < 0 THEN 1 END) FROM people",
     "SELECT id FROM people WHERE CASE WHEN age > 10 THEN score ELSE 0 END > 1.5",
+    "SELECT p.id, o.n FROM people p CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders WHERE person = p.id "
+    "AND amount > (SELECT min(amount) FROM orders x WHERE x.person <> p.id)) o",
+    "SELECT p.id, o.n FROM people p CROSS JOIN LATERAL (SELECT count(*) AS n FROM orders WHERE "
+    "(SELECT count(*) FROM t WHERE t.a < p.age) > 7) o",
+    "SELECT x, count(*), min(x), max(x) FROM (VALUES ('NaN'::float8), (1), ('-inf'), (NULL), ('NaN')) v(x) "
+    "GROUP BY x ORDER BY x",
+    "SELECT min(x), max(x) FROM (VALUES ('NaN'::float8), (1), ('-inf')) v(x)",
     "SELECT count(*) FROM people WHERE false",
     "SELECT city, count(*) FROM people WHERE id < 0 GROUP BY city",
     "SELECT id + 1 AS n FROM people WHERE score >= 1.5 ORDER BY n DESC LIMIT 3",
