@@ -64,6 +64,10 @@ class Draft:
         """Whether the descriptor is made by this very transaction: nobody else can use it yet."""
         return self.made_from.get(id) == 0
 
+    def made(self) -> dict[int, AnyDescriptor]:
+        """The descriptors that this very transaction makes."""
+        return {id: each for id, each in self.declared.items() if self.is_new(id)}
+
     def create(self, descriptor: AnyDescriptor) -> None:
         """Makes a descriptor, with its name; a schema with its entry in its database's map."""
         self.declare(descriptor, made_from=0)

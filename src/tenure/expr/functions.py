@@ -9,6 +9,7 @@ from tenure.expr import (
     arithmetic,
     array_functions,
     asking_functions,
+    catalog_functions,
     comparison,
     format_functions,
     id_functions,
@@ -50,6 +51,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *id_functions.functions(),
     *sequence_functions.functions(),
     *session_functions.functions(),
+    *catalog_functions.functions(),
     *asking_functions.functions(),
 )
 

@@ -17,6 +17,7 @@ Walk: `expr.build` calls `resolve` and `common_type`; `expr.aggregates`, `expr.w
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from tenure.catalog.descriptors import TypeRef, replace
@@ -53,7 +54,15 @@ S = TypeVar("S", bound=Signature)
 
 def resolve(name: str, given: Sequence[Type]) -> tuple[Function, tuple[Type, ...]]:
     """Returns the overload and the types that the arguments have to be cast to."""
-    return choose(name, functions_named(name), given)
+    if any(each.ref.enum for each in given):
+        # An enum's type is of one version of its descriptor: not to be kept.
+        return choose(name, functions_named(name), given)
+    return _resolved(name, tuple(each.ref for each in given))
+
+
+@lru_cache(maxsize=4096)
+def _resolved(name: str, given: tuple[TypeRef, ...]) -> tuple[Function, tuple[Type, ...]]:
+    return choose(name, functions_named(name), [type_of(each) for each in given])
 
 
 def choose(name: str, overloads: Sequence[S], given: Sequence[Type]) -> tuple[S, tuple[Type, ...]]:
@@ -297,9 +306,14 @@ def _missing(name: str, given: Sequence[Type]) -> UndefinedFunction:
         f"function {described} does not exist"
         if what == "function"
         else f"operator does not exist: {described}",
-        hint=f"No {what} matches the given name and argument types. "
-        "You might need to add explicit type casts.",
+        hint=_cast_hint(what, given),
     )
+
+
+def _cast_hint(what: str, given: Sequence[Type]) -> str:
+    is_one = what == "operator" and len(given) == 1
+    types, casts = ("type", "an explicit type cast") if is_one else ("types", "explicit type casts")
+    return f"No {what} matches the given name and argument {types}. You might need to add {casts}."
 
 
 def _ambiguous(name: str, given: Sequence[Type]) -> AmbiguousFunction:

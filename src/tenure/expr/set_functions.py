@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
@@ -45,6 +46,10 @@ def _functions() -> Iterator[SetFunction]:
     yield one_column("unnest", "anyarray -> anyelement", flatten)
     yield one_column("generate_subscripts", "anyarray, int4 -> int4", _subscripts)
     yield one_column("generate_subscripts", "anyarray, int4, bool -> int4", _subscripts)
+    numbered = (("x", "anyelement"), ("n", "int4"))
+    yield SetFunction(
+        "_pg_expandarray", ("anyarray",), numbered, lambda array: zip(flatten(array), count(1), strict=False)
+    )
     for arguments in (("text", "text"), ("text", "text", "text")):
         yield SetFunction(
             "string_to_table", arguments, (("string_to_table", "text"),), _string_rows, is_strict=False

@@ -75,7 +75,7 @@ ARRAY_DEPTH_MAX = 32
 INT_BYTES_MAX = 16
 """An int's magnitude; SQL's largest has eight bytes, and greater numbers are Decimals."""
 
-_FALSE, _TRUE, _INT, _FLOAT, _DECIMAL = 0x02, 0x03, 0x18, 0x30, 0x31
+_FALSE, _TRUE, INT_TAG, _FLOAT, _DECIMAL = 0x02, 0x03, 0x18, 0x30, 0x31
 _STR, _BYTES, _UUID, _DATE, _TIME, _DATETIME, _INSTANT = 0x38, 0x39, 0x3A, 0x40, 0x41, 0x42, 0x43
 _TIMEDELTA, _AT, _ARRAY, _NULL, _FIRST_DESCENDING = 0x44, 0x48, 0x50, 0x7F, 0x80
 
@@ -97,20 +97,9 @@ def decode(data: bytes) -> tuple[KeyValue, ...]:
     values: list[KeyValue] = []
     position, end = 0, len(data)
     while position < end:
-        value, position = _DECODERS[data[position]](data, position + 1)
+        value, position = DECODERS[data[position]](data, position + 1)
         values.append(value)
     return tuple(values)
-
-
-def decode_one(data: bytes, position: int) -> KeyValue:
-    """The one element that begins at the position and ends with the data."""
-    if position >= len(data):
-        raise CorruptData("key: the data ends before an element")
-    value: KeyValue
-    value, end = _DECODERS[data[position]](data, position + 1)
-    if end != len(data):
-        raise CorruptData("key: there is more than one element")
-    return value
 
 
 def prefix_end(data: bytes) -> bytes:
@@ -143,8 +132,8 @@ def _decode_unknown(data: bytes, position: int) -> tuple[None, int]:
 # int
 
 # A tag, shifted to stand before n bytes; a negative's with the 2^8n - 1 that makes its bytes positive.
-_POSITIVE_TAGS = [(_INT + n) << 8 * n for n in range(INT_BYTES_MAX + 1)]
-_NEGATIVE_TAGS = [((_INT - n + 1) << 8 * n) - 1 for n in range(INT_BYTES_MAX + 1)]
+_POSITIVE_TAGS = [(INT_TAG + n) << 8 * n for n in range(INT_BYTES_MAX + 1)]
+_NEGATIVE_TAGS = [((INT_TAG - n + 1) << 8 * n) - 1 for n in range(INT_BYTES_MAX + 1)]
 
 
 def _encode_int(value: int) -> bytes:
@@ -183,9 +172,9 @@ def _negative_int(size: int) -> _Decoder:
 def _decode_inner_int(data: bytes, position: int) -> tuple[int, int]:
     """Reads an int, tag included, that is part of another element."""
     tag = data[position] if position < len(data) else 0
-    if abs(tag - _INT) > INT_BYTES_MAX:
+    if abs(tag - INT_TAG) > INT_BYTES_MAX:
         raise CorruptData("key: an integer is missing inside an element")
-    value, position = _DECODERS[tag](data, position + 1)
+    value, position = DECODERS[tag](data, position + 1)
     return int(value), position
 
 
@@ -430,7 +419,7 @@ def _decode_array(data: bytes, position: int, depth: int = 1) -> tuple[tuple[Val
         if tag == _ARRAY:
             value, position = _decode_array(data, position + 1, depth + 1)
         elif tag < _FIRST_DESCENDING:
-            value, position = _DECODERS[tag](data, position + 1)
+            value, position = DECODERS[tag](data, position + 1)
         else:
             raise CorruptData("key: a descending element in an array")
         values.append(value)
@@ -445,7 +434,7 @@ def _encode_descending(value: Descending) -> bytes:
 
 def _decode_descending(data: bytes, position: int) -> tuple[Descending, int]:
     plain = data[position - 1 :].translate(_COMPLEMENT)
-    value, length = _DECODERS[plain[0]](plain, 1)
+    value, length = DECODERS[plain[0]](plain, 1)
     return Descending(value), position - 1 + length
 
 
@@ -481,8 +470,8 @@ _ENCODERS = _Encoders(
 )
 
 _BY_TAG: dict[int, _Decoder] = {
-    **{_INT + size: _positive_int(size) for size in range(INT_BYTES_MAX + 1)},
-    **{_INT - size: _negative_int(size) for size in range(1, INT_BYTES_MAX + 1)},
+    **{INT_TAG + size: _positive_int(size) for size in range(INT_BYTES_MAX + 1)},
+    **{INT_TAG - size: _negative_int(size) for size in range(1, INT_BYTES_MAX + 1)},
     _FALSE: _constant(False),
     _TRUE: _constant(True),
     _FLOAT: _decode_float,
@@ -501,4 +490,4 @@ _BY_TAG: dict[int, _Decoder] = {
     **dict.fromkeys(range(_FIRST_DESCENDING, 0x100), _decode_descending),
 }
 
-_DECODERS = [_BY_TAG.get(tag, _decode_unknown) for tag in range(0x100)]
+DECODERS = [_BY_TAG.get(tag, _decode_unknown) for tag in range(0x100)]

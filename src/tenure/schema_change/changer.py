@@ -132,7 +132,7 @@ class SchemaChanger:
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use)
         if staged or _refers_to_others(use, declared):
-            commit_at = self._alone(use, declared, ids)
+            commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
                 return commit_at
             if self._can_be_undone_by_job(use, declared):
@@ -191,18 +191,19 @@ class SchemaChanger:
         """Does in the transaction itself all the work that lies between the stages."""
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
-        stage: AnyDescriptor = descriptor
+        worker, stage = self._worker.over(use.draft.made()), descriptor
         while isinstance(stage, Table) and not is_finished(stage):
             for work in work_before(stage):
-                for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                     pass
             stage = advance(stage)
 
     def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
         """A table made in this very transaction may have got rows before its indexes."""
+        worker = self._worker.over(use.draft.made())
         for table in declared:
             if isinstance(table, Table) and use.draft.is_new(table.id):
-                self._worker.complete_new(use.txn, table)
+                worker.complete_new(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -329,6 +330,19 @@ def _after_commit(commit_at: Timestamp) -> Iterator[None]:
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
     return replace(descriptor, version=use.draft.made_from[descriptor.id])
+
+
+def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+    """Whether rows get values of a sequence that has to be there first: it is published before them."""
+    return any(
+        isinstance(table, Table)
+        and not use.draft.is_new(table.id)
+        and any(
+            column.computed is not None and any(map(use.draft.is_new, column.computed.sequences))
+            for column in table.columns
+        )
+        for table in declared
+    )
 
 
 def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:

@@ -156,10 +156,11 @@ class InTransaction:
         """In the parent: rows completed, the job ended, the last step made ready."""
         self._jobs.fenced(use.txn, fence)
         last: list[AnyDescriptor] = []
+        worker = self._worker.over(use.draft.made())
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
             if isinstance(each, Table):
-                complete = self._worker.complete_new if use.draft.is_new(each.id) else self._worker.complete
+                complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
                 complete(use.txn, each)
             step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))

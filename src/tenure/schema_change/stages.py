@@ -223,4 +223,12 @@ def can_be_undone(stored: AnyDescriptor | None, declared: AnyDescriptor) -> bool
     """Whether a change shows nothing before its last step: a job can take it back whole."""
     if stored is None:
         return isinstance(declared, Sequence)  # nobody sees it before it is shown, and it holds nothing
-    return with_preparations(stored, declared) == declared
+    return with_preparations(stored, declared) == _keeping_hidden(stored, declared)
+
+
+def _keeping_hidden(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
+    """A hidden row id that goes, as ADD PRIMARY KEY has it, shows nothing; turned round, it stays."""
+    if not (isinstance(stored, Table) and isinstance(declared, Table)):
+        return declared
+    hidden = {each.id: each for each in stored.columns if each.is_hidden}
+    return replace(declared, columns=tuple(hidden.get(each.id, each) for each in declared.columns))

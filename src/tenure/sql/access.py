@@ -21,24 +21,87 @@ Walk: the session plans with this after `sql.bind`, and then compiles with `sql.
 from dataclasses import replace
 from itertools import count
 
+from tenure.expr.arrays import ArrayOf
+from tenure.expr.datatype import Type
+from tenure.expr.expressions import Nested
+from tenure.expr.functions import function_with_id
+from tenure.expr.resolution import array_of
 from tenure.sql.access_columns import whole
 from tenure.sql.access_filters import pushed
-from tenure.sql.access_joins import NewGiven, arranged, exists_joined
+from tenure.sql.access_joins import arranged, exists_joined, is_small
 from tenure.sql.access_order import ordered
-from tenure.sql.plan import Plan, Query
-from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.plan import Lock, NestedKind, Plan, Query, Subquery
+from tenure.sql.plan_facts import everything, free_givens, is_bounded, is_point_query, is_volatile_plan
+from tenure.sql.trees import compares_as_is
 
 __all__ = ["is_bounded", "is_point_query", "with_access"]
 
 
 def with_access(query: Query) -> Query:
-    numbers = count(max(query.givens, len(query.parameters)))
-    nested = tuple(replace(each, plan=_planned(each.plan, query, numbers.__next__)) for each in query.nested)
-    shared = tuple(_planned(each, query, numbers.__next__) for each in query.shared)
-    plan = _planned(query.plan, query, numbers.__next__)
-    return replace(query, plan=plan, nested=nested, shared=shared, givens=next(numbers))
+    return _Planning(query).planned()
 
 
-def _planned(plan: Plan, query: Query, new_given: NewGiven) -> Plan:
-    plan = pushed(exists_joined(plan, query))
-    return whole(ordered(arranged(plan, new_given)))
+class _Planning:
+    """The planning of one query: its subqueries, each planned once, and numbers for new ones."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._numbers = count(max(query.givens, len(query.parameters)))
+        self._nested: dict[int, Subquery] = {}
+        self._arrays: dict[int, Nested] = {}
+
+    def planned(self) -> Query:
+        query = self._query
+        shared = tuple(map(self._planned, query.shared))
+        plan = self._planned(query.plan)
+        nested = [self._subquery(number) for number in range(len(query.nested))]
+        nested += [_as_array(nested[number]) for number in self._arrays]
+        return replace(query, plan=plan, nested=tuple(nested), shared=shared, givens=next(self._numbers))
+
+    def _planned(self, plan: Plan) -> Plan:
+        plan = pushed(exists_joined(plan, self._query))
+        return whole(ordered(arranged(plan, self)))
+
+    def _subquery(self, number: int) -> Subquery:
+        if number not in self._nested:
+            inner = self._query.nested[number]
+            self._nested[number] = replace(inner, plan=self._planned(inner.plan))
+        return self._nested[number]
+
+    def new_given(self) -> int:
+        return next(self._numbers)
+
+    def array(self, tree: Nested) -> Nested | None:
+        """Of x IN (SELECT ...): ARRAY(SELECT ...), if that is the same for all rows, and short."""
+        number = tree.number
+        if number not in self._arrays:
+            inner = self._query.nested[number]
+            if not _is_list(inner) or not _is_steady(inner.plan, self._query):
+                return None
+            if not is_small(self._subquery(number).plan):
+                return None
+            place = len(self._query.nested) + len(self._arrays)
+            self._arrays[number] = Nested(place, (), _array_type(inner).ref)
+        return self._arrays[number]
+
+
+def _is_list(inner: Subquery) -> bool:
+    """Whether an index can be asked for its values: x = ANY (SELECT ...), by the index's own equality."""
+    if inner.kind is not NestedKind.IN or inner.takes or isinstance(inner.plan.outputs[0].type, ArrayOf):
+        return False
+    function = function_with_id(inner.function)
+    return function.name == "=" and compares_as_is((function.arguments[0], function.arguments[-1]))
+
+
+def _is_steady(plan: Plan, query: Query) -> bool:
+    """Whether it gives the same however often it is run, and does nothing else."""
+    has_lock = any(isinstance(node, Lock) for node in everything(plan, query))
+    return not (has_lock or free_givens(plan, query) or is_volatile_plan(plan, query))
+
+
+def _array_type(inner: Subquery) -> Type:
+    return array_of(inner.plan.outputs[0].type)
+
+
+def _as_array(inner: Subquery) -> Subquery:
+    return Subquery(NestedKind.ARRAY, inner.plan, type=_array_type(inner))

@@ -1,6 +1,7 @@
 """Which index a table is read by, from the condition on its rows.
 
     a = 1 AND b IN (2, 3) AND c > 4 AND d = 5       index (a, b, c): prefix a, b; c from 4, not itself
+    id IN (SELECT ... LIMIT 10)                     index (id): the values of the subquery, as an array
 
 A column counts as fixed by an equality with something that has no columns of the table: a constant,
 a parameter, a value of an outer row. The comparison must be the index's own, on values as they stand
@@ -13,8 +14,8 @@ condition stays whole; an index only leaves out rows that it would leave out.
 Walk: `sql.access` asks `best_access` for each Scan, `sql.access_joins` for scans that could be lookups.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from tenure.catalog.descriptors import Index, Table, visible
 from tenure.expr.expressions import (
@@ -22,6 +23,7 @@ from tenure.expr.expressions import (
     ColumnRef,
     Const,
     InList,
+    Nested,
     Node,
     Not,
     Quantified,
@@ -33,10 +35,13 @@ from tenure.expr.resolution import BOOL
 from tenure.sql.plan import Access, Among, Bound, Scan
 from tenure.sql.trees import Comparison, compares_as_is, comparison, conjuncts, is_volatile, moved
 
+Arrays: TypeAlias = Callable[[Nested], Node | None]
+"""Gives, of `IN (SELECT ...)`, the values as an array, if they are few and the same for all rows."""
 
-def best_access(scan: Scan) -> Access | None:
+
+def best_access(scan: Scan, arrays: Arrays) -> Access | None:
     """The way to read it that leaves out most; None: whole."""
-    fixed, bounds = _facts(scan)
+    fixed, bounds = _facts(scan, arrays)
     found = [_along(index, scan.table, fixed, bounds) for index in usable_indexes(scan)]
     ranked = [(rank, access) for access in found if (rank := _rank(access, scan.table)) > NOTHING]
     return max(ranked, key=lambda each: each[0])[1] if ranked else None
@@ -63,12 +68,12 @@ class _Edge(NamedTuple):
     value: Node
 
 
-def _facts(scan: Scan) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
+def _facts(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
     """By column id: what it must be equal to, and what it must be less or greater than."""
     fixed: dict[int, Node | Among] = {}
     bounds: dict[int, list[_Edge]] = {}
     for each in conjuncts(scan.condition):
-        if (among := _among(each, scan)) is not None:
+        if (among := _among(each, scan, arrays)) is not None:
             fixed.setdefault(among[0], among[1])
         elif (found := _compared(each, scan)) is not None:
             column, sign, value = found
@@ -111,8 +116,11 @@ def _is_fixed(tree: Node) -> bool:
     return not columns(tree) and not is_volatile(tree)
 
 
-def _among(tree: Node, scan: Scan) -> tuple[int, Among] | None:
+def _among(tree: Node, scan: Scan, arrays: Arrays) -> tuple[int, Among] | None:
     match tree:
+        case Nested() if tree.arguments and (array := arrays(tree)) is not None:
+            column = _column_of(tree.arguments[0], scan)
+            return None if column is None else (column, Among(array=array))
         case InList() if not tree.is_negated:
             among, equality = Among(tree.items), tree.equality
         case Quantified() if not tree.is_all:

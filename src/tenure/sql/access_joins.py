@@ -15,8 +15,9 @@ only.
 Walk: `sql.access` calls `exists_joined` before conditions move down, and `arranged` after.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, Not, columns
 from tenure.sql.access_indexes import best_access
@@ -54,21 +55,29 @@ from tenure.sql.trees import (
     shifted,
 )
 
-NewGiven = Callable[[], int]
+
+class Planning(Protocol):
+    """What the planning of one query keeps."""
+
+    def new_given(self) -> int: ...
+
+    def array(self, tree: Nested) -> Node | None:
+        """See `access_indexes.Arrays`."""
+        ...
 
 
-def arranged(plan: Plan, new_given: NewGiven) -> Plan:
+def arranged(plan: Plan, planning: Planning) -> Plan:
     if isinstance(plan, Join) and plan.kind is JoinKind.INNER and not plan.lateral:
-        return _cluster(plan, new_given)
-    done = with_inputs(plan, [arranged(each, new_given) for each in inputs(plan)])
+        return _cluster(plan, planning)
+    done = with_inputs(plan, [arranged(each, planning) for each in inputs(plan)])
     if isinstance(done, Scan):
-        return replace(done, access=best_access(done))
+        return replace(done, access=best_access(done, planning.array))
     if isinstance(done, Join):
-        return looked_up(done, new_given)
+        return looked_up(done, planning)
     return done
 
 
-def looked_up(join: Join, new_given: NewGiven) -> Join:
+def looked_up(join: Join, planning: Planning) -> Join:
     """The join with its right side read by index for each left row, if the left rows are few."""
     if join.lateral or join.kind in (JoinKind.RIGHT, JoinKind.FULL) or not is_small(join.left):
         return join
@@ -78,11 +87,11 @@ def looked_up(join: Join, new_given: NewGiven) -> Join:
     parts = conjuncts(join.condition)
     usable = [part for part in parts if _can_be_given(part, width)]
     taken = sorted({place for part in usable for place in columns(part) if place < width})
-    lateral = tuple((new_given(), place) for place in taken)
+    lateral = tuple((planning.new_given(), place) for place in taken)
     given = {place: Given(number, join.left.outputs[place].type.ref) for number, place in lateral}
     added = [_with_given(part, width, given) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
-    access = best_access(scan)
+    access = best_access(scan, planning.array)
     before = 0 if join.right.access is None else len(join.right.access.prefix)
     if access is None or len(access.prefix) <= before:
         return join
@@ -126,10 +135,10 @@ def is_small(plan: Plan) -> bool:
 # ── the order of inner joins ───────────────────────────────────────────────────────────────────
 
 
-def _cluster(plan: Join, new_given: NewGiven) -> Plan:
+def _cluster(plan: Join, planning: Planning) -> Plan:
     """Tables and conditions of nested INNER joins, put together anew."""
     tables, conditions = _flattened(plan)
-    arranged_tables = [arranged(each, new_given) for each in tables]
+    arranged_tables = [arranged(each, planning) for each in tables]
     order = _order(arranged_tables, conditions)
     starts = _starts(tables)
     # Where each column of the whole stands once the tables are in their order.
@@ -144,7 +153,7 @@ def _cluster(plan: Join, new_given: NewGiven) -> Plan:
         here = [each for each in left if not columns(each) or max(columns(each)) < width]
         left = [each for each in left if each not in here]
         join = Join(JoinKind.INNER, joined, arranged_tables[number], conjoined(here))
-        joined = looked_up(join, new_given)
+        joined = looked_up(join, planning)
     if order == sorted(order):
         return joined
     back = tuple(ColumnRef(places[place]) for place in range(len(places)))

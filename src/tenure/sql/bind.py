@@ -20,6 +20,7 @@ from tenure.base.errors import UserError
 from tenure.expr.build import Typed
 from tenure.expr.expressions import ColumnRef
 from tenure.sql import bind_expressions, bind_select
+from tenure.sql.bind_records import refuse_rows
 from tenure.sql.binding import Binding
 from tenure.sql.parameters import Parameters
 from tenure.sql.parse import TooComplex, Tree
@@ -42,6 +43,7 @@ class Binder:
     def query(self, tree: Tree, parent: Level | None = None, *, keeps_unknown: bool = False) -> Plan:
         """`keeps_unknown`: literals of the select list stay untyped, as for INSERT ... SELECT."""
         plan = bind_select.bind(tree, parent or self.level(), keeps_unknown=keeps_unknown)
+        refuse_rows(each.name for each in plan.outputs)
         return plan
 
     def scalar(self, tree: Tree, columns: Sequence[Output] = (), what: str = "SELECT") -> Typed:

@@ -13,7 +13,7 @@ from tenure.expr import build
 from tenure.expr.aggregate import Aggregate
 from tenure.expr.aggregates import aggregate_type, resolve_aggregate
 from tenure.expr.build import Typed
-from tenure.expr.errors import NotSupported, UndefinedFunction
+from tenure.expr.errors import NotSupported
 from tenure.expr.expressions import ColumnRef, Given, Node, nodes
 from tenure.expr.rewrite import rewrite
 from tenure.sql.bind_errors import GroupingFault, WrongObject, WrongReference
@@ -82,7 +82,7 @@ def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tu
         if tree.agg_within_group:
             arguments = arguments + [level.expression(each.node) for each in items(tree.agg_order)]
         if tree.agg_star and name != "count":
-            raise UndefinedFunction(f"function {name}() does not exist")
+            resolve_aggregate(name, [])
         function, targets = resolve_aggregate(name, [each.type for each in arguments])
         if function.is_ordered_set and not tree.agg_within_group:
             raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")

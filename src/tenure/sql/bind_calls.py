@@ -9,18 +9,15 @@ from collections.abc import Sequence
 from tenure.expr import build
 from tenure.expr.aggregates import is_aggregate
 from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedFunction, UndefinedObject
 from tenure.expr.functions import functions_named
-from tenure.expr.set_functions import column_types, is_set_function, resolve_set
 from tenure.expr.types import parse_type_name, type_of
 from tenure.expr.window_functions import is_window_function
 from tenure.sql import bind_aggregates, bind_windows
 from tenure.sql.bind_errors import WrongObject
-from tenure.sql.clauses import check_set
+from tenure.sql.bind_set_calls import set_columns, set_name
 from tenure.sql.locations import at
 from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
-from tenure.sql.plan import SetCall
 from tenure.sql.scope import Level
 
 
@@ -37,8 +34,7 @@ def call(tree: Tree, level: Level) -> Typed:
         return bind_aggregates.call(tree, level, name)
     elif is_built_in and is_window_function(name):
         raise WrongObject(f"window function {name} requires an OVER clause", position=tree.location + 1)
-    is_set = is_built_in and is_set_function(name)
-    made = _set_call(tree, level, name) if is_set else _plain_call(tree, level, path)
+    made = _set_call(tree, level, name) if set_name(tree) else _plain_call(tree, level, path)
     _check_plain(tree, name)
     return made
 
@@ -111,20 +107,7 @@ def _check_plain(tree: Tree, name: str) -> None:
 
 
 def _set_call(tree: Tree, level: Level, name: str) -> Typed:
-    made, columns = set_call(tree, level, name)
-    check_set(level.clause, tree.location)
+    columns = set_columns(tree, level, name)
     if len(columns) != 1:
         raise NotSupported(f"function {name} gives rows: use it in FROM", position=tree.location + 1)
-    return level.calls.set(made, columns[0][1], tree.location)
-
-
-def set_call(tree: Tree, level: Level, name: str) -> tuple[SetCall, list[tuple[str, Type]]]:
-    """A function that gives a set, and the names and types of its columns."""
-    arguments = [level.expression(each) for each in tree.args]
-    with at(tree.location):
-        function, targets = resolve_set(name, [each.type for each in arguments])
-        given = [build.coerce(each, target) for each, target in zip(arguments, targets, strict=True)]
-    types = column_types(function, [each.type for each in given])
-    titles = [title for title, _ in function.results]
-    made = SetCall(function.id, tuple(each.node for each in given), len(types))
-    return made, list(zip(titles, types, strict=True))
+    return columns[0][1]

@@ -17,7 +17,7 @@ from tenure.expr.casts import bare
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
 from tenure.expr.expressions import Cast, MakeArray
 from tenure.expr.types import type_of
-from tenure.sql import bind_aggregates, bind_calls, bind_rows, bind_subqueries, bind_values
+from tenure.sql import bind_aggregates, bind_calls, bind_records, bind_rows, bind_subqueries, bind_values
 from tenure.sql.bind_types import type_at, with_unit
 from tenure.sql.bind_values import INT4, TEXT
 from tenure.sql.locations import at, location_of, odd_one
@@ -267,13 +267,14 @@ def _array_of(tree: Tree, level: Level, target: ArrayOf) -> Typed:
 
 
 def _indirection(tree: Tree, level: Level) -> Typed:
-    base = child(tree, "arg")
-    if kind(base) == "ColumnRef" and any(kind(each) != "A_Indices" for each in items(tree.indirection)):
-        raise NotSupported("composite values are not supported", position=base.location + 1)
-    operand = level.expression(base)
-    if len(tree.indirection) > 1 and operand.type.family != "jsonb":
+    base, steps = child(tree, "arg"), items(tree.indirection)
+    if kind(steps[0]) == "String":
+        operand, steps = bind_records.field(base, steps[0].sval, level), steps[1:]
+    else:
+        operand = level.expression(base)
+    if len(steps) > 1 and operand.type.family != "jsonb":
         raise NotSupported("several subscripts are not supported", position=location_of(base) + 1)
-    for each in items(tree.indirection):
+    for each in steps:
         if kind(each) != "A_Indices":
             raise NotSupported("composite values are not supported", position=location_of(base) + 1)
         operand = _element(operand, each, level, location_of(base))

@@ -34,7 +34,7 @@ from tenure.sql.binding import Binding, refuse_recursion
 from tenure.sql.locations import location_of
 from tenure.sql.parse import Tree, child, items, kind, names, option
 from tenure.sql.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual, Working
-from tenure.sql.relations import NamedColumns, Names, Relation, ViewQuery, VirtualTable
+from tenure.sql.relations import NamedColumns, Names, Relation, UndefinedTable, ViewQuery, VirtualTable
 from tenure.sql.renaming import projected, renamed
 from tenure.sql.scope import Item, Level, Named
 
@@ -98,7 +98,7 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
         added[0].source = "a WITH query"
         level.reads_working = level.reads_working or isinstance(plan, Working)
         return plan, added
-    relation = level.names.relation(path, tree.location + 1)
+    relation = _relation_named(path, level, tree.location)
     if isinstance(relation, Table):
         return table_item(relation, level, path, child(tree, "alias"))
     if isinstance(relation, NamedColumns):
@@ -106,6 +106,19 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     alias = child(tree, "alias")
     plan = _plan_of(relation, level, path[-1] if alias is None else alias.aliasname)
     return _placed(plan, tree, level, path[-1], path=tuple(path))
+
+
+def _relation_named(path: list[str], level: Level, location: int) -> Relation:
+    try:
+        return level.names.relation(path, location + 1)
+    except UndefinedTable as error:
+        if len(path) == 1 and any(path[0] in each.later_ctes for each in level.ancestors()):
+            error.detail = (
+                f'There is a WITH item named "{path[0]}", but it cannot be referenced from this part '
+                "of the query."
+            )
+            error.hint = "Use WITH RECURSIVE, or re-order the WITH items to remove forward references."
+        raise
 
 
 def _cte_named(name: str, level: Level) -> Cte | None:

@@ -7,7 +7,7 @@ from tenure.expr import build
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.expr.set_functions import is_set_function
-from tenure.sql.bind_calls import set_call
+from tenure.sql.bind_set_calls import set_call
 from tenure.sql.bind_values import INT8, TEXT
 from tenure.sql.column_names import column_name
 from tenure.sql.parse import Tree, items, kind, names, unwrap

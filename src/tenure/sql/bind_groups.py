@@ -187,6 +187,7 @@ def _sets_upon(plan: Plan, level: Level, mover: "_Mover") -> Plan:
         calls = tuple(
             uses[at].call._replace(arguments=tuple(mover.move(each) for each in uses[at].call.arguments))
             for at in chosen
+            if uses[at].column == 0
         )
         added = tuple(Output("?column?", uses[at].type) for at in chosen)
         plan = ProjectSet((*plan.outputs, *added), plan, calls)

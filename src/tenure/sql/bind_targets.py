@@ -15,6 +15,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef
 from tenure.sql.bind_errors import AmbiguousColumn, WrongReference
+from tenure.sql.bind_records import fields_of_call, refuse_rows
 from tenure.sql.bind_values import BOOL, TEXT, star
 from tenure.sql.column_names import column_name
 from tenure.sql.locations import at, location_of
@@ -40,15 +41,23 @@ def bind(trees: Iterable[Tree], level: Level, clause: str = "SELECT") -> list[Ta
         elif kind(value) == "A_Indirection" and kind(unwrap(value.indirection[-1])) == "A_Star":
             raise NotSupported("composite values are not supported", position=tree.location + 1)
         else:
-            typed = level.bind(value, clause)
-            targets.append(Target(tree.name or column_name(value), typed, location_of(value)))
+            targets += _values(tree, value, level, clause)
     return targets
+
+
+def _values(tree: Tree, value: Tree, level: Level, clause: str) -> list[Target]:
+    title = tree.name or column_name(value)
+    with level.binding_of(clause):
+        found = fields_of_call(value, title, level) or [(title, level.expression(value))]
+    return [Target(name, typed, location_of(value)) for name, typed in found]
 
 
 def _stars(tree: Tree, level: Level) -> list[Target]:
     path = names(items(tree.fields)[:-1])
     if path:
-        return [Target(name, typed, tree.location) for name, typed, _ in star(level, path, tree.location)]
+        found = [Target(name, typed, tree.location) for name, typed, _ in star(level, path, tree.location)]
+        refuse_rows((each.name for each in found), tree.location)
+        return found
     if not level.items:
         raise SyntaxFault("SELECT * with no tables specified is not valid", position=tree.location + 1)
     found = []
@@ -59,6 +68,7 @@ def _stars(tree: Tree, level: Level) -> list[Target]:
                     if isinstance(each.typed.node, ColumnRef):
                         level.locations.setdefault(each.typed.node.column, tree.location)
                     found.append(Target(each.name, each.typed, tree.location))
+    refuse_rows((each.name for each in found), tree.location)
     return found
 
 

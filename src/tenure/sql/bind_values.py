@@ -14,6 +14,7 @@ from tenure.sql.clauses import check_column
 from tenure.sql.locations import at
 from tenure.sql.parse import Tree, items, kind, names
 from tenure.sql.scope import Item, Level, column, column_of, qualified, seen_from
+from tenure.sql.suggestions import hint
 
 INT4, INT8, NUMERIC, BOOL, TEXT = (
     type_of(TypeRef(name)) for name in ("int4", "int8", "numeric", "bool", "text")
@@ -79,7 +80,11 @@ def _qualified_column(level: Level, path: list[str], name: str, location: int) -
     if name in _SYSTEM_COLUMNS:
         _, item = qualified(level, path, location)
         _refuse_system_column(item, name, location)
-    return column_of(level, path, name, location)
+    try:
+        return column_of(level, path, name, location)
+    except UndefinedColumn as error:
+        error.hint = hint(level, name, path[-1])
+        raise
 
 
 def _refuse_system_column(item: Item, name: str, location: int) -> None:
@@ -94,7 +99,7 @@ def _no_such(level: Level, name: str, location: int) -> Exception:
                 return NotSupported("whole-row references are not supported", position=location + 1)
             if name in _SYSTEM_COLUMNS:
                 _refuse_system_column(item, name, location)
-    return UndefinedColumn(f'column "{name}" does not exist', position=location + 1)
+    return UndefinedColumn(f'column "{name}" does not exist', hint=hint(level, name), position=location + 1)
 
 
 def star(level: Level, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:

@@ -45,8 +45,10 @@ def declare(tree: Tree, level: Level, statement: Tree | None = None) -> None:
             raise DuplicateAlias(
                 f'WITH query name "{each.ctename}" specified more than once', position=each.location + 1
             )
+    level.later_ctes = {each.ctename for each in queries}
     for each in _in_order(queries) if tree.recursive else queries:
         is_recursive = tree.recursive and _mentions(each.ctequery, each.ctename) > 0
+        level.later_ctes.discard(each.ctename)
         level.ctes[each.ctename] = _recursive(each, level) if is_recursive else _plain(each, level, statement)
 
 

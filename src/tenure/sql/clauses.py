@@ -2,7 +2,7 @@
 
 A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of
 their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),
-JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame".
+EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame".
 
 Walk: `sql.bind_calls` and `sql.bind_subqueries` ask before they make a call.
 """
@@ -17,6 +17,7 @@ _PLURALS = {
     "INDEX EXPRESSION": "index expressions",
     "INDEX PREDICATE": "index predicates",
     "USING": "transform expressions",
+    "EXECUTE parameter": "EXECUTE parameters",
     "JOIN/ON": "JOIN conditions",
     "FUNCTION": "functions in FROM",
     "window frame": "window RANGE",
@@ -28,6 +29,7 @@ _SINGULARS = {
     "INDEX EXPRESSION": "index expression",
     "INDEX PREDICATE": "index predicate",
     "USING": "transform expression",
+    "EXECUTE parameter": "EXECUTE parameter",
 }
 _WINDOW_PARTS = ("window PARTITION BY", "window ORDER BY", "window frame")
 _AGGREGATES = ("SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window PARTITION BY", "window ORDER BY")

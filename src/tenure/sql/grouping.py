@@ -9,6 +9,7 @@ the stand-ins where the rows of Aggregate, Window and ProjectSet will have them.
 Walk: `sql.bind_calls` adds, `sql.bind_select` places.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ class SetUse(NamedTuple):
     depth: int
     """How many other such calls stand inside its arguments, one in the other."""
     location: int
+    column: int = 0
+    """Of a function that gives several: which one. Those of one call stand next to each other."""
 
 
 @dataclass
@@ -52,10 +55,14 @@ class Calls:
         self.locations[column] = location
         return Typed(ColumnRef(column), type)
 
-    def set(self, call: SetCall, type: Type, location: int) -> Typed:
+    def set(self, call: SetCall, types: Sequence[Type], location: int) -> list[Typed]:
+        """Stand-ins for the columns of a call."""
         depth = 1 + max((self.sets[each].depth for each in standing_for(SET, *call.arguments)), default=-1)
-        self.sets.append(SetUse(call, type, depth, location))
-        return self._standing_at(SET + len(self.sets) - 1, type, location)
+        made = []
+        for column, type in enumerate(types):
+            self.sets.append(SetUse(call, type, depth, location, column))
+            made.append(self._standing_at(SET + len(self.sets) - 1, type, location))
+        return made
 
     def grouping(self, keys: tuple[Node, ...], locations: tuple[int, ...]) -> int:
         self.groupings.append((keys, locations))

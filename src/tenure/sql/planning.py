@@ -154,6 +154,8 @@ def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, 
 
 def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
     rest, moment = as_of.cut(text)
+    for name, cut in parse.names_too_long(rest):
+        session.notice(f'identifier "{name}" will be truncated to "{cut}"', "NOTICE", "42622")
     planner = Planner(session, block, rest, types, moment)
     statement = own.plan(planner, OWN)
     if statement is None:

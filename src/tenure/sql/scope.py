@@ -103,6 +103,8 @@ class Level:
     taken: dict[int, int] = field(default_factory=dict)
     """What it takes from the parent's row: the Given number for each position."""
     ctes: dict[str, object] = field(default_factory=dict)
+    later_ctes: set[str] = field(default_factory=set)
+    """Those of the WITH clause that are not in sight yet."""
     calls: Calls = field(default_factory=Calls)
     locations: dict[int, int] = field(default_factory=dict)
     """Where each column was first mentioned outside of aggregates."""
@@ -117,9 +119,14 @@ class Level:
         self.calls = Calls()
 
     def bind(self, tree: object, clause: str) -> Typed:
+        with self.binding_of(clause):
+            return self.binding.expression(tree, self)
+
+    @contextmanager
+    def binding_of(self, clause: str) -> Iterator[None]:
         before, self.clause = self.clause, clause
         try:
-            return self.binding.expression(tree, self)
+            yield
         finally:
             self.clause = before
 
@@ -248,6 +255,7 @@ def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
                     f'invalid reference to FROM-clause entry for table "{name}"',
                     detail=f'There is an entry for table "{name}", but it cannot be referenced from this '
                     "part of the query.",
+                    hint=_lateral_hint(owner, item),
                     position=location + 1,
                 )
             if item.relation_name == name and item.name != name:
@@ -257,6 +265,12 @@ def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
                     position=location + 1,
                 )
     return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=location + 1)
+
+
+def _lateral_hint(owner: Level, item: Item) -> str:
+    if item in owner.items and item.is_lateral_only and item.is_lateral_ok:
+        return "To reference that table, you must mark this subquery with LATERAL."
+    return ""
 
 
 def seen_from(level: Level, owner: Level, typed: Typed, location: int = -1) -> Typed:

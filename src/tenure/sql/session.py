@@ -187,7 +187,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.text)
+        self._start(prepared.shown)
         statement = prepared.made.statement
         if isinstance(statement, planning.Control):
             return statement.control(Execution(self, _no_block(self), made.values, inline=inline))
@@ -217,7 +217,7 @@ class Session:
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
         attempts = 1 if inline else ATTEMPTS
-        pause_seconds = PAUSE_SECONDS
+        pause_seconds, told = PAUSE_SECONDS, len(self.notices)
         while True:
             attempts -= 1
             block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
@@ -235,6 +235,7 @@ class Session:
                 return answer
             except RetryError as error:
                 self._abandon(portal)
+                del self.notices[told:]
                 if inline:
                     raise NotShort from error
                 if attempts == 0:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from tenure.kv.encoding import decode, decode_one
+from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
+from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
 from tenure.table.columns import Kept

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.expr.datatype import Datum, Type
-from tenure.kv.encoding import decode, decode_one
+from tenure.kv.encoding import decode
+from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import Kept
 from tenure.table.packing import unpack_columns

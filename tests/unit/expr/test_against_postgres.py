@@ -224,6 +224,15 @@ def _is_comparable(each: Function) -> bool:
 
 BY_PATTERN = ("similar_to_escape", "to_char", "to_number", "to_date", "to_timestamp")
 HERE_ONLY = (
+    *(
+        "to_regclass",
+        "to_regtype",
+        "to_regproc",
+        "to_regprocedure",
+        "to_regnamespace",
+        "to_regrole",
+        "format_type",
+    ),
     "subscript",
     "array_element",
     "array_slice",

@@ -14,6 +14,7 @@ from tenure.expr.function import Context
 from tenure.expr.session_functions import FACTS
 from tenure.expr.system_types import Reg
 from tests.unit.expr.oracle import CONTEXT, Answer, Operand, Oracle, Value, named, ours
+from tests.unit.expr.values import MOOD, mood
 
 INTS = named("int4[]")
 
@@ -77,6 +78,29 @@ def test_pg_typeof_names_the_type(oracle: Oracle) -> None:
     assert [Value(str(each.oid), "bigint") for each in regs] == oracle.ask(asked)
     texts = oracle.ask([f"pg_typeof(NULL::{kind})::text" for kind in kinds])
     assert [Value(each.name, "text") for each in regs] == texts
+
+
+def test_types_are_named_by_oid_and_modifier_as_in_postgres(oracle: Oracle) -> None:
+    pairs: list[tuple[int | None, int | None]]
+    pairs = [(16, -1), (1043, 14), (1043, -1), (1042, 9), (1042, -1), (1042, None), (1700, 327686)]
+    pairs += [(1700, -1), (1114, 3), (1184, -1), (1231, 655366), (1009, -1), (1015, 7), (2205, -1)]
+    pairs += [(None, -1), (23, None)]
+    asked = [f"format_type({oid or 'NULL'}, {'NULL' if mod is None else mod})" for oid, mod in pairs]
+    trees = [[const(oid, named("oid")), const(mod, named("int4"))] for oid, mod in pairs]
+    assert [ours(partial(call, "format_type", *given)) for given in trees] == oracle.ask(asked)
+
+
+def test_the_labels_of_an_enum_are_a_range() -> None:
+    none, ok = const(None, mood()), const("ok", mood())
+    lookup = {"columns": {}, "enum": lambda id: MOOD}
+    ranges = [
+        call("enum_range", none),
+        call("enum_range", ok, none),
+        call("enum_first", none),
+        call("enum_last", none),
+    ]
+    values = [compile(each.node, **lookup)({}, CONTEXT) for each in ranges]  # type: ignore[arg-type]
+    assert values == [("sad", "meh", "ok", "happy"), ("ok", "happy"), "sad", "happy"]
 
 
 def test_a_session_answers_for_itself() -> None:

@@ -25,7 +25,6 @@ from tenure.kv.encoding import (
     KeyValue,
     Value,
     decode,
-    decode_one,
     encode,
     encode_timestamp,
     prefix_end,
@@ -394,13 +393,3 @@ def test_damaged_keys_are_canonical_or_corrupt(values: list[KeyValue], rng: rand
         data[rng.randrange(len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFE, 0xFF, rng.randrange(256)])
         decodes_to_itself_or_is_corrupt(bytes(data))
     decodes_to_itself_or_is_corrupt(bytes(data[: rng.randrange(len(data))]))
-
-
-def test_one_element_is_read_where_it_begins() -> None:
-    assert decode_one(b"head" + encode([-300]), 4) == -300
-
-
-@pytest.mark.parametrize("data", [b"head", b"head" + encode([1, 2])])
-def test_one_element_is_neither_none_nor_two(data: bytes) -> None:
-    with pytest.raises(CorruptData):
-        decode_one(data, 4)

@@ -180,4 +180,9 @@ SELECT id, first_value(id) OVER w, last_value(id) OVER w, nth_value(id, 2) OVER 
 SELECT x, count(*), count(*) OVER () FROM a GROUP BY x ORDER BY x LIMIT 3
 SELECT DISTINCT x, count(*) OVER (PARTITION BY x) FROM a ORDER BY x
 SELECT id, interval '3' day, interval '2' hour + interval '1.5' second FROM a WHERE id = 1
+SELECT id, (jsonb_each('{"a": 1, "b": 2}')).key FROM a WHERE id < 3 ORDER BY 1, 2
+SELECT (jsonb_each('{"a": 1, "b": 2}')).key, (jsonb_each('{"a": 1, "b": 2}')).value
+SELECT id, (s.k).n, (k).x FROM (SELECT id, information_schema._pg_expandarray(w) AS k FROM b) s WHERE (s.k).x > 0 ORDER BY 1, 2
+SELECT id, (information_schema._pg_expandarray(w)).n AS n, unnest(w) FROM b ORDER BY 1, 2
+WITH s AS (SELECT id, jsonb_each('{"a": 1}') AS k FROM a) SELECT id, (k).value FROM s ORDER BY id
 """

@@ -80,6 +80,21 @@ SELECT t.a FROM t LIMIT 1 + 1 OFFSET $1::int
 SELECT $0
 """
 
+RECORDS = r"""
+SELECT (p).id, (p).name || 'x' FROM people p
+SELECT (p).nope FROM people p
+SELECT (q).id FROM people p
+SELECT (jsonb_each('{}')).key
+SELECT (jsonb_each('{}')).nope
+SELECT (s.k).key FROM (SELECT jsonb_each('{}') AS k) s
+SELECT (s.j).z FROM (SELECT jsonb_each('{}') AS k) s
+SELECT (generate_series(1,2)).x
+SELECT (id).x FROM people
+SELECT (data).x FROM people
+SELECT (1).x
+SELECT (information_schema._pg_expandarray(tags)).x, (information_schema._pg_expandarray(tags)).n FROM people
+"""
+
 SUBQUERIES = r"""
 SELECT * FROM (SELECT id, name FROM people) s
 SELECT * FROM (SELECT id, name FROM people)
@@ -619,7 +634,31 @@ SELECT 1.0, .5, 1e3, 1e400
 SELECT E'a\nb', U&'\0041', $$x$$
 """
 
+MISSING = r"""
+SELECT nam FROM people
+SELECT agee FROM people
+SELECT p.nam FROM people p
+SELECT p.name FROM people q
+SELECT perso FROM people p, orders o
+SELECT i FROM people p, orders o
+SELECT idd FROM people p, orders o
+SELECT idx FROM people p, orders o, pairs
+SELECT p.idd FROM people p, orders o
+SELECT o.nam FROM people p, orders o
+SELECT o.name FROM people p, orders o
+SELECT (SELECT nam FROM orders) FROM people
+SELECT zzz FROM people
+SELECT ID2 FROM people
+SELECT tagss, dataa FROM people
+SELECT "Name" FROM people
+SELECT 1 FROM people WHERE peoples.id = 1
+SELECT x.nam FROM (SELECT name FROM people) x
+"""
+
 REFUSED = r"""
+SELECT jsonb_each('{}')
+SELECT * FROM (SELECT jsonb_each('{}') AS k) s
+SELECT s.* FROM (SELECT jsonb_each('{}') AS k) s
 SELECT tags[1], tags[1][2] FROM people
 SELECT ctid FROM people
 SELECT people FROM people
@@ -628,7 +667,6 @@ WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x
 SELECT count(*) FROM people TABLESAMPLE SYSTEM (1)
 SELECT * INTO x FROM people
 SELECT ROW(1,2)
-SELECT (p).id FROM people p
 SELECT p FROM people p
 SELECT current_time
 SELECT '10:00+02'::timetz

@@ -22,6 +22,7 @@ class Fault(NamedTuple):
     sqlstate: str
     message: str
     position: int
+    hint: str = ""
 
 
 def ours(text: str) -> Described | Fault:
@@ -30,7 +31,7 @@ def ours(text: str) -> Described | Fault:
         assert statement is not None
         query = bind_query(statement.tree, KnownNames(), Parameters(), text=text)
     except UserError as error:
-        return Fault(error.sqlstate, str(error), error.position)
+        return Fault(error.sqlstate, str(error), error.position, error.hint)
     columns = tuple((each.name, each.type.sql_name) for each in query.outputs)
     return Described(columns, tuple(each.sql_name for each in query.parameters))
 
@@ -53,6 +54,7 @@ class Describer:
                 (prepared.error_field(DiagnosticField.SQLSTATE) or b"").decode(),
                 (prepared.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"").decode(),
                 int(prepared.error_field(DiagnosticField.STATEMENT_POSITION) or b"0"),
+                (prepared.error_field(DiagnosticField.MESSAGE_HINT) or b"").decode(),
             )
         found = connection.describe_prepared(b"")
         columns = tuple(

@@ -22,6 +22,8 @@ CONDITIONS = {
         "EXISTS (SELECT 1 FROM b AS bb WHERE bb.a_id = {t}.id)",
         "NOT EXISTS (SELECT 1 FROM b AS bb WHERE bb.a_id = {t}.id AND bb.v > 'aa')",
         "{t}.id IN (SELECT a_id FROM b)",
+        "{t}.id IN (SELECT a_id FROM b WHERE v = 'aa')",
+        "{t}.x IN (SELECT m FROM p WHERE k = 'k1' AND m > {s})",
     ),
     "b": (
         *("{t}.id = {n}", "{t}.a_id = {n}", "{t}.a_id IN ({n}, {n})", "{t}.v = 'aa'", "{t}.c = 'x'"),

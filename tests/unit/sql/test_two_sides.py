@@ -117,6 +117,9 @@ def indexes(plan: Plan) -> list[str]:
         ("SELECT * FROM b, a WHERE a.id = b.a_id AND a.id = 5", ["a_pkey 1+0 point", "b_a 1+0"]),
         ("SELECT * FROM a LEFT JOIN b ON a.id = b.a_id WHERE a.id = 5", ["a_pkey 1+0 point", "b_a 1+0"]),
         ("SELECT * FROM a JOIN b ON a.id = b.a_id", ["a", "b"]),
+        ("SELECT * FROM a WHERE id IN (SELECT a_id FROM b WHERE v = 'aa')", ["a_pkey 1+0 point"]),
+        ("SELECT * FROM a WHERE id IN (SELECT a_id FROM b)", ["a"]),
+        ("SELECT * FROM a WHERE id NOT IN (SELECT a_id FROM b WHERE v = 'aa')", ["a"]),
         ("SELECT * FROM a JOIN unnest('{1,2}'::bigint[]) AS u ON u = a.id", ["a_pkey 1+0 point"]),
         ("SELECT * FROM a JOIN (SELECT * FROM b LIMIT 3) AS q ON q.a_id = a.id", ["b", "a_pkey 1+0 point"]),
         (

@@ -8,7 +8,7 @@ from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import SetConstraintComment
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors import Table, View
-from tenure.catalog.errors import UndefinedObject, WrongKind
+from tenure.catalog.errors import UndefinedDatabase, UndefinedObject, WrongKind
 from tenure.catalog.index_changes import SetIndexComment
 from tenure.catalog.object_changes import set_comment
 from tenure.catalog.parts import constraint_named
@@ -27,7 +27,7 @@ def comment(definer: Definer, tree: Tree) -> str | None:
     target, text = child(tree, "object"), tree.comment
     match option(tree, "objtype"):
         case "OBJECT_DATABASE":
-            set_comment(definer.draft, definer.known, database_named(definer, target.sval).id, text)
+            _on_database(definer, target.sval, text)
         case "OBJECT_SCHEMA":
             set_comment(definer.draft, definer.known, schema_named(definer, target.sval).id, text)
         case "OBJECT_TYPE":
@@ -46,6 +46,14 @@ def comment(definer: Definer, tree: Tree) -> str | None:
             word = other.removeprefix("OBJECT_").replace("_", " ")
             raise NotSupported(f"COMMENT ON {word} is not supported")
     return None
+
+
+def _on_database(definer: Definer, name: str, text: str) -> None:
+    try:
+        set_comment(definer.draft, definer.known, database_named(definer, name).id, text)
+    except UndefinedDatabase as error:
+        # Dumps are restored into databases of other names: PostgreSQL only warns.
+        definer.session.notice(str(error), "WARNING", error.sqlstate)
 
 
 def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> None:

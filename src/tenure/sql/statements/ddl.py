@@ -30,7 +30,7 @@ Tag = str | Callable[[Tree], str]
 
 
 def defining(
-    tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], bool] = lambda tree: False
+    tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], str] = lambda tree: ""
 ) -> "Callable[[Planner, Tree], Definition]":
     def plan(planner: "Planner", tree: Tree) -> Definition:
         spoken = tag if isinstance(tag, str) else tag(tree)
@@ -48,12 +48,8 @@ def _role(tag: str, apply: Apply) -> "Callable[[Planner, Tree], Definition]":
     return plan
 
 
-def _always(tree: Tree) -> bool:
-    return True
-
-
-def _is_concurrent(tree: Tree) -> bool:
-    return bool(tree.concurrent)
+def _concurrently(tag: str) -> Callable[[Tree], str]:
+    return lambda tree: f"{tag} CONCURRENTLY" if tree.concurrent else ""
 
 
 def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
@@ -73,7 +69,7 @@ def create_database_if_not_exists(planner: "Planner", reader: Reader) -> Definit
     def apply(definer: Definer, tree: Tree) -> str | None:
         return create_database(definer, tree, if_not_exists=True)
 
-    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block=True)
+    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block="CREATE DATABASE")
 
 
 def create_schema_in_database(planner: "Planner", reader: Reader) -> Definition:
@@ -113,12 +109,12 @@ PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
     "CreateSeqStmt": defining("CREATE SEQUENCE", create_sequence),
     "CreateStmt": defining("CREATE TABLE", create_table),
     "CreateTableAsStmt": defining("CREATE TABLE AS", create_table_as),
-    "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=_always),
+    "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=lambda tree: "CREATE DATABASE"),
     "DefineStmt": defining("CREATE", refuse_other_types),
     "DropRoleStmt": defining("DROP ROLE", drop_role),
-    "DropStmt": defining(dropping.tag_of, dropping.drop, not_in_block=_is_concurrent),
-    "DropdbStmt": defining("DROP DATABASE", drop_database, not_in_block=_always),
-    "IndexStmt": defining("CREATE INDEX", create_index, not_in_block=_is_concurrent),
+    "DropStmt": defining(dropping.tag_of, dropping.drop, not_in_block=_concurrently("DROP INDEX")),
+    "DropdbStmt": defining("DROP DATABASE", drop_database, not_in_block=lambda tree: "DROP DATABASE"),
+    "IndexStmt": defining("CREATE INDEX", create_index, not_in_block=_concurrently("CREATE INDEX")),
     "RenameStmt": defining(object_names.rename_tag, object_names.rename),
     "TruncateStmt": defining("TRUNCATE TABLE", truncate),
     "ViewStmt": defining("CREATE VIEW", create_view),

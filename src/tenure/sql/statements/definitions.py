@@ -65,7 +65,8 @@ class Definition:
     tree: Tree
     apply: "Callable[[Definer, Tree], str | None]"
     text: str = ""
-    not_in_block: bool = False
+    not_in_block: str = ""
+    """What it is called where it says that it cannot run inside a transaction block."""
     shown: str = ""
     """What others may see of the text, if not all of it."""
     columns: ClassVar[tuple[Column, ...] | None] = None
@@ -75,7 +76,7 @@ class Definition:
     def run(self, execution: Execution) -> Result:
         block = execution.block
         if self.not_in_block and block.is_explicit:
-            raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
+            raise ActiveTransaction(f"{self.not_in_block} cannot run inside a transaction block")
         block.txn(self.tag)
         use = block.use
         before, use.draft = use.draft, use.draft.copy()

@@ -80,10 +80,17 @@ def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> An
         )
     if definer.session.parts.virtual.table(path, definer.names) is not None:
         raise SystemObject(f'permission denied: "{path[-1]}" is a system catalog')
-    if wanted is Table and find_index(definer, path) is not None:
-        raise WrongKind(f'"{path[-1]}" is not a table', hint="Use DROP INDEX to remove an index.")
+    if wanted is not EnumType and _is_index(definer, path):
+        raise WrongKind(f'"{path[-1]}" is not {SPOKEN[wanted]}', hint="Use DROP INDEX to remove an index.")
     _missing(definer, word, path, missing_ok)
     return None
+
+
+def _is_index(definer: Definer, path: list[str]) -> bool:
+    try:
+        return find_index(definer, path) is not None
+    except UndefinedSchema:
+        return False
 
 
 def _missing(definer: Definer, word: str, path: list[str], missing_ok: bool) -> None:

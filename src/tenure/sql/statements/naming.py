@@ -16,7 +16,7 @@ from itertools import count
 
 from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import AnyDescriptor, Check, ForeignKey, Index, Schema, Table, is_dropped
-from tenure.catalog.errors import DuplicateRelation, UndefinedObject, UndefinedSchema, WrongKind
+from tenure.catalog.errors import DuplicateRelation, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.parts import staying
 from tenure.catalog.resolution import schemas_of
 from tenure.sql.statements.definitions import Definer
@@ -104,14 +104,14 @@ def tables_in(definer: Definer, schema: Schema) -> Iterator[Table]:
 
 
 def index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index]:
-    """The index that a name means. Raises UndefinedObject (42704)."""
+    """The index that a name means. Raises UndefinedRelation (42P01)."""
     found = find_index(definer, name)
     if found is not None:
         return found
     other = definer.object(name)
     if other is not None:
         raise WrongKind(f'"{name[-1]}" is not an index')
-    raise UndefinedObject(f'index "{name[-1]}" does not exist')
+    raise UndefinedRelation(f'relation "{".".join(name)}" does not exist')
 
 
 def find_index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index] | None:

@@ -24,10 +24,11 @@ from tenure.sql.statements.schemas import require_allowed, schema_named
 
 RELATIONS: dict[str, tuple[str, type | None]] = {
     "OBJECT_TABLE": ("a table", None),
+    "OBJECT_INDEX": ("an index", None),
     "OBJECT_VIEW": ("a view", View),
     "OBJECT_SEQUENCE": ("a sequence", SequenceDescriptor),
 }
-"""ALTER TABLE does for views and sequences too."""
+"""ALTER TABLE and ALTER INDEX do for others too."""
 
 
 def rename_tag(tree: Tree) -> str:
@@ -92,6 +93,9 @@ def _schema_of(definer: Definer, descriptor: Contained) -> Schema:
 
 
 def _rename_index(definer: Definer, tree: Tree) -> None:
+    if definer.object(path_of(tree.relation)) is not None:
+        _rename_relation(definer, tree)  # as in PostgreSQL, it does for tables too
+        return
     table, found = index(definer, path_of(tree.relation))
     require_free(definer, _schema_of(definer, table), tree.newname)
     alter(definer.draft, definer.known, table.id, RenameIndex(found.name, tree.newname))
