@@ -87,11 +87,13 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, re
     """With everything that happened up to `through_at`; readable at `read_at` and later in any case."""
     if not revisions:
         return held._replace(through_at=through_at)
-    ordered = sorted(revisions, key=_by_key)
+    ordered = sorted(revisions)  # by key, then time; there are no two of both
     until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
     firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
-    parts = [_ended(part, firsts) for part in held.parts]
+    keys = [each.key for each in firsts]
+    ends = np.array([each.at for each in firsts], dtype=np.int64)
+    parts = [_ended(part, keys, ends) for part in held.parts]
     rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
     if rows:
         made = [each for each, _ in rows]
@@ -106,24 +108,19 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, re
     return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
 
 
-def _by_key(revision: Revision) -> tuple[bytes, Timestamp]:
-    return revision.key, revision.at
-
-
-def _ended(part: Part, firsts: Sequence[Revision]) -> Part:
-    """The part with its open rows ended that have a newer revision."""
+def _ended(part: Part, newer: Sequence[bytes], ends: Any) -> Part:
+    """The part with its open rows ended that have a newer revision; these are in the order of keys."""
     if not len(part.at):
         return part
-    keys = sorted_keys([each.key for each in firsts], part.keys)
+    keys = sorted_keys(newer, part.keys)
     places = np.searchsorted(part.keys, keys, "right") - 1
-    at = np.array([each.at for each in firsts], dtype=np.int64)
     is_there = places >= 0
     is_there &= part.keys[places] == keys
     is_there &= part.until[places] == OPEN
     if not is_there.any():
         return part
     until = part.until.copy()
-    until[places[is_there]] = at[is_there]
+    until[places[is_there]] = ends[is_there]
     return part._replace(until=until)
 
 
