@@ -77,6 +77,7 @@ from tenure.sql import pg_catalog
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.tables import definitions
 from tenure.sql.virtual import VirtualTables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -353,10 +354,12 @@ class Node:
             advisory=self.advisory_locks,
             sequences=Sequences(self.store, self.store.keyspace),
             plans=PlanCache(self._env),
-            virtual=VirtualTables(pg_catalog.definitions()),
+            virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
+            blockers=self.lease_waits.blockers,
+            node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
             duck=self._duck(),
             runs_inline=runs_inline,

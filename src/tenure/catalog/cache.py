@@ -72,8 +72,8 @@ class Version:
 
     def descriptors(self) -> Iterator[AnyDescriptor]:
         """All of them, for whoever looks for something that has no name of its own."""
-        for key in self._cache.ids():
-            found = self.descriptor(key)
+        for id in self.ids():
+            found = self.descriptor(id)
             if found is not None:
                 yield found
 
@@ -99,6 +99,16 @@ class Version:
             if version.next is None:
                 return value
 
+    def ids(self) -> list[int]:
+        """The ids of all descriptors, and of some that are gone: whoever asks looks each of them up."""
+        # The dictionary first: what leaves it is in some `before` by then.
+        found = dict.fromkeys(self._cache.keys())
+        version: Version | None = self
+        while version is not None:
+            found.update(dict.fromkeys(list(version.before)))
+            version = version.next
+        return sorted(key for key in found if isinstance(key, int))
+
     def is_same(self, id: int, other: "Version") -> bool:
         """Whether both have the descriptor in the same version."""
         return self.find(id) is other.find(id)
@@ -115,12 +125,11 @@ class Cache:
     def __len__(self) -> int:
         return len(self._values)
 
+    def keys(self) -> list[Key]:
+        return list(self._values)
+
     def newest_value(self, key: Key) -> Value | None:
         return self._values.get(key)
-
-    def ids(self) -> list[int]:
-        """Of the newest version's descriptors; the copy is made at once, whatever the writer does."""
-        return [key for key in list(self._values) if isinstance(key, int)]
 
     def advance(self, snapshot: Snapshot) -> None:
         """Takes in what has changed since the newest version; that one stays as it is."""

@@ -15,8 +15,8 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function
 
-_FILL_MAX = 2**27
-"""Elements of an array: PostgreSQL's MaxArraySize, at eight bytes each."""
+_FILL_MAX = 2**24
+"""Elements that one call makes: less than PostgreSQL's 2^27, as each costs more here."""
 
 
 def functions() -> Iterator[Function]:

@@ -16,6 +16,8 @@
     ├── FixedVariable           55P02
     ├── PlanChanged             0A000  the result of a prepared statement would have other columns
     ├── TooFewParameters        08P01
+    ├── InsufficientPrivilege   42501
+    ├── ResultTooLarge          54000
     └── StatementTimeout        57014
 
 Walk: `sql` raises them; the door sends them.
@@ -89,3 +91,11 @@ class TooFewParameters(UserError):
 
 class StatementTimeout(UserError):
     sqlstate = "57014"
+
+
+class InsufficientPrivilege(UserError):
+    sqlstate = "42501"
+
+
+class ResultTooLarge(UserError):
+    sqlstate = "54000"

@@ -102,5 +102,10 @@ class PlanCache:
             while len(self._plans) > PLANS_MAX:
                 self._plans.popitem(last=False)
 
+    def entries(self) -> list[tuple[Key, Made]]:
+        """What is kept, the oldest first: for whoever looks in."""
+        with self._lock:
+            return list(self._plans.items())
+
     def __len__(self) -> int:
         return len(self._plans)

@@ -37,6 +37,9 @@ from tenure.sql.statements import (
     variables,
     writes,
 )
+from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
+from tenure.sql.statements.jobs import JOBS
+from tenure.sql.statements.shows import SHOWS
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -124,6 +127,9 @@ OWN: dict[tuple[str, ...], own.Own] = {
     ("create", "database", "if", "not"): ddl.create_database_if_not_exists,
     ("create", "schema"): ddl.create_schema_in_database,
     ("upsert", "into"): own.upsert,
+    **SHOWS,
+    **CLUSTER_SETTINGS,
+    **JOBS,
 }
 
 

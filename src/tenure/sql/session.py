@@ -25,11 +25,12 @@ from datetime import tzinfo
 from itertools import islice
 
 from tenure.base.errors import RetryError
+from tenure.base.settings import STATEMENT_TIMEOUT
 from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning
+from tenure.sql import planning, result_size
 from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
 from tenure.sql.block import Block
 from tenure.sql.errors import (
@@ -41,7 +42,8 @@ from tenure.sql.execution import Execution
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
-from tenure.sql.statement import Result
+from tenure.sql.redaction import without_password
+from tenure.sql.statement import Result, Statement
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
 
@@ -79,6 +81,7 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_active = False
         self.is_inline = False
         """Something is being planned on the door's loop."""
         self._portals = Portals()
@@ -188,7 +191,14 @@ class Session:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
         self._start(prepared.shown)
-        statement = prepared.made.statement
+        try:
+            return self._execute(made, prepared.made.statement, limit, ends, inline)
+        finally:
+            self.is_active = False
+
+    def _execute(
+        self, made: Portal, statement: Statement, limit: int, ends: bool, inline: bool
+    ) -> "Answer | Pending":
         if isinstance(statement, planning.Control):
             return statement.control(Execution(self, _no_block(self), made.values, inline=inline))
         block = self.block
@@ -201,18 +211,17 @@ class Session:
         return self._answer(made, self._run(made, block, inline), limit)
 
     def _start(self, text: str) -> None:
-        self.statement = text
+        self.statement = without_password(text)
+        self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
         self._interrupted.clear()
         seconds = self._statement_seconds()
         self._deadline = None if seconds is None else self.parts.env.monotonic() + seconds
 
     def _statement_seconds(self) -> float | None:
-        return (
-            self.variables.seconds("statement_timeout")
-            if "statement_timeout" in self.variables.values
-            else None
-        )
+        if "statement_timeout" in self.variables.values:
+            return self.variables.seconds("statement_timeout")
+        return self.parts.settings.current()[STATEMENT_TIMEOUT] or None
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
@@ -274,6 +283,8 @@ class Session:
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
         rows = list(islice(portal.rows, wanted))
         portal.is_done = len(rows) < wanted
+        portal.given_bytes += result_size.bytes_of(rows, portal.columns or ())
+        result_size.check(portal.given_bytes, self.parts.settings.current())
         return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
 
     def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
