@@ -84,6 +84,11 @@ class Columnar:
         slot = self._slots.get(_key(layout))
         return None if slot is None else slot.rows
 
+    def is_too_large(self, layout: Layout) -> bool:
+        """Whether a table was found too large to be held."""
+        slot = self._slots.get(_key(layout))
+        return slot is not None and slot.too_large_bytes > self._bytes_max
+
     @property
     def held_bytes(self) -> int:
         """How much is held, of all tables."""

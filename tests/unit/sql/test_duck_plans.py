@@ -10,18 +10,21 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError, UserError
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors import Table, TypeRef
 from tenure.expr.json_values import Jsonb
+from tenure.expr.types import _MAKERS, type_of
 from tenure.kv.store import Store
 from tenure.sql.access import with_access
 from tenure.sql.bind import bind_query
 from tenure.sql.duck import Duck
+from tenure.sql.duck_shapes import shape_of
 from tenure.sql.parameters import Parameters
 from tenure.sql.parse import one
 from tenure.sql.plan import Query
 from tenure.sql.rows import compile
 from tenure.sql.run import Memory, Run
 from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.table.arrow import is_opaque
 from tenure.table.read import Source
 from tenure.table.rows import Layouts, Row
 from tests.unit.sql.schema import TABLES, KnownNames
@@ -425,4 +428,19 @@ def test_tables_too_large_to_hold_are_streamed() -> None:
         query = house.query(text)
         assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
     assert house.duck.given_up == 0
+    taken = house.duck.taken
+    passing = house.query("SELECT id FROM people WHERE age > 3")
+    house.by_duck(passing, is_forced=False)
+    assert house.duck.taken == taken, "rows can stream as well"
     house.close()
+
+
+@pytest.mark.parametrize("name", _MAKERS)
+def test_arrow_and_duckdb_agree_on_what_is_opaque(name: str) -> None:
+    modifiers: dict[str, tuple[tuple[int, ...], ...]] = {
+        "numeric": ((), (10, 2), (50, 2)),
+        "char": ((), (5,)),
+    }
+    for each in modifiers.get(name, ((),)):
+        kind = type_of(TypeRef(name, each))
+        assert is_opaque(kind) is not shape_of(kind).is_plain
