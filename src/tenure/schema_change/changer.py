@@ -191,7 +191,8 @@ class SchemaChanger:
         """Does in the transaction itself all the work that lies between the stages."""
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
-        worker, stage = self._worker.over(use.draft.made()), descriptor
+        worker = self._worker.over(use.draft.made())
+        stage: AnyDescriptor = descriptor
         while isinstance(stage, Table) and not is_finished(stage):
             for work in work_before(stage):
                 for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
