@@ -230,7 +230,8 @@ def _system_tables(execution: "Execution") -> Rows:
 
 def _system_columns(execution: "Execution") -> Rows:
     for each in execution.session.parts.virtual.all():
-        for place, (column, note) in enumerate(zip(each.columns, each.notes, strict=False), 1):
+        notes = each.notes or ("",) * len(each.columns)
+        for place, (column, note) in enumerate(zip(each.columns, notes, strict=True), 1):
             is_nullable = column.name not in each.required
             yield each.schema, each.name, place, column.name, column.type.sql_name, is_nullable, note
 
@@ -239,6 +240,8 @@ def definitions() -> Iterator[Definition]:
     yield from _places()
     yield from _of_tables()
     yield from _others()
+    yield from _texts()
+    yield from _of_system()
 
 
 def _places() -> Iterator[Definition]:
@@ -357,6 +360,9 @@ def _others() -> Iterator[Definition]:
         ("owner", "text not null", "Who owns it."),
         key=("id",),
     )
+
+
+def _texts() -> Iterator[Definition]:
     yield define(
         "tenure_internal.create_statements",
         _create_statements,
@@ -378,6 +384,9 @@ def _others() -> Iterator[Definition]:
         ("create_statement", "text not null", "The statement, ended by a semicolon."),
         key=("place",),
     )
+
+
+def _of_system() -> Iterator[Definition]:
     yield define(
         "tenure_internal.system_tables",
         _system_tables,

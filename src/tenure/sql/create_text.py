@@ -27,6 +27,7 @@ from tenure.catalog.descriptors import (
     Schema,
     Table,
     View,
+    replace,
     visible,
 )
 from tenure.catalog.descriptors import Sequence as Sequence_
@@ -297,6 +298,7 @@ def _type(name: str) -> str:
 
 
 def _enum(known: Objects, id: int) -> EnumType:
+    """With its schema and in quotes, as an expression has to write its name."""
     found = known.by_id[id]
     assert isinstance(found, EnumType)
-    return found
+    return replace(found, name=known.qualified(found))

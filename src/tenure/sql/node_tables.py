@@ -117,7 +117,7 @@ def _leases(execution: "Execution") -> Rows:
             session_bytes(lease.session.id),
             decimal_of(lease.frontier_at),
             lease.is_closed,
-            tuple(sorted(tuple(lease.pins))),
+            tuple(sorted(lease.pins)),
             bound,
         )
 
@@ -298,6 +298,7 @@ def definitions() -> Iterator[Definition]:
     yield from _of_leases()
     yield from _of_locks()
     yield from _of_cluster()
+    yield from _of_program()
 
 
 def _of_sessions() -> Iterator[Definition]:
@@ -437,6 +438,9 @@ def _of_cluster() -> Iterator[Definition]:
         ("coordinator_id", "int8", "The node that runs it."),
         key=("job_id",),
     )
+
+
+def _of_program() -> Iterator[Definition]:
     yield define(
         "tenure_internal.cluster_settings",
         _cluster_settings,

@@ -28,11 +28,12 @@ from tenure.expr.types import type_of
 from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
 from tenure.sql.answers import Column
 from tenure.sql.bind_targets import check_boolean
-from tenure.sql.errors import UndefinedTable
+from tenure.sql.errors import InsufficientPrivilege, UndefinedTable
 from tenure.sql.locations import location_of
 from tenure.sql.parse import SyntaxFault, Tree, child, items
 from tenure.sql.plan import Among, Filter, Join, JoinKind, Output, Plan, Project, Query, Scan, Values, walk
 from tenure.sql.plan_facts import is_bounded
+from tenure.sql.relations import Relation, VirtualTable
 from tenure.sql.scope import Level
 from tenure.sql.statements.writing import Change, Conflict, Given, Insert, Returning
 
@@ -100,9 +101,16 @@ SHORT_ROWS_MAX = 20
 def _target(planner: "Planner", tree: Tree) -> Table:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     relation = planner.names.relation(path, tree.location + 1)
+    refuse_system(relation)
     if not isinstance(relation, Table):
         raise WrongKind(f'cannot change relation "{path[-1]}": it is not a table')
     return relation
+
+
+def refuse_system(relation: Relation) -> None:
+    """What a system table shows is not changed through it."""
+    if isinstance(relation, VirtualTable):
+        raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
 
 
 class WrongKind(UndefinedTable):
