@@ -351,7 +351,7 @@ class Node:
             users=Users(self.store.keyspace),
             locks=self.row_locks,
             advisory=self.advisory_locks,
-            sequences=Sequences(self.store, self.store.keyspace),
+            sequences=self.sequences,
             plans=PlanCache(self._env),
             virtual=VirtualTables(pg_catalog.definitions()),
             next_owner=count(1).__next__,

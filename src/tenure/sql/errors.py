@@ -16,12 +16,16 @@
     ├── FixedVariable           55P02
     ├── PlanChanged             0A000  the result of a prepared statement would have other columns
     ├── TooFewParameters        08P01
+    ├── TooManyNames            53400  prepared statements or cursors
     └── StatementTimeout        57014
+
+What ends the whole session is an `answers.Terminated`: transaction_timeout (25P04), lost locks (57P01).
 
 Walk: `sql` raises them; the door sends them.
 """
 
 from tenure.base.errors import UserError
+from tenure.sql.answers import Terminated
 
 
 class UndefinedTable(UserError):
@@ -87,5 +91,17 @@ class TooFewParameters(UserError):
     sqlstate = "08P01"
 
 
+class TooManyNames(UserError):
+    sqlstate = "53400"
+
+
 class StatementTimeout(UserError):
     sqlstate = "57014"
+
+
+class TransactionTimeout(Terminated):
+    sqlstate = "25P04"
+
+
+class LocksLost(Terminated):
+    sqlstate = "57P01"
