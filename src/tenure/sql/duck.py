@@ -154,13 +154,17 @@ class _Taking:
     def __call__(self, plan: Plan, run: Run) -> Rows | None:
         if id(plan) in self._refused:
             return None
-        rows = None
-        if self._is_forced or self._is_worth_it(plan, run):
-            rendered = render(_query(run), plan, run.context, self._enum)
-            rows = None if rendered is None else self._duck.answer(rendered, run)
+        rendered = self.rendered(plan, run)
+        rows = None if rendered is None else self._duck.answer(rendered, run)
         if rows is None:
             self._refused.add(id(plan))
         return rows
+
+    def rendered(self, plan: Plan, run: Run) -> Rendered | None:
+        """What DuckDB would be asked; None if the node is not for it."""
+        if not self._is_forced and not self._is_worth_it(plan, run):
+            return None
+        return render(_query(run), plan, run.context, self._enum)
 
     def _is_worth_it(self, plan: Plan, run: Run) -> bool:
         """Whether there is something to compute, of many rows, that cannot be had of the first few."""
