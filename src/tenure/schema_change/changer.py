@@ -81,6 +81,8 @@ class Asked(NamedTuple):
 
     owner: str = ""
     description: str = ""
+    check: Callable[[], None] = lambda: None
+    """Called while it waits; raises to end that."""
 
 
 NOBODY = Asked()

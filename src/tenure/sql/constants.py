@@ -12,6 +12,7 @@ Invariant (lifted-same): a statement gives the same with its constants lifted as
 Walk: `sql.session` asks `lift` for statements that come without parameters.
 """
 
+from datetime import tzinfo
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import TypeRef
@@ -40,9 +41,9 @@ class Lifted(NamedTuple):
     """Of each parameter; None where its surroundings decide."""
     texts: tuple[str, ...]
 
-    def values(self, types: tuple[Type, ...]) -> tuple[Datum, ...]:
+    def values(self, types: tuple[Type, ...], zone: tzinfo) -> tuple[Datum, ...]:
         """The constants as values of the types that were decided. Raises what reading one raises."""
-        return tuple([kind.parse(text) for kind, text in zip(types, self.texts, strict=True)])
+        return tuple([kind.parse_in(text, zone) for kind, text in zip(types, self.texts, strict=True)])
 
 
 def lift(text: str) -> Lifted | None:

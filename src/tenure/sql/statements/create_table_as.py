@@ -13,6 +13,7 @@ from tenure.catalog.errors import WrongSyntax
 from tenure.expr.errors import NotSupported
 from tenure.sql import access, rows
 from tenure.sql.bind import bind_query
+from tenure.sql.locking import settled
 from tenure.sql.parameters import Parameters
 from tenure.sql.parse import Tree, child, kind, names, option
 from tenure.sql.plan import Query
@@ -64,10 +65,9 @@ def _fill(definer: Definer, id: int, query: Query) -> int:
     assert isinstance(table, Table), "the table was made a moment ago"
     writer = writer_of(execution, table)
     columns = [each.id for each in table.columns if not each.is_hidden]
-    run = run_of(execution, query)
-    count = 0
-    for row in rows.compile(query, definer.names.enum).rows(run):
+    runner = rows.compile(query, definer.names.enum)
+    found = settled(execution, lambda passing: list(runner.rows(run_of(execution, query, passing))))
+    for row in found:
         writer.insert(txn, dict(zip(columns, row, strict=True)))
-        count += 1
     writer.finish(txn)
-    return count
+    return len(found)
