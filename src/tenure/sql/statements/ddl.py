@@ -6,6 +6,7 @@ Walk: `sql.planning` adds `PLANNERS` to its own table; each gives a `Definition`
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tenure.expr.errors import NotSupported
 from tenure.sql.own import Reader
 from tenure.sql.parse import Tree, has, parse
 from tenure.sql.statements import alter_table, dropping, object_names
@@ -33,6 +34,8 @@ def defining(
     tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], str] = lambda tree: ""
 ) -> "Callable[[Planner, Tree], Definition]":
     def plan(planner: "Planner", tree: Tree) -> Definition:
+        if planner.as_of:
+            raise NotSupported("AS OF SYSTEM TIME is not supported in statements that define")
         spoken = tag if isinstance(tag, str) else tag(tree)
         return Definition(spoken, tree, apply, planner.text, not_in_block(tree))
 
@@ -53,6 +56,8 @@ def _concurrently(tag: str) -> Callable[[Tree], str]:
 
 
 def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
+    if planner.as_of:
+        raise NotSupported("AS OF SYSTEM TIME is not supported with INTO")
     return Definition("SELECT INTO", tree, select_into, planner.text)
 
 

@@ -21,7 +21,13 @@ from tenure.sql.parse import Tree, child, items, option, tokens
 from tenure.sql.statements.definitions import Definer
 
 HIDDEN = "'********'"
-REFUSED = {"addroleto": "IN ROLE", "rolemembers": "ROLE", "adminmembers": "ADMIN", "sysid": "SYSID"}
+REFUSED = {
+    "addroleto": "IN ROLE",
+    "rolemembers": "ROLE",
+    "adminmembers": "ADMIN",
+    "sysid": "SYSID",
+    "validUntil": "VALID UNTIL",
+}
 
 
 class NotAllowed(UserError):
