@@ -38,6 +38,7 @@ MODULES: tuple[str, ...] = (
     "leases.stages",
     "leases.upkeep",
     "sql.canned",
+    "sql.columns",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -18,7 +18,7 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
     BaseMoved,
@@ -38,6 +38,7 @@ from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import Awaited
+from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
 from tenure.cluster.jobs import Control, Jobs
@@ -70,7 +71,8 @@ class ChangeFailed(TenureError):
     """The job of a change ended otherwise than well; carries the SQLSTATE of what was wrong."""
 
     def __init__(self, message: str, sqlstate: str) -> None:
-        super().__init__(message)
+        message, _, detail = message.partition(DETAIL)
+        super().__init__(message, detail=detail)
         self.sqlstate = sqlstate
 
 
@@ -150,9 +152,14 @@ class SchemaChanger:
             if stored is not None:
                 self._check_made_from(use, stored)
             if isinstance(stored, Table | EnumType) and stored.job:
-                use.close()  # that one may be waiting for what this one uses
-                self._await_end(stored.job)
-                raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
+                self.await_change(use, stored)
+
+    def await_change(self, use: Use, changing: Table | EnumType) -> NoReturn:
+        """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
+        use.close()  # that one may be waiting for what this one uses
+        self._await_end(changing.job)
+        self._catch_up([changing])
+        raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
 
     def _check_made_from(self, use: Use, stored: AnyDescriptor) -> None:
         try:

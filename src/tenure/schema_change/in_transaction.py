@@ -87,7 +87,7 @@ class InTransaction:
         timeout: float | None,
     ) -> "Prepared":
         """Does all but the commit, which publishes what is returned; `over` then, whatever comes of it."""
-        _check_possible(declared)
+        _check_possible([each for each in declared if self._worker.has_written(use.txn, each.id)])
         waiter = Waiter(use.started_at, use)
         fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
         try:

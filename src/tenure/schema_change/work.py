@@ -89,6 +89,10 @@ class Worker:
                 self._prove(work, layout, source, context)
                 return Batch(0, None)
 
+    def has_written(self, txn: Transaction, table: int) -> bool:
+        """Whether a transaction has rows of its own in a table."""
+        return bool(txn.written(self._keyspace.table_span(table)))
+
     def complete(self, txn: Transaction, declared: Table) -> None:
         """Brings new elements up to date with the rows that a transaction has written itself.
 

@@ -62,7 +62,7 @@ from tenure.sql.duck_numbers import (
 )
 from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
 
-SQL_LENGTH_MAX = 20_000
+SQL_LENGTH_MAX = 500_000
 """Of one expression: templates that name an argument several times may grow it without end."""
 
 _BOOLEAN, _VARCHAR = Shape("BOOLEAN"), Shape("VARCHAR")
@@ -77,6 +77,8 @@ class Known:
     enum: EnumLookup | None
     subquery: Callable[[Nested, "Expressions"], Value]
     """Renders a subquery that depends on the row."""
+    takes: Callable[[int], set[int]] = lambda number: set()
+    """The Givens that a subquery takes from around it, by its number, besides its arguments."""
     outer: Mapping[int, Value] = field(default_factory=dict)
     """Givens that are columns of a query around this one."""
 
@@ -103,14 +105,23 @@ class Expressions:
     # ── what needs no row ──────────────────────────────────────────────────────────────────────
 
     def _is_fixed(self, tree: Node) -> bool:
-        if any(
-            isinstance(node, ColumnRef) or (isinstance(node, Given) and node.number in self.known.outer)
-            for node in nodes(tree)
-        ):
+        if any(map(self._differs, nodes(tree))):
             return False
         if volatility(tree) is Volatility.VOLATILE:
             raise NotShared("a volatile function")
         return True
+
+    def _differs(self, node: Node) -> bool:
+        """Whether its value may be another one for each row."""
+        match node:
+            case ColumnRef():
+                return True
+            case Given():
+                return node.number in self.known.outer
+            case Nested():
+                return not self.known.takes(node.number).isdisjoint(self.known.outer)
+            case _:
+                return False
 
     def _fixed(self, tree: Node) -> Value:
         kind, value = self.value(tree)

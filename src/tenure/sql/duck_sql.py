@@ -48,6 +48,7 @@ from tenure.sql.plan import (
     Values,
     Window,
 )
+from tenure.sql.plan_facts import free_givens
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class _Renderer:
         return self._expressions(input.columns, outer)
 
     def _expressions(self, columns: Sequence[Value], outer: Mapping[int, Value]) -> Expressions:
-        return Expressions(columns, Known(self.context, self.enum, self._subquery, outer))
+        return Expressions(columns, Known(self.context, self.enum, self._subquery, self._takes, outer))
 
     def _select(
         self, input: Relation, columns: Sequence[Value], tail: str = "", distinct: str = ""
@@ -327,6 +328,10 @@ class _Renderer:
         return Relation(f"({selects[0]} {word} {selects[1]}) AS {name}", _named(name, columns))
 
     # ── subqueries ─────────────────────────────────────────────────────────────────────────────
+
+    def _takes(self, number: int) -> set[int]:
+        nested = self.query.nested[number]
+        return free_givens(nested.plan, self.query) - set(nested.takes)
 
     def _subquery(self, tree: Nested, over: Expressions) -> Value:
         """A subquery that depends on the row: DuckDB knows correlated ones."""

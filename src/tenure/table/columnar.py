@@ -37,7 +37,7 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
-from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
+from tenure.table.parts import Held, Part, applied, piece, sorted_keys, together
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
@@ -84,6 +84,11 @@ class Columnar:
         slot = self._slots.get(_key(layout))
         return None if slot is None else slot.rows
 
+    def is_too_large(self, layout: Layout) -> bool:
+        """Whether a table was found too large to be held."""
+        slot = self._slots.get(_key(layout))
+        return slot is not None and slot.too_large_bytes > self._bytes_max
+
     @property
     def held_bytes(self) -> int:
         """How much is held, of all tables."""
@@ -117,44 +122,38 @@ class Columnar:
             return
         wanted = wanted.with_columns_of(None if slot.held is None else slot.held.wanted)
         slot.held = None
-        keys: list[bytes] = []
-        at: list[Timestamp] = []
-        batches: list[Any] = []
+        pieces: list[Part] = []
         used_bytes = 0
-        for made in self._batches(wanted, read_at, keys, at, check):
-            batches.append(made)
-            used_bytes += made.nbytes + made.num_rows * (16 + len(keys[-1]))
+        for made, keys, at in self._batches(wanted, read_at, check):
+            pieces.append(piece(keys, at, made))
+            used_bytes += pieces[-1].held_bytes
             if used_bytes > self._bytes_max:
-                slot.rows, slot.too_large_bytes = len(keys), used_bytes
-                batches.clear()
+                slot.rows, slot.too_large_bytes = sum(len(each.at) for each in pieces), used_bytes
+                pieces.clear()
                 pa.default_memory_pool().release_unused()
                 return
-        slot.held = Held(wanted, (first_part(keys, at, batches, wanted.schema),), read_at, read_at)
-        slot.rows = len(keys)
+        slot.held = Held(wanted, (together(pieces, wanted.schema),), read_at, read_at)
+        slot.rows = len(slot.held.parts[0].at)
 
     def _batches(
-        self,
-        wanted: Wanted,
-        read_at: Timestamp,
-        keys: list[bytes] | None,
-        at: list[Timestamp] | None,
-        check: Check,
-        without: Mapping[bytes, object] | None = None,
-    ) -> Iterator[Any]:
-        """The rows visible at a time as batches; their keys and timestamps go to lists, if there are any."""
+        self, wanted: Wanted, read_at: Timestamp, check: Check, without: Mapping[bytes, object] | None = None
+    ) -> Iterator[tuple[Any, list[bytes], list[Timestamp]]]:
+        """The rows visible at a time in batches, each with its keys and timestamps."""
         builder = Builder(wanted)
+        keys: list[bytes] = []
+        at: list[Timestamp] = []
         for page in self._store.snapshot(read_at).pages(wanted.span, PAGE_ROWS):
             check()
             if without:
                 page = [each for each in page if each.key not in without]
-            if keys is not None and at is not None:
-                keys += [key for key, _, _ in page]
-                at += [each for _, each, _ in page]
+            keys += [key for key, _, _ in page]
+            at += [each for _, each, _ in page]
             builder.add(page)
             if builder.rows >= BATCH_ROWS:
-                yield builder.batch()
+                yield builder.batch(), keys, at
+                keys, at = [], []
         if builder.rows:
-            yield builder.batch()
+            yield builder.batch(), keys, at
 
     def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
         """With all that happened up to `read_at`; None if that is no longer all there."""
@@ -184,7 +183,8 @@ class Columnar:
         self, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None], check: Check
     ) -> Columns:
         def batches() -> Iterator[Any]:
-            yield from self._batches(wanted, read_at, None, None, check, without=over)
+            for made, _, _ in self._batches(wanted, read_at, check, without=over):
+                yield made
             yield batch(wanted, _own(over))
 
         return Columns(

@@ -115,7 +115,7 @@ class Oracle:
             first.execute("DROP DATABASE IF EXISTS defining WITH (FORCE)")
             first.execute("CREATE DATABASE defining")
             for role in first.execute("SELECT rolname FROM pg_roles WHERE rolname ~ '^role_'").fetchall():
-                first.execute(f"DROP ROLE {role[0]}")  # type: ignore[arg-type]
+                first.execute(f"DROP ROLE {role[0]}")
         self.connection = psycopg.connect(f"{server.dsn} dbname=defining", autocommit=True)
         self._told: list[tuple[str, str, str]] = []
         self.connection.pgconn.notice_handler = self._hear
@@ -184,20 +184,23 @@ def compare(node: Node, oracle: Oracle, script: str) -> None:
 
 def _compare_one(talk: Talk, oracle: Oracle, line: str) -> None:
     mark = _MARK.fullmatch(line)
-    if mark is None:
-        assert (line, talk.say(line)) == (line, oracle.say(line))
-        return
-    how, text = mark.groups()
+    how, text = mark.groups() if mark is not None else ("", line)
     if how == "theirs":
-        assert oracle.say(text).sqlstate == "", text
+        _require(text, oracle.say(text).sqlstate, "")
     elif how == "ours":
         said = talk.say(text)
-        assert (text, said.sqlstate, said.message) == (text, "", "")
+        _require(text, (said.sqlstate, said.message), ("", ""))
     elif how == "like":
-        assert (text, talk.say(text).gist) == (text, oracle.say(text).gist)
+        _require(text, talk.say(text).gist, oracle.say(text).gist)
+    elif how:
+        _require(text, talk.say(text).sqlstate, how)
     else:
-        said = talk.say(text)
-        assert (text, said.sqlstate) == (text, how), said
+        _require(text, talk.say(text), oracle.say(text))
+
+
+def _require(text: str, ours: object, theirs: object) -> None:
+    if ours != theirs:
+        raise AssertionError(f"{text}\n  answered {ours}\n  expected {theirs}")
 
 
 def statements_of(script: str) -> Sequence[str]:

@@ -29,7 +29,7 @@ from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.drafts import Draft
 from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.parts import staying
-from tenure.catalog.resolution import schemas_of
+from tenure.catalog.resolution import find, schemas_of
 from tenure.catalog.uses import Use
 from tenure.expr import build
 from tenure.expr.build import Typed
@@ -148,9 +148,13 @@ class Definer:
         return self.session.parts.virtual.has_schema(name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
-        """What a name means, as declared so far."""
+        """What a name means, as declared so far; once a change of it that is under way is over."""
         found = self.names.object(name)
-        return None if found is None else self.draft.declared.get(found.id, found)
+        if found is None or found.id in self.draft.declared:
+            return None if found is None else self.draft.declared[found.id]
+        if isinstance(found, Table | EnumType) and found.job:
+            self.session.parts.changer.await_change(self.use, found)
+        return found
 
     def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
         """Anything that can stand in FROM. Raises UndefinedRelation (42P01)."""
@@ -180,6 +184,11 @@ class Definer:
         if found is None:
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')
         raise WrongKind(f"{'.'.join(name)} is not an enum")
+
+    def qualifies(self, descriptor: AnyDescriptor) -> bool:
+        """Whether messages name it with its schema: its name alone does not find it."""
+        found = find(self.use, [descriptor.name], self.names.path)
+        return found is None or found.id != descriptor.id
 
     def declared(self, id: int) -> Table:
         """A table with what was declared of it so far."""

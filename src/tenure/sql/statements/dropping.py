@@ -64,7 +64,7 @@ def _drop_objects(
             ids.append(found.id)
     if is_cascade:
         tell_cascade(definer, [Thing(id) for id in dict.fromkeys(ids)])
-    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade)
+    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
 
 
 def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> AnyDescriptor | None:
@@ -145,7 +145,9 @@ def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_
     contents = [id for each in schemas for id in definer.contents(each.database, each.id)]
     if is_cascade:
         tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.known, ids, contents))
-    drop_schemas(definer.draft, definer.known, ids, contents, is_cascade=is_cascade)
+    drop_schemas(
+        definer.draft, definer.known, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
+    )
 
 
 # ── what CASCADE takes along ───────────────────────────────────────────────────────────────────
@@ -158,7 +160,7 @@ def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | 
     """Says what else goes, before it does."""
     going = closure(definer.draft, definer.known, roots, contents)
     told = [
-        name_of(definer.draft, definer.known, each.thing, is_qualified=contents is not None)
+        name_of(definer.draft, definer.known, each.thing, qualifies=definer.qualifies)
         for each in reversed(going)
         if not each.is_owned
     ]

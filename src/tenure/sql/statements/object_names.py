@@ -11,7 +11,13 @@ from tenure.catalog.column_changes import RenameColumn
 from tenure.catalog.constraint_changes import RenameConstraint
 from tenure.catalog.descriptors import Contained, Index, Schema, Table, View
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.errors import DuplicateObject, UndefinedColumn, UndefinedObject, WrongKind
+from tenure.catalog.errors import (
+    DuplicateObject,
+    DuplicateRelation,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongKind,
+)
 from tenure.catalog.index_changes import RenameIndex
 from tenure.catalog.parts import constraint_named, find_column, staying
 from tenure.catalog.views import rename_view_column
@@ -188,10 +194,10 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
 
 def _require_free_there(definer: Definer, schema: Schema, found: Contained) -> None:
     if definer.is_taken(schema, found.name):
-        raise DuplicateObject(
-            f"{'type' if not isinstance(found, Table | View | SequenceDescriptor) else 'relation'} "
-            f'"{found.name}" already exists in schema "{schema.name}"'
-        )
+        there = f'"{found.name}" already exists in schema "{schema.name}"'
+        if isinstance(found, Table | View | SequenceDescriptor):
+            raise DuplicateRelation(f"relation {there}")
+        raise DuplicateObject(f"type {there}")
     for each in staying(found.indexes) if isinstance(found, Table) else ():
         require_free(definer, schema, each.name)
 
