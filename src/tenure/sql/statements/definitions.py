@@ -67,8 +67,6 @@ class Definition:
     text: str = ""
     not_in_block: str = ""
     """What it is called where it says that it cannot run inside a transaction block."""
-    shown: str = ""
-    """What others may see of the text, if not all of it."""
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
