@@ -193,7 +193,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.shown)
+        self._start(prepared.text)
         told = len(self.notices)
         self.is_inline = inline
         try:
