@@ -53,8 +53,8 @@ class Difference:
                 *self.before,
                 *settings,
                 self.statement.shown,
-                f"-- here:\n    {self.ours.shown}",
-                f"-- PostgreSQL:\n    {self.theirs.shown}",
+                f"-- here:\n    {self.ours.shown_without(self.theirs.rows)}",
+                f"-- PostgreSQL:\n    {self.theirs.shown_without(self.ours.rows)}",
             ]
         )
 
