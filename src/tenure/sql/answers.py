@@ -248,9 +248,7 @@ class Client(Protocol):
 
 
 class Clients(Protocol):
-    def open(
-        self, *, user: str, database: str, options: dict[str, str], address: str, pid: int
-    ) -> Client:
+    def open(self, *, user: str, database: str, options: dict[str, str], address: str, pid: int) -> Client:
         """Raises 3D000 if there is no such database; `user` is who has logged in, `pid` what its client
         knows the session by.
         """

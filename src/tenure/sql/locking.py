@@ -31,34 +31,14 @@ ROUNDS_MAX = 100
 
 
 def settled(
-    execution: Execution,
-    find: Callable[[], list[T]],
-    key_of: Callable[[T], bytes],
-    *,
-    relation: str,
-    mode: Mode = Mode.EXCLUSIVE,
-    wait: Wait = Wait.WAIT,
-    known: Sequence[bytes] = (),
+    execution: Execution, find: Callable[[], list[T]], lock: Callable[[list[T]], None], *, relation: str
 ) -> list[T]:
-    """What `find` gives, each with its row locked, as of a time at which all locks were held.
-
-    `known` are keys that the statement is sure to touch: locked before anything is read.
-    """
-    block = execution.block
-    txn = block.use.txn
+    """What `find` gives, after `lock` has locked it, as of a time at which all locks were held."""
+    txn = execution.block.use.txn
     before = txn.mark_reads()
-    if known:
-        acquire(execution, known, relation=relation, mode=mode, wait=wait)
-        freshen(execution)
     for _ in range(ROUNDS_MAX):
         found = find()
-        keys = [key_of(each) for each in found]
-        if known and set(keys) <= set(known):
-            return found
-        got = acquire(execution, keys, relation=relation, mode=mode, wait=wait)
-        if len(got) < len(keys):
-            free = set(got)
-            found = [each for each, key in zip(found, keys, strict=True) if key in free]
+        lock(found)
         if is_fresh(execution):
             return found
         txn.forget_reads(before)

@@ -207,7 +207,9 @@ class Session:
     def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
-            return statement.control(Execution(self, self.block or self._begun(), portal.values, inline=inline))
+            return statement.control(
+                Execution(self, self.block or self._begun(), portal.values, inline=inline)
+            )
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
@@ -343,7 +345,7 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.check))
+            block.commit(Asked(self.user, self.statement, self.check_time))
         except BaseException:
             self.abandon()
             raise
@@ -454,13 +456,18 @@ class Session:
         return path
 
     def check(self) -> None:
+        """Raises if the statement under way must not go on."""
+        self.check_time()
+        block = self.block
+        if block is not None and block.past is None and block.has_begun:
+            block.use.check()
+
+    def check_time(self) -> None:
+        """Raises if it was canceled, or its time is up."""
         if self._interrupted.is_set():
             raise QueryCanceled("canceling statement due to user request")
         if self._deadline is not None and self.parts.env.monotonic() > self._deadline:
             self._time_is_up()
-        block = self.block
-        if block is not None and block.past is None and block.has_begun:
-            block.use.check()
 
     def _time_is_up(self) -> None:
         ends_at = self._transaction_ends_at()

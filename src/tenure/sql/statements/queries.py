@@ -6,7 +6,7 @@ one DuckDB is asked at each node of the plan whether it takes it over.
 Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows`; `run` -> `sql.run`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,10 @@ from tenure.cluster.lock_waits import Wait
 from tenure.expr.datatype import Type
 from tenure.sql import access, as_of, bind, rows
 from tenure.sql.answers import Column
+from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
-from tenure.sql.locking import settled
+from tenure.sql.locking import acquire, settled
 from tenure.sql.parse import Tree
 from tenure.sql.plan import Lock, Output, Query, walk
 from tenure.sql.plan_facts import is_bounded, is_point_query
@@ -26,7 +27,6 @@ from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
 from tenure.sql.statement import Result
-from tenure.table.rows import Layout
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -57,44 +57,39 @@ class Select:
     def _locked(self, execution: Execution) -> list[Tuple]:
         """FOR UPDATE: all of it, found and locked; one table is locked after the other."""
         execution.block.txn("SELECT FOR UPDATE")
-        found: list[Tuple] = []
-        for lock in self.locks:
-            found = _settle(self, lock, execution)
-        return found
+        passed: dict[Lock, list[bytes]] = {}
+
+        def find() -> list[Tuple]:
+            passed.update({each: [] for each in self.locks})
+            run = run_of(execution)
+            run.lock = lambda lock, row: _passes(execution, lock, row, passed[lock])
+            return list(self.runner.rows(run))
+
+        def lock_all(found: list[Tuple]) -> None:
+            for lock, keys in passed.items():
+                _acquire(execution, lock, keys)
+
+        return settled(execution, find, lock_all, relation=self.locks[0].table.name)
 
 
-def _settle(select: Select, lock: Lock, execution: Execution) -> list[Tuple]:
-    seen: list[tuple[Tuple, bytes]] = []
+def _passes(execution: Execution, lock: Lock, row: Tuple, passed: list[bytes]) -> bool:
+    """Whether a row goes on, to be locked with all others; SKIP LOCKED has to know at once."""
     layout = execution.block.layout(lock.table)
+    key = layout.primary.prefix([row[position] for position in lock.key])
+    if Wait(lock.wait) is Wait.SKIP and not _acquire(execution, lock, [key]):
+        return False
+    passed.append(key)
+    return True
 
-    def find() -> list[tuple[Tuple, bytes]]:
-        seen.clear()
-        locked: list[bytes] = []
 
-        def note(at: Lock, row: Tuple) -> bool:
-            if at is lock:
-                locked.append(_key(layout, at, row))
-            return True
-
-        run = run_of(execution)
-        run.lock = note
-        rows = list(select.runner.rows(run))
-        seen.extend(zip(rows, locked, strict=True))
-        return seen
-
-    kept = settled(
+def _acquire(execution: Execution, lock: Lock, keys: Sequence[bytes]) -> Sequence[bytes]:
+    return acquire(
         execution,
-        find,
-        lambda each: each[1],
+        keys,
         relation=lock.table.name,
         mode=Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE,
         wait=Wait(lock.wait),
     )
-    return [row for row, _ in kept]
-
-
-def _key(layout: Layout, lock: Lock, row: Tuple) -> bytes:
-    return layout.primary.prefix([row[position] for position in lock.key])
 
 
 def run_of(execution: Execution, query: Query | None = None) -> Run:
@@ -127,6 +122,9 @@ class SelectAsOf:
     is_kept: bool = False
 
     def run(self, execution: Execution) -> Result:
+        return Result("SELECT", self.rows(execution), counts=True)
+
+    def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
         block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
         select = session.preparing.plan_query(self.text, block, self.parameters)
@@ -134,17 +132,25 @@ class SelectAsOf:
             (each.name, each.type.ref) for each in self.columns
         ]:
             raise PlanChanged("cached plan must not change result type")
-        return select.run(execution)
+        return select.rows(execution)
 
 
 def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
-    select = plan_query(planner, tree)
-    if not planner.as_of:
-        return select
-    if planner.block.past is None and not planner.as_of.startswith("$") and not planner.block.has_begun:
-        planner.block.read_as_of(as_of.timestamp_of(planner.session, planner.as_of))
-        select = plan_query(planner, tree)
-    return SelectAsOf(planner.text, planner.as_of, select.columns, select.parameters)
+    operand = planner.as_of
+    if not operand:
+        return plan_query(planner, tree)
+    # In a block of its own: the one there is must not have begun to read when the query runs.
+    block = Block(planner.session.parts)
+    try:
+        inside = planner.inside(block)
+        if operand.startswith("$"):
+            inside.parameters.expect(int(operand[1:]), as_of.TEXT)
+        else:
+            block.read_as_of(as_of.timestamp_of(planner.session, operand))
+        select = plan_query(inside, tree)
+        return SelectAsOf(planner.text, operand, select.columns, inside.parameters.types())
+    finally:
+        block.close()
 
 
 def plan_query(planner: "Planner", tree: Tree) -> Select:

@@ -209,13 +209,7 @@ class Change:
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn(self.verb)
         writer = writer_of(execution, self.table)
-        found = settled(
-            execution,
-            lambda: self._found(execution, txn, writer.layout),
-            lambda each: each.row.key,
-            relation=self.table.name,
-            known=self._known_keys(execution, writer.layout),
-        )
+        found = self._settled(execution, txn, writer.layout)
         changed = [(self._written(txn, writer, each), each.joined) for each in found]
         writer.finish(txn)
         if self.returning is None:
@@ -226,6 +220,20 @@ class Change:
             for row, joined in changed
         ]
         return Result(f"{self.verb} {len(rows)}", iter(rows))
+
+    def _settled(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
+        """The rows, locked. A row that the statement names is locked before anything is read."""
+        relation = self.table.name
+        known = self._known_keys(execution, layout)
+        if known:
+            acquire(execution, known, relation=relation)
+            freshen(execution)
+            return self._found(execution, txn, layout)
+
+        def lock(found: list[_Found]) -> None:
+            acquire(execution, [each.row.key for each in found], relation=relation)
+
+        return settled(execution, lambda: self._found(execution, txn, layout), lock, relation=relation)
 
     def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
         if self.point is None:
