@@ -327,7 +327,7 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.check))
+            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
             self.abandon()
             raise
