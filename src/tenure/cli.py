@@ -33,9 +33,9 @@ IDLE_SECONDS = 1.0
 """The main thread only waits for a signal; this bounds the wait if another thread catches it."""
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes may keep the interpreter from one that wants it. Python's own 5 ms are a
-long time for the door: it gives the interpreter up at each read and write of a socket, and gets it back that
-much later if a statement is being worked on beside. Shorter than this costs more in switches than it gains."""
+"""How long a thread that computes may keep the interpreter from one that wants it. Python's own 5 ms are long
+for the door: it gives the interpreter up at each read and write of a socket, and gets it back that much
+later if a statement is being worked on beside."""
 
 _log = logging.getLogger(__name__)
 
