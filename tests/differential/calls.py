@@ -88,7 +88,7 @@ def arguments(maker: Maker, call: Callable, *, are_strange: float = 0.12) -> lis
     for at, family in enumerate(families):
         kind = _kind_of(random, family, element)
         words = words_for(call.name, call.arguments, at) if at < len(call.arguments) else None
-        if random.random() < are_strange:
+        if random.random() < are_strange and call.name != "timezone":
             kind, words = random.choice([*NASTY]), None
         made.append(_argument(maker, kind, words))
     return made

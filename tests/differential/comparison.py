@@ -22,7 +22,7 @@ FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
 NOT_SUPPORTED = "0A000"
 CANCELED = "57014"
-AMBIGUOUS = "42725"
+AMBIGUOUS, INDETERMINATE = "42725", "42804"
 RESTRICTED, NO_PARENT = "23001", "23503"
 """Of several foreign keys that a row is bound by, any may be the first to complain."""
 _MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT")
@@ -47,7 +47,7 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.sqlstate or theirs.sqlstate:
         if ours.sqlstate == theirs.sqlstate:
             return Verdict.SAME
-        if theirs.sqlstate == AMBIGUOUS and not ours.sqlstate:
+        if theirs.sqlstate == AMBIGUOUS and ours.sqlstate in ("", INDETERMINATE):
             return Verdict.ADMITTED
         if (ours.sqlstate, theirs.sqlstate) == (RESTRICTED, NO_PARENT):
             return Verdict.UNDETERMINED

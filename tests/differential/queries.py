@@ -106,8 +106,8 @@ class Queries:
             return f"{name}({', '.join(given[:direct])}) WITHIN GROUP (ORDER BY {within})"
         if not given:
             return f"{name}(*){self._filter(maker)}"
-        distinct = "DISTINCT " if random.random() < 0.15 and len(given) == 1 and name not in COLLECTING else ""
-        order = f" ORDER BY {table}.id" if name in COLLECTING else ""
+        distinct = "DISTINCT " if random.random() < 0.15 and len(given) == 1 and not name.startswith(COLLECTING) else ""
+        order = f" ORDER BY {table}.id" if name.startswith(COLLECTING) else ""
         return f"{name}({distinct}{', '.join(given)}{order}){self._filter(maker)}"
 
     def _filter(self, maker: Maker) -> str:

@@ -111,7 +111,7 @@ def refill() -> list[str]:
         "INSERT INTO parent (id, name, n, e) VALUES (1, 'one', 1, 'sad'), (2, 'two', 2, 'ok'),"
         " (3, 'three', 3, 'happy'), (4, 'four', 4, NULL), (5, 'five', 5, 'ok')",
         "INSERT INTO child (id, p_cascade, p_null, p_default, p_restrict, p_none) VALUES"
-        " (1, 2, 2, 2, NULL, NULL), (2, 3, NULL, 3, NULL, 'five'), (3, NULL, 4, 1, 1, NULL), (4, 4, 4, 4, 1, 'one')",
+        " (1, 2, 2, 2, NULL, NULL), (2, 3, NULL, 3, NULL, 'five'), (3, NULL, 4, 1, 1, NULL), (4, NULL, 4, 4, 1, 'one')",
         "INSERT INTO item (k, m, price, amount, c, f) VALUES ('a', 1, 1.5, 1, 'x', 0.1), ('a', 2, 2.25, 2, 'y', 1e10),"
         " ('b', 1, NULL, 3, NULL, NULL), ('', 7, 0.01, 4, 'xyz', -0)",
         "INSERT INTO note (id, body, day, f, i8) VALUES (-1, 'first', '2024-02-29', 'NaN', 1),"

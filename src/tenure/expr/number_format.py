@@ -17,7 +17,7 @@ from math import isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
-from tenure.expr.errors import InvalidText
+from tenure.expr.errors import InvalidText, NotSupported
 from tenure.expr.format_pattern import Piece, ordinal, pieces
 from tenure.expr.numbers import rounded
 
@@ -341,7 +341,9 @@ class _Writer:
 
 
 def parse_number(text: str, pattern: str) -> Decimal | None:
-    """Takes the digits that the pattern has places for; what stands between them is passed over."""
+    """Takes the digits that the pattern has places for."""
+    if not pattern:
+        return None
     shape = _shape(pattern)
     if shape.flags & {"E", "RN"}:
         raise _NotForInput('"EEEE" and "RN" are not supported for input')
@@ -366,10 +368,18 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
             has_point = True
     if not digits.strip("."):
         raise InvalidText(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
+    _check_follows(text, pattern)
     value = Decimal(digits)
     if shape.multiplied:
         value = value.scaleb(-shape.multiplied)
     return value.copy_negate() if is_negative else value
+
+
+def _check_follows(text: str, pattern: str) -> None:
+    """PostgreSQL goes through both in step; where they do not match, the digits it finds are odd ones."""
+    is_odd = ("." in text and not set(".Dd") & set(pattern)) or ("," in text and not set(",Gg") & set(pattern))
+    if is_odd or set(text) - set("0123456789,.+-<> ") or "$" in pattern:
+        raise NotSupported(f'to_number of "{text}", which does not follow the pattern, is not supported')
 
 
 class _NotForInput(UserError):

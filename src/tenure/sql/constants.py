@@ -96,11 +96,15 @@ def _places(found: tuple[Token, ...]) -> "list[Token]":
     return places
 
 
+_BY_SIGN = (str(2**31), str(2**63))
+"""With a minus before them they are of a smaller type than without."""
+
+
 def _is_plain(token: Token) -> bool:
     """Not E'...', U&'...' or $$...$$, nor a number in another base or with underscores."""
     if token.kind == "SCONST":
         return token.text[0] == "'"
-    return all(each in "0123456789.eE+-" for each in token.text)
+    return all(each in "0123456789.eE+-" for each in token.text) and token.text not in _BY_SIGN
 
 
 def _type(token: Token) -> Type | None:
