@@ -51,11 +51,6 @@ class Prepared:
     made_at_micros: int = 0
 
     @property
-    def shown(self) -> str:
-        """The text as others may see it."""
-        return getattr(self.statement, "shown", "") or self.text
-
-    @property
     def statement(self) -> Statement | None:
         return None if self.made is None else self.made.statement
 

@@ -208,6 +208,7 @@ DEFINITIONS: tuple[Variable, ...] = (
 )
 
 BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
+BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
 _ALIASES = {
     "timezone": "timezone",
     "time zone": "timezone",
@@ -238,14 +239,14 @@ class State(NamedTuple):
 
     values: dict[str, str]
     hidden: dict[str, str | None]
-    """What SET LOCAL has covered up, None where that was the default: it comes back with the end."""
+    """What SET LOCAL covers up until the transaction ends; None where that is the default."""
 
 
 NOTHING_SET = State({}, {})
 
 
 class Variables:
-    """The values of one session. No dictionary is changed in place, so a `state` stays what it was."""
+    """The values of one session. No dictionary is changed in place: a `state` stays what it was."""
 
     def __init__(self, opened_with: Mapping[str, str]) -> None:
         self._defaults: dict[str, str] = {}
@@ -277,6 +278,9 @@ class Variables:
         """None: back to the default. Returns the variable's own name."""
         variable = _changeable(name)
         self._change(variable, self._meant(variable, value))
+        if value is None and variable.name not in self._defaults and variable.name in BY_OWN_NAME:
+            # As if it had never been set: the cluster's default may be another.
+            self.values = {each: kept for each, kept in self.values.items() if each != variable.name}
         if variable.name in self._hidden:  # an earlier SET LOCAL counts no more
             self._hidden = {each: value for each, value in self._hidden.items() if each != variable.name}
         return variable.name

@@ -62,7 +62,6 @@ def probe(connector: Connector, env: Env) -> None:
         first.close()
         second.close()
 
-
     if excess:
         _log.warning(
             "the store's account may do more on the database server than a node needs: %s", ", ".join(excess)
