@@ -13,7 +13,7 @@ Walk: `expr.format_functions` lists the functions.
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from math import isfinite
+from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
@@ -147,7 +147,7 @@ def format_float(value: float, pattern: str, digits: int) -> str:
     value *= 10.0**shape.multiplied
     whole = len(f"{abs(value):.0f}")
     after = 0 if whole >= digits else min(shape.after, digits - whole)
-    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=value < 0)
+    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
 
 
 def _written(shape: _Shape, text: str, after: int, *, is_negative: bool) -> str:

@@ -270,7 +270,8 @@ def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
         if parameter in ("any", "anynonarray"):
-            targets.append(TEXT if kind.family == UNKNOWN else kind)
+            is_read = kind.family == UNKNOWN and function.name != "pg_typeof"
+            targets.append(TEXT if is_read else kind)
         elif parameter in _ARRAYS:
             assert element is not None
             targets.append(array_of(element))
