@@ -15,8 +15,6 @@ from struct import unpack
 
 from tests.differential.sides import Answer, Row, Statement
 
-
-
 NUMERIC = "1700"
 FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
@@ -69,7 +67,9 @@ def _same_rows(statement: Statement, ours: Answer, theirs: Answer) -> bool:
         return True
     kinds = [kind for _, kind in ours.columns]
     if _MAKES_SETS.search(statement.text) and not statement.is_binary:
-        return _by_number(mine, kinds) == _by_number(other, kinds) or _are_close(statement, mine, other, kinds)
+        return _by_number(mine, kinds) == _by_number(other, kinds) or _are_close(
+            statement, mine, other, kinds
+        )
     return _are_close(statement, mine, other, kinds)
 
 
@@ -86,7 +86,8 @@ def _are_close(statement: Statement, mine: list[Row], other: list[Row], kinds: l
 def _by_number(rows: list[Row], kinds: list[str]) -> Counter[tuple[object, ...]]:
     """Rows with their numbers as such: of 1.5 and 1.50 either may stand for both in a set."""
     return Counter(
-        tuple(_number(each) if kind == NUMERIC else each for each, kind in zip(row, kinds, strict=True)) for row in rows
+        tuple(_number(each) if kind == NUMERIC else each for each, kind in zip(row, kinds, strict=True))
+        for row in rows
     )
 
 

@@ -377,7 +377,9 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
 
 def _check_follows(text: str, pattern: str) -> None:
     """PostgreSQL goes through both in step; where they do not match, the digits it finds are odd ones."""
-    is_odd = ("." in text and not set(".Dd") & set(pattern)) or ("," in text and not set(",Gg") & set(pattern))
+    is_odd = ("." in text and not set(".Dd") & set(pattern)) or (
+        "," in text and not set(",Gg") & set(pattern)
+    )
     if is_odd or set(text) - set("0123456789,.+-<> ") or "$" in pattern:
         raise NotSupported(f'to_number of "{text}", which does not follow the pattern, is not supported')
 
