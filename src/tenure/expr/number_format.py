@@ -345,6 +345,8 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
     if not pattern:
         return None
     shape = _shape(pattern)
+    if shape.multiplied:
+        raise NotSupported('"V" is not supported for input')
     if shape.flags & {"E", "RN"}:
         raise _NotForInput('"EEEE" and "RN" are not supported for input')
     digits, is_negative, places = "", "<" in text or "-" in text, shape.before
@@ -370,8 +372,6 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
         raise InvalidText(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
     _check_follows(text, pattern)
     value = Decimal(digits)
-    if shape.multiplied:
-        value = value.scaleb(-shape.multiplied)
     return value.copy_negate() if is_negative else value
 
 
