@@ -340,6 +340,8 @@ class Node:
         front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
+        assert parts.duck is not None
+        self._run_loops(undo, [self._loop("columns", parts.duck.step)])
         self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
         return front
 

@@ -7,7 +7,6 @@ Walk: `test_differential` and `__main__` make the two sides (`both_sides`) and c
 """
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ import psycopg
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
 from tenure.node import Node
-from tests.differential import world
+from tests.differential import scripts, world
 from tests.differential.comparison import Verdict, verdict
 from tests.differential.mistakes import Mistakes
 from tests.differential.queries import Queries
@@ -54,8 +53,8 @@ class Difference:
                 *self.before,
                 *settings,
                 self.statement.shown,
-                f"-- here:\n    {self.ours.shown}",
-                f"-- PostgreSQL:\n    {self.theirs.shown}",
+                f"-- here:\n    {self.ours.shown_without(self.theirs.rows)}",
+                f"-- PostgreSQL:\n    {self.theirs.shown_without(self.ours.rows)}",
             ]
         )
 
@@ -156,14 +155,11 @@ class Run:
         return found
 
     def _needed(self, statement: Statement) -> list[str]:
-        """The CREATEs and rows of the tables that a statement names."""
-        words = set(re.findall(r"[a-z]+", statement.text))
-        tables = [each for each in (*world.READ_TABLES, *world.WRITTEN) if each in words and re.search(rf"(FROM|JOIN|,|INTO|UPDATE) {each}\b", statement.text)]
-        script = [each + ";" for each in world.schema()[:1] if tables]
-        for table in tables:
-            script += [each + ";" for each in world.schema() if each.startswith(f"CREATE TABLE {table} (")]
-            script.append(f"-- rows of {table}: python -m tests.differential prints them with --rows")
-        return script
+        def fails() -> bool:
+            ours, theirs = self._ours.ask(statement), self._theirs.ask(statement)
+            return verdict(statement, ours, theirs) is Verdict.DIFFERENT
+
+        return scripts.needed(statement, self._ours, self._theirs, fails)
 
     def _run_writes(self) -> None:
         """A batch, then what the tables hold; afterwards they are as at the beginning."""

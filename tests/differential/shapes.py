@@ -98,14 +98,15 @@ class Shapes:
         outer.parameters = maker.parameters
         limited = f"{inner} ORDER BY id LIMIT {random.randint(0, 20)} OFFSET {random.randint(0, 5)}"
         source = random.choice([inner, limited])
-        with_it = random.choice([f"SELECT {{}} FROM ({source}) AS q {{}}", f"WITH q AS ({source}) SELECT {{}} FROM q {{}}"])
         materialized = random.choice(("AS", "AS MATERIALIZED", "AS NOT MATERIALIZED"))
-        with_it = with_it.replace("q AS (", f"q {materialized} (")
+        prefix, place = random.choice([("", f"({source}) AS q"), (f"WITH q {materialized} ({source}) ", "q")])
         if random.random() < 0.4:
             key = random.choice(("q.c0", "q.c1"))
-            return self._statement(with_it.format(f"{key}, count(*), min(q.id)", f"GROUP BY {key}"), maker)
-        made = with_it.format(f"q.id, {outer.of(kinds[0], 1)} AS z, q.c1", f"WHERE {outer.condition(1)}")
-        return self._statement(made, maker)
+            text = f"{prefix}SELECT {key}, count(*), min(q.id) FROM {place} GROUP BY {key}"
+        else:
+            made = f"q.id, {outer.of(kinds[0], 1)} AS z, q.c1"
+            text = f"{prefix}SELECT {made} FROM {place} WHERE {outer.condition(1)}"
+        return self._statement(text, maker)
 
     def combined(self) -> Statement:
         random = self._random

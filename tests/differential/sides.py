@@ -5,12 +5,18 @@ An `Answer` is what came: the tag, columns with names and types, and the values 
 Walk: `run` asks both sides each `Statement`; `comparison` judges.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import psycopg
 from psycopg import pq
 
 from tests.differential.values import ENUM
+
+Row = tuple[bytes | None, ...]
+ROWS_SHOWN = 6
+
 
 class Statement(NamedTuple):
     text: str
@@ -36,15 +42,23 @@ class Answer(NamedTuple):
     tag: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     """Name and type of each."""
-    rows: tuple[tuple[bytes | None, ...], ...] = ()
+    rows: tuple[Row, ...] = ()
 
     @property
     def shown(self) -> str:
+        return self.shown_without(())
+
+    def shown_without(self, known: Iterable[Row]) -> str:
+        """The answer as text, but for the rows that the other side has, too."""
         if self.sqlstate:
             return f"{self.sqlstate} {self.message}"
         names = ", ".join(f"{name} {kind}" for name, kind in self.columns)
-        rows = [" | ".join("NULL" if each is None else each.decode("utf8", "backslashreplace") for each in row) for row in self.rows]
-        return "\n    ".join([f"{self.tag} ({names})", *rows[:12], *(["..."] if len(rows) > 12 else [])])
+        rows = [_row_text(each) for each in (Counter(self.rows) - Counter(known)).elements()]
+        return "\n    ".join([f"{self.tag} ({names})", *rows[:ROWS_SHOWN], *(["..."] if len(rows) > ROWS_SHOWN else [])])
+
+
+def _row_text(row: Row) -> str:
+    return " | ".join("NULL" if each is None else each.decode("utf8", "backslashreplace") for each in row)
 
 
 class Side:

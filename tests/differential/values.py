@@ -27,6 +27,9 @@ NASTY: dict[str, list[str]] = {
 """By type: texts that are read as values of it. Timestamps at the ends of what there is are left to `expr`'s
 own tests: here they would fail in most statements."""
 
+INEXACT = ("numeric", "float4", "float8", "interval", "jsonb", "numeric[]", "numeric(10,2)")
+"""Types that have equal values which look different: any of them may stand for a group."""
+
 TAME: dict[str, list[str]] = {
     "bool": ["t", "f"],
     "int2": ["0", "1", "2", "3", "-4"],
@@ -34,7 +37,7 @@ TAME: dict[str, list[str]] = {
     "int8": ["0", "1", "2", "3", "1000000007", "-8"],
     "float4": ["0", "0.5", "1.5", "-2.25", "3"],
     "float8": ["0", "0.5", "1.5", "-2.25", "1024"],
-    "numeric": ["0", "0.5", "1.50", "1.5", "-2.25", "3", "1000.001"],
+    "numeric": ["0", "0.5", "1.5", "-2.25", "3", "1000.001"],
     "numeric(10,2)": ["0", "0.5", "1.50", "-2.25", "3"],
     "text": ["", "a", "A", "ab", "b", "ä", "zeta"],
     "varchar(10)": ["", "a", "A", "ab", "b ", "ö"],
@@ -45,12 +48,12 @@ TAME: dict[str, list[str]] = {
     "time": ["00:00:00", "12:34:56.789", "01:02:03"],
     "timestamp": ["2000-01-01 00:00:00", "2024-02-29 23:59:59.5", "2024-03-01 12:00:00"],
     "timestamptz": ["2000-01-01 00:00:00+00", "2024-02-29 23:59:59.5+00", "2024-07-01 12:00:00+00"],
-    "interval": ["0", "1 day", "24:00:00", "1 mon", "-01:30:00"],
+    "interval": ["0", "1 day", "23:00:00", "1 mon", "-01:30:00"],
     "json": ['{"a": 1}', "[1, 2]", '"s"', "null"],
-    "jsonb": ['{"a": 1}', "[1, 2]", '"s"', "null", "1", "1.0", '{"a": {"b": [1, null]}}'],
+    "jsonb": ['{"a": 1}', "[1, 2]", '"s"', "null", "1", "2.50", '{"a": {"b": [1, null]}}'],
     "int4[]": ["{}", "{1}", "{1,2}", "{2,NULL}"],
     "text[]": ["{}", "{a}", "{a,b}", '{"",NULL}'],
-    "numeric[]": ["{}", "{1.50}", "{1.5}"],
+    "numeric[]": ["{}", "{1.50}", "{2.5}"],
     ENUM: list(ENUM_LABELS[:3]),
     f"{ENUM}[]": ["{}", "{sad,ok}"],
 }

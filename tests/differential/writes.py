@@ -122,7 +122,7 @@ class Writes:
             "item": "INSERT INTO item (k, m, price) SELECT name, id, n FROM parent WHERE {}",
             "note": "INSERT INTO note (id, body, i8) SELECT -10 - id, name, n FROM parent WHERE {}",
         }[table]
-        return self._done(text.format(maker.condition(1)) + self._returning(table, Maker(self._random, [])), maker)
+        return self._done(text.replace("{}", maker.condition(1)) + self._returning(table, maker), maker)
 
     def _conflict(self, table: str, maker: Maker) -> str:
         random = self._random

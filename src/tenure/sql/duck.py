@@ -60,6 +60,10 @@ ROWS_MIN = 2_000
 """A plan none of whose scans reaches so many rows is sooner done by rows."""
 
 
+IDLE_SECONDS = 1.0
+"""As long as no query has been here, there is nothing to keep up."""
+
+
 class Duck:
     """One per node."""
 
@@ -85,6 +89,10 @@ class Duck:
     def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
         """What a `Run` asks at each node; forced, it takes what it can, however small."""
         return _Taking(self, enum, is_forced=is_forced)
+
+    def step(self) -> float:
+        """Keeps the columns of tables in use up to date: for a loop."""
+        return IDLE_SECONDS if self._columnar is None else self._columnar.keep_up()
 
     def close(self) -> None:
         if self._engine is not None:

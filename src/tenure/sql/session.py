@@ -25,22 +25,20 @@ from datetime import tzinfo
 from itertools import islice
 
 from tenure.base.errors import RetryError
-from tenure.base.settings import STATEMENT_TIMEOUT
 from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning, result_size
-from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
+from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
 from tenure.sql.errors import (
     InFailedTransaction,
-    StatementTimeout,
     TooFewParameters,
-    TransactionTimeout,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
@@ -91,8 +89,7 @@ class Session:
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
         self._path: Path | None = None
-        self._interrupted = parts.env.event()
-        self._deadline: float | None = None
+        self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
         self.on_close: list[Callable[[], None]] = []
@@ -121,7 +118,7 @@ class Session:
         return self.variables.all_reported()
 
     def timeouts(self) -> Timeouts:
-        ends_at = self._transaction_ends_at()
+        ends_at = self.interrupts.transaction_ends_at()
         left = 0.0 if ends_at is None else max(0.001, ends_at - self.parts.env.monotonic())
         return Timeouts(
             self.variables.seconds("idle_session_timeout") or 0.0,
@@ -263,29 +260,7 @@ class Session:
         self.statement = without_password(text)
         self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
-        self._interrupted.clear()
-        self._deadline = None
-        values = self.variables.values
-        if "statement_timeout" in values or "transaction_timeout" in values:
-            self._deadline = self._ends_at()
-
-    def _ends_at(self) -> float | None:
-        """When the statement has to be done: by its own time-out, or its transaction's."""
-        now, seconds = self.parts.env.monotonic(), self._statement_seconds()
-        of_statement = None if seconds is None else now + seconds
-        ends = [each for each in (of_statement, self._transaction_ends_at()) if each is not None]
-        return min(ends, default=None)
-
-    def _statement_seconds(self) -> float | None:
-        if "statement_timeout" in self.variables.values:
-            return self.variables.seconds("statement_timeout")
-        return self.parts.settings.current()[STATEMENT_TIMEOUT] or None
-
-    def _transaction_ends_at(self) -> float | None:
-        seconds = self.variables.seconds("transaction_timeout")
-        if seconds is None:
-            return None
-        return (self.parts.env.monotonic() if self.block is None else self.block.began) + seconds
+        self.interrupts.start()
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
@@ -311,12 +286,8 @@ class Session:
                 self.abandon()
                 raise
             del self.notices[told:]
-            self._pause(pause_seconds)
+            self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
-
-    def _pause(self, seconds: float) -> None:
-        self._interrupted.wait(self.parts.env.rng.uniform(0, seconds))
-        self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
@@ -467,36 +438,14 @@ class Session:
         return path
 
     def check(self) -> None:
-        if self._interrupted.is_set():
-            raise QueryCanceled("canceling statement due to user request")
-        if self._deadline is not None and self.parts.env.monotonic() > self._deadline:
-            self._time_is_up()
-        block = self.block
-        if block is not None and block.past is None and block.has_begun:
-            block.use.check()
-
-    def _time_is_up(self) -> None:
-        ends_at = self._transaction_ends_at()
-        if ends_at is not None and self.parts.env.monotonic() > ends_at:
-            raise TransactionTimeout("terminating connection due to transaction timeout")
-        raise StatementTimeout("canceling statement due to statement timeout")
-
-    def sleep(self, seconds: float) -> None:
-        """Waits, unless it is canceled."""
-        if self.is_inline:
-            raise NotShort
-        until = self.parts.env.monotonic() + seconds
-        while (left := until - self.parts.env.monotonic()) > 0:
-            if self._deadline is not None:
-                left = min(left, max(0.0, self._deadline - self.parts.env.monotonic()) + 0.001)
-            self._interrupted.wait(left)
-            self.check()
+        """Raises if the statement must not go on."""
+        self.interrupts.check()
 
     def cancel(self) -> None:
-        self._interrupted.set()
+        self.interrupts.cancel()
 
     def close(self) -> None:
-        self._interrupted.set()
+        self.interrupts.cancel()
         self.abandon()
         closing, self.on_close = self.on_close, []
         for each in closing:

@@ -81,6 +81,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
+    conflict = _conflict(planner, level, table, scan, tree)
+    returning = _returning(planner, level, tree)
     return Insert(
         table,
         tuple(each.id for each in targets),
@@ -88,8 +90,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         isinstance(made, Given) or is_bounded(made.plan, made),
         planner.parameters.types(),
         scan.columns,
-        _conflict(planner, level, table, scan, tree),
-        _returning(planner, level, tree),
+        conflict,
+        returning,
         is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
     )
 
