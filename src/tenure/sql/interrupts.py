@@ -53,13 +53,17 @@ class Interrupts:
 
     def check(self) -> None:
         """Raises if the statement must not go on."""
+        self.check_time()
+        block = self._session.block
+        if block is not None and block.past is None and block.has_begun:
+            block.use.check()
+
+    def check_time(self) -> None:
+        """Raises if it was canceled, or its time is up."""
         if self._canceled.is_set():
             raise QueryCanceled("canceling statement due to user request")
         if self._ends_at is not None and self._env.monotonic() > self._ends_at:
             self._time_is_up()
-        block = self._session.block
-        if block is not None and block.past is None and block.has_begun:
-            block.use.check()
 
     def _time_is_up(self) -> None:
         ends_at = self.transaction_ends_at()

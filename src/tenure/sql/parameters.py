@@ -37,6 +37,11 @@ class Parameters:
             lambda target, context: self._decide(number, target, context, position),
         )
 
+    def expect(self, number: int, kind: Type) -> None:
+        """It is used outside of expressions, as this type unless the client says otherwise."""
+        self.reference(number)
+        self._types[number - 1] = self._types[number - 1] or kind
+
     def types(self) -> tuple[Type, ...]:
         """After binding. Raises IndeterminateParameter (42P18) if something was left open."""
         for number, kind in enumerate(self._types, 1):

@@ -49,6 +49,9 @@ from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
 
 BATCH_ROWS = 1_000
+PIECE_ROWS = 32
+BATCH_BYTES_MAX = 1 << 20
+"""A batch of large rows ends early: looked at after every so many rows."""
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
@@ -308,11 +311,17 @@ class Session:
     def _batch(self, portal: Portal, limit: int) -> Answer:
         assert portal.rows is not None
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
-        rows = list(islice(portal.rows, wanted))
-        portal.is_done = len(rows) < wanted
-        portal.given_bytes += result_size.bytes_of(rows, portal.columns or ())
+        rows: list[Sequence[Datum]] = []
+        size_bytes = 0
+        while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
+            asked = min(PIECE_ROWS, wanted - len(rows))
+            piece = list(islice(portal.rows, asked))
+            portal.is_done = len(piece) < asked
+            size_bytes += result_size.bytes_of(piece, portal.columns or ())
+            rows += piece
+        portal.given_bytes += size_bytes
         result_size.check(portal.given_bytes, self.parts.settings.current())
-        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
+        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
 
     def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
@@ -327,7 +336,7 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.check))
+            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
             self.abandon()
             raise

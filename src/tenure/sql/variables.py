@@ -239,14 +239,14 @@ class State(NamedTuple):
 
     values: dict[str, str]
     hidden: dict[str, str | None]
-    """What SET LOCAL has covered up, None where that was the default: it comes back with the end."""
+    """What SET LOCAL covers up until the transaction ends; None where that is the default."""
 
 
 NOTHING_SET = State({}, {})
 
 
 class Variables:
-    """The values of one session. No dictionary is changed in place, so a `state` stays what it was."""
+    """The values of one session. No dictionary is changed in place: a `state` stays what it was."""
 
     def __init__(self, opened_with: Mapping[str, str]) -> None:
         self._defaults: dict[str, str] = {}

@@ -16,6 +16,7 @@ from tenure.sql import parse
 from tenure.sql.answers import Answer, NotShort, Pending
 from tenure.sql.as_of import timestamp_of
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction, NoTransaction
+from tenure.sql.own import Reader
 from tenure.sql.parse import Tree
 from tenure.sql.statement import Control
 
@@ -147,6 +148,11 @@ def plan(planner: "Planner", tree: Tree) -> Transaction:
 
 def plan_set_transaction(planner: "Planner", tree: Tree) -> SetTransaction:
     return SetTransaction(options_of(tree.args, planner.as_of))
+
+
+def plan_set_as_of(planner: "Planner", reader: Reader) -> SetTransaction | None:
+    """SET TRANSACTION AS OF SYSTEM TIME, which says nothing else; anything else is PostgreSQL's."""
+    return SetTransaction(Options(as_of=planner.as_of)) if reader.is_over and planner.as_of else None
 
 
 def options_of(nodes: Tree, as_of: str = "") -> Options:
