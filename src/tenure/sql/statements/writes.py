@@ -454,7 +454,7 @@ def _assignments(
     for target in items(targets):
         column = _column(table, target)
         if column in defaults or any(column == each for each, _ in changes):
-            raise DuplicateTarget(f'multiple assignments to same column "{column.name}"')
+            raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
         value = _set_value(parse.unwrap(target.val))
         if parse.kind(value) == "SetToDefault":
             defaults.append(column)
