@@ -17,18 +17,6 @@ from tenure.sql.run import size_of
 
 TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
 FIXED = frozenset("int2 int4 int8 float4 float8 bool date time timestamp timestamptz uuid oid".split())
-    "int2",
-    "int4",
-    "int8",
-    "float4",
-    "float8",
-    "bool",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "uuid",
-    "oid",
-)
 VALUE_BYTES = 8
 
 
