@@ -23,6 +23,7 @@ from tests.faults import (
     schema_kills,
     schema_stops,
     schema_upgrade,
+    sql_bank,
 )
 from tests.faults.harness import Result, Run
 
@@ -62,5 +63,6 @@ SCENARIOS = (
     Scenario("schema_store_restart", schema_kills.schema_store_restart, ("postgres",)),
     Scenario("long_transaction", long_transactions.long_transaction, seconds_max=20.0),
     Scenario("lost_notifications", lost_notifications.lost_notifications),
+    Scenario("sql_bank", sql_bank.sql_bank),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -16,7 +16,10 @@ from tenure.sql.errors import ResultTooLarge
 from tenure.sql.run import size_of
 
 TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
-FIXED = frozenset("int2 int4 int8 float4 float8 bool date time timestamp timestamptz uuid oid".split())
+FIXED = (
+    *("int2", "int4", "int8", "float4", "float8", "bool", "uuid", "oid"),
+    *("date", "time", "timestamp", "timestamptz"),
+)
 VALUE_BYTES = 8
 
 

@@ -11,22 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tenure.base.settings import QUERY_MEMORY
-from tenure.cluster.lock_table import Mode
-from tenure.cluster.lock_waits import Wait
 from tenure.expr.datatype import Type
 from tenure.sql import access, as_of, bind, rows
 from tenure.sql.answers import Column
+from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
-from tenure.sql.locking import settled
+from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
-from tenure.sql.plan import Lock, Output, Query, walk
-from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.plan import Lock, Output, Query
+from tenure.sql.plan_facts import everything, is_bounded, is_point_query
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
 from tenure.sql.statement import Result
-from tenure.table.rows import Layout
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -40,7 +38,8 @@ class Select:
     parameters: tuple[Type, ...]
     is_short: bool
     is_bounded: bool
-    locks: tuple[Lock, ...] = ()
+    locks: bool = False
+    """Whether FOR UPDATE or its like is anywhere in it."""
     lookup: Lookup | None = None
     """The short way, if it is one row by its key."""
     is_kept: bool = True
@@ -55,50 +54,14 @@ class Select:
         return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
 
     def _locked(self, execution: Execution) -> list[Tuple]:
-        """FOR UPDATE: all of it, found and locked; one table is locked after the other."""
+        """FOR UPDATE: all of it, found and locked."""
         execution.block.txn("SELECT FOR UPDATE")
-        found: list[Tuple] = []
-        for lock in self.locks:
-            found = _settle(self, lock, execution)
-        return found
+        return settled(execution, lambda passing: list(self.runner.rows(run_of(execution, passing=passing))))
 
 
-def _settle(select: Select, lock: Lock, execution: Execution) -> list[Tuple]:
-    seen: list[tuple[Tuple, bytes]] = []
-    layout = execution.block.layout(lock.table)
-
-    def find() -> list[tuple[Tuple, bytes]]:
-        seen.clear()
-        locked: list[bytes] = []
-
-        def note(at: Lock, row: Tuple) -> bool:
-            if at is lock:
-                locked.append(_key(layout, at, row))
-            return True
-
-        run = run_of(execution)
-        run.lock = note
-        rows = list(select.runner.rows(run))
-        seen.extend(zip(rows, locked, strict=True))
-        return seen
-
-    kept = settled(
-        execution,
-        find,
-        lambda each: each[1],
-        relation=lock.table.name,
-        mode=Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE,
-        wait=Wait(lock.wait),
-    )
-    return [row for row, _ in kept]
-
-
-def _key(layout: Layout, lock: Lock, row: Tuple) -> bytes:
-    return layout.primary.prefix([row[position] for position in lock.key])
-
-
-def run_of(execution: Execution, query: Query | None = None) -> Run:
-    """One run of a plan in this execution; DuckDB may take over parts of `query`."""
+def run_of(execution: Execution, query: Query | None = None, passing: Passing | None = None) -> Run:
+    """One run of a plan in this execution; DuckDB may take over parts of `query`, `passing` sees what is
+    to be locked."""
     session, block = execution.session, execution.block
     parts = session.parts
     executor = session.variables["tenure.executor"]
@@ -109,6 +72,7 @@ def run_of(execution: Execution, query: Query | None = None) -> Run:
         virtual=lambda key: parts.virtual.rows(key, execution),
         check=execution.check,
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
+        lock=None if passing is None else passing.passes,
     )
     if query is not None and parts.duck is not None and executor != "rows":
         run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
@@ -127,6 +91,9 @@ class SelectAsOf:
     is_kept: bool = False
 
     def run(self, execution: Execution) -> Result:
+        return Result("SELECT", self.rows(execution), counts=True)
+
+    def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
         block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
         select = session.preparing.plan_query(self.text, block, self.parameters)
@@ -134,17 +101,25 @@ class SelectAsOf:
             (each.name, each.type.ref) for each in self.columns
         ]:
             raise PlanChanged("cached plan must not change result type")
-        return select.run(execution)
+        return select.rows(execution)
 
 
 def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
-    select = plan_query(planner, tree)
-    if not planner.as_of:
-        return select
-    if planner.block.past is None and not planner.as_of.startswith("$") and not planner.block.has_begun:
-        planner.block.read_as_of(as_of.timestamp_of(planner.session, planner.as_of))
-        select = plan_query(planner, tree)
-    return SelectAsOf(planner.text, planner.as_of, select.columns, select.parameters)
+    operand = planner.as_of
+    if not operand:
+        return plan_query(planner, tree)
+    # In a block of its own: the one there is must not have begun to read when the query runs.
+    block = Block(planner.session.parts)
+    try:
+        inside = planner.inside(block)
+        if operand.startswith("$"):
+            inside.parameters.expect(int(operand[1:]), as_of.TEXT)
+        else:
+            block.read_as_of(as_of.timestamp_of(planner.session, operand))
+        select = plan_query(inside, tree)
+        return SelectAsOf(planner.text, operand, select.columns, inside.parameters.types())
+    finally:
+        block.close()
 
 
 def plan_query(planner: "Planner", tree: Tree) -> Select:
@@ -154,7 +129,7 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 
 def compiled(planner: "Planner", bound: Query) -> Select:
     query = access.with_access(bound)
-    locks = tuple(each for each in walk(query.plan) if isinstance(each, Lock))
+    locks = any(isinstance(each, Lock) for each in everything(query.plan, query))
     is_point = is_point_query(query) and not locks
     return Select(
         query,

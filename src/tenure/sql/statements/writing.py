@@ -22,7 +22,7 @@ from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.execution import Execution
-from tenure.sql.locking import acquire, freshen, settled
+from tenure.sql.locking import Passing, acquire, freshen, settled
 from tenure.sql.rows import Runner
 from tenure.sql.run import Tuple
 from tenure.sql.statement import Result
@@ -116,8 +116,8 @@ class Insert:
                     if evaluate is not None
                 }
             return
-        run = run_of(execution, None if self.is_bounded else self.source.query)
-        for found in list(self.source.rows(run)):
+        source, query = self.source, None if self.is_bounded else self.source.query
+        for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
             yield dict(zip(targets, found, strict=True))
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
@@ -211,7 +211,7 @@ class Change:
         writer = writer_of(execution, self.table)
         found = settled(
             execution,
-            lambda: self._found(execution, txn, writer.layout),
+            lambda passing: self._found(execution, txn, writer.layout, passing),
             lambda each: each.row.key,
             relation=self.table.name,
             known=self._known_keys(execution, writer.layout),
@@ -233,9 +233,11 @@ class Change:
         values = [evaluate((), execution.context) for evaluate in self.point]
         return [] if None in values else [layout.primary.prefix(values)]
 
-    def _found(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
+    def _found(
+        self, execution: Execution, txn: Transaction, layout: Layout, passing: Passing
+    ) -> list[_Found]:
         """Each row once, as it is now, with the first that it was joined with."""
-        run = run_of(execution, None if self.is_bounded else self.source.query)
+        run = run_of(execution, None if self.is_bounded else self.source.query, passing)
         width = self.key_width
         end = width + len(self.targets or ())
         rests: dict[Tuple, Tuple] = {}
