@@ -24,6 +24,7 @@ from tests.faults import (
     schema_stops,
     schema_upgrade,
     sql_bank,
+    sql_ddl,
 )
 from tests.faults.harness import Result, Run
 
@@ -64,5 +65,6 @@ SCENARIOS = (
     Scenario("long_transaction", long_transactions.long_transaction, seconds_max=20.0),
     Scenario("lost_notifications", lost_notifications.lost_notifications),
     Scenario("sql_bank", sql_bank.sql_bank),
+    Scenario("sql_ddl", sql_ddl.sql_ddl),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -7,6 +7,7 @@
     ticket     one INSERT under a number that only one may have
     total      sums, by rows and by DuckDB
     look       an acknowledged transfer is looked up on another node
+    star       SELECT *, prepared: its columns may change under it
 
 A client that loses its connection connects again, to any node.
 
@@ -47,6 +48,7 @@ START = 1_000
 JOIN_SECONDS_MAX = 40.0
 PAUSE_SECONDS = 0.1
 UNKNOWN_STATE = "40003"
+PLAN_CHANGED = "0A000"
 
 SETUP = (
     "CREATE TABLE accounts (id int PRIMARY KEY, branch int NOT NULL, balance int NOT NULL, note text)",
@@ -154,6 +156,7 @@ class Client:
             *[self._ticket] * 2,
             *[self._total] * 2,
             self._look,
+            self._star,
         )
         while not self._load.stopping.is_set():
             connection = self._connected()
@@ -320,3 +323,17 @@ class Client:
         self._attempt("look", connection, work)
         if not seen:
             self._load.history.add(Missing(f"transfer {id}, acknowledged before, was not seen"))
+
+    def _star(self, connection: Connection) -> None:
+        id = self._rng.randint(1, ACCOUNTS)
+        seen: list[tuple[int, ...]] = []
+
+        def work() -> None:
+            query = f"SELECT * FROM {self._load.accounts} WHERE id = %s"
+            seen.extend(connection.execute(query.encode(), (id,), prepare=True).fetchall())
+
+        _, sqlstate = self._attempt("star", connection, work)
+        if sqlstate == PLAN_CHANGED:
+            connection.close()  # the way out of a prepared statement whose columns have changed
+        elif not sqlstate and [row[0] for row in seen] != [id]:
+            self._load.history.add(Missing(f"account {id} was seen as {seen}"))
