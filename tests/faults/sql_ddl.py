@@ -126,7 +126,7 @@ def _left_over(nodes: SqlNodes, name: str) -> list[str]:
     found = [] if shown == ["id", "branch", "balance", "note"] else [f"columns: accounts has {shown}"]
     open_jobs = nodes.execute(
         name,
-        "SELECT job_id, job_type, status FROM tenure_internal.jobs WHERE status NOT IN ('succeeded', 'failed')",
+        "SELECT job_id, job_type, status FROM tenure_internal.jobs WHERE finished IS NULL",
     )
     return found + [f"job: {job} is left" for job in open_jobs]
 
