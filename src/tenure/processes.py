@@ -48,8 +48,10 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
         signal.signal(number, _stop)
     with _reserved(listen) as port:
         command = _command(options, f"{listen.host}:{port.getsockname()[1]}")
-        children = [_started(command) for _ in range(options.processes)]
+        children: list[subprocess.Popen[str]] = []
         try:
+            for _ in range(options.processes):
+                children.append(_started(command))
             _await_ready(children)
             _watch(children, command, env)
         except _Stop:

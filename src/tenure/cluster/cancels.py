@@ -86,8 +86,14 @@ class Cancels:
         return 0.0
 
     def _take(self, txn: Transaction) -> list[Cancel]:
-        mine = [each for each in self._records.scan(txn) if each.pid // PIDS == self._instance()]
-        for each in mine:
+        """What is for this process; what nobody will ever take, as its process is gone, goes too."""
+        mine = []
+        for each in list(self._records.scan(txn)):
+            instance = each.pid // PIDS
+            if instance == self._instance():
+                mine.append(each)
+            elif self._sessions.instances.get(txn, instance) is not None:
+                continue
             self._records.delete(txn, each.pid, each.digest)
         return mine
 

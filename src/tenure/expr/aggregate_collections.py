@@ -15,6 +15,7 @@ from tenure.expr.errors import ArraySizesDiffer, NullNotAllowed
 from tenure.expr.function import Context
 from tenure.expr.json_making import json_text_of, jsonb_object, jsonb_value_of, member_name
 from tenure.expr.json_values import Json, Jsonb, quoted
+from tenure.expr.lengths import join_all
 
 
 def aggregates() -> Iterator[Aggregate]:
@@ -70,7 +71,7 @@ def _join(empty: Any, rows: list[tuple[Any, Any]]) -> Datum:
     pieces = [kept[0][0]]
     for value, between in kept[1:]:
         pieces += [between or empty, value]
-    return empty.join(pieces)
+    return join_all(empty, pieces)
 
 
 # json: written as PostgreSQL writes it, spaces and all

@@ -14,6 +14,7 @@ from tenure.expr.arrays import DIMENSIONS_MAX, ArrayOf, check_shape, dimensions,
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function
+from tenure.expr.lengths import join_all
 
 _FILL_MAX = 2**24
 """Elements that one call makes: less than PostgreSQL's 2^27, as each costs more here."""
@@ -298,7 +299,7 @@ def _to_string(array_type: Type, *_: Type) -> Callable[..., str | None]:
         if array is None or between is None:
             return None
         texts = [null if each is None else write(each, context.zone) for each in flatten(array)]
-        return between.join([each for each in texts if each is not None])
+        return str(join_all(between, [each for each in texts if each is not None]))
 
     return joined
 

@@ -12,6 +12,7 @@ from tenure.base.errors import InvalidParameter
 from tenure.expr.datatype import Datum
 from tenure.expr.errors import InvalidEscape
 from tenure.expr.function import Function, function
+from tenure.expr.lengths import check_length
 from tenure.expr.regex import Regex, compile_regex
 from tenure.expr.regex_syntax import Options, read_flags
 from tenure.expr.set_function import SetFunction
@@ -175,11 +176,13 @@ def _replace_from(
 def _replaced(regex: Regex, text: str, replacement: str, start: int, number: int) -> str:
     """The match of this number, or all if it is 0."""
     pieces: list[str] = []
-    done = 0
+    done = size = 0
     for at, found in enumerate(regex.matches(text, start - 1), 1):
         if number not in (0, at):
             continue
         pieces += [text[done : found.start()], _filled(replacement, found, regex.groups)]
+        size += found.start() - done + len(pieces[-1])
+        check_length(size)
         done = found.end()
         if number:
             break

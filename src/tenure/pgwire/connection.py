@@ -28,7 +28,7 @@ from tenure.pgwire.reports import error_response
 from tenure.pgwire.seats import Seat
 from tenure.pgwire.startup import Service, start_up
 from tenure.pgwire.waits import Need, Talk, Wait
-from tenure.sql.answers import Client, Status
+from tenure.sql.answers import Client, Status, Terminated
 
 STARTUP_BYTES_MAX = 10_000
 """Of a packet or message before the login, as in PostgreSQL."""
@@ -256,6 +256,8 @@ class Connection:
         except Exception as failure:
             self._talk = None
             self._failed(self._kind, failure)
+            # It has come through this frame, which knows it: what it holds would stay, for a while.
+            failure.__traceback__ = None
 
     def _open(self, client: Client | None) -> None:
         if client is None:
@@ -268,7 +270,7 @@ class Connection:
         if not isinstance(error, TenureError):
             _log.error("a statement failed in a way that it should not", exc_info=error)
         conversation = self._conversation
-        if conversation is None:
+        if conversation is None or isinstance(error, Terminated):
             return self.close(error)
         try:
             conversation.fail(error)

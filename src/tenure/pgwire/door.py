@@ -33,6 +33,7 @@ from tenure.pgwire.refusals import (
     LoginTooSlow,
     ShuttingDown,
     TooManyConnections,
+    TransactionTooLong,
 )
 from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.startup import Service
@@ -80,6 +81,9 @@ class Limits:
     pass_seconds: float = PASS_SECONDS
 
 
+NEVER = (0.0, IdleTooLong(""))
+
+
 class Hall:
     """What the doors of one server share."""
 
@@ -125,7 +129,8 @@ class Door(asyncio.Protocol):
         self._since = hall.env.monotonic()
         """Since when it logs in, is idle, or is closing: for time-outs."""
         self._heard = 0
-        self._idle_seconds_max = 0.0
+        self._patience: tuple[float, TenureError] = NEVER
+        """After how many seconds of silence it is ended, and why."""
         self._is_full = False
         """The client does not take what was written."""
         self._is_paused = False
@@ -245,9 +250,9 @@ class Door(asyncio.Protocol):
             if connection.pieces_received != self._heard:
                 self._heard = connection.pieces_received
                 self._since = now
-                self._idle_seconds_max = _idle_seconds_max(connection)
-            elif 0 < self._idle_seconds_max < now - self._since:
-                self.end(_idle_too_long(connection))
+                self._patience = _patience(connection)
+            elif 0 < self._patience[0] < now - self._since:
+                self.end(self._patience[1])
         elif connection.is_starting:
             if now - self._since > self._hall.limits.login_seconds:
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
@@ -292,17 +297,16 @@ def shutting_down() -> ShuttingDown:
     return ShuttingDown("terminating connection due to administrator command")
 
 
-def _idle_seconds_max(connection: Connection) -> float:
+def _patience(connection: Connection) -> tuple[float, TenureError]:
     """Settings cannot change while nothing is said: asked for once, when it falls silent."""
     assert connection.client is not None
     timeouts = connection.client.timeouts()
-    return timeouts.idle_session if connection.is_outside else timeouts.idle_in_transaction
-
-
-def _idle_too_long(connection: Connection) -> TenureError:
     if connection.is_outside:
-        return IdleTooLong("terminating connection due to idle-session timeout")
-    return IdleInTransaction("terminating connection due to idle-in-transaction timeout")
+        return timeouts.idle_session, IdleTooLong("terminating connection due to idle-session timeout")
+    idle, whole = timeouts.idle_in_transaction, timeouts.transaction
+    if whole and (not idle or whole < idle):
+        return whole, TransactionTooLong("terminating connection due to transaction timeout")
+    return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")
 
 
 def _tell(loop: asyncio.AbstractEventLoop, step: Callable[..., None], *found: object) -> None:

@@ -6,6 +6,7 @@
     ├── ShuttingDown         57P01  the node drains, or an administrator said so
     ├── IdleTooLong          57P05
     ├── IdleInTransaction    25P03
+    ├── TransactionTooLong   25P04
     └── LoginTooSlow         08P01  authentication took too long
 
 Walk: `pgwire.connection`, `pgwire.startup` and `pgwire.server` raise or send these.
@@ -32,6 +33,10 @@ class IdleTooLong(TenureError):
 
 class IdleInTransaction(TenureError):
     sqlstate = "25P03"
+
+
+class TransactionTooLong(TenureError):
+    sqlstate = "25P04"
 
 
 class LoginTooSlow(TenureError):

@@ -196,6 +196,7 @@ def _open(connection: Starting, clients: Clients, parameters: dict[str, str]) ->
         database=parameters.get("database") or user,
         options=settings_of(parameters),
         address=connection.address,
+        pid=0 if connection.seat is None else connection.seat.pid,
     )
 
 

@@ -66,6 +66,9 @@ HOLD_SECONDS = 0.05
 JOB_POLL_SECONDS = 30.0
 """How long a statement waits for its job at most before it looks without being told."""
 
+CANCEL_SECONDS = 0.25
+"""How long it waits before it asks whether it was canceled, if it can be."""
+
 
 class ChangeFailed(TenureError):
     """The job of a change ended otherwise than well; carries the SQLSTATE of what was wrong."""
@@ -81,6 +84,8 @@ class Asked(NamedTuple):
 
     owner: str = ""
     description: str = ""
+    check: Callable[[], None] = lambda: None
+    """Called while it waits; raises to end that."""
 
 
 NOBODY = Asked()
@@ -129,10 +134,10 @@ class SchemaChanger:
         use.check()
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
-        self._check_idle(use, ids)
+        self._check_idle(use, ids, asked)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
-        waiter = Waiter(use.started_at, use)
+        waiter = Waiter(use.started_at, use, asked.check)
         if staged or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
@@ -144,7 +149,7 @@ class SchemaChanger:
         self._complete_new(use, declared)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
-    def _check_idle(self, use: Use, ids: Sequence[int]) -> None:
+    def _check_idle(self, use: Use, ids: Sequence[int], asked: Asked) -> None:
         """A change waits for one that is under way, and then starts over on what that one left."""
         snapshot = self._store.snapshot()
         for id in ids:
@@ -152,12 +157,12 @@ class SchemaChanger:
             if stored is not None:
                 self._check_made_from(use, stored)
             if isinstance(stored, Table | EnumType) and stored.job:
-                self.await_change(use, stored)
+                self.await_change(use, stored, asked)
 
-    def await_change(self, use: Use, changing: Table | EnumType) -> NoReturn:
+    def await_change(self, use: Use, changing: Table | EnumType, asked: Asked = NOBODY) -> NoReturn:
         """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
         use.close()  # that one may be waiting for what this one uses
-        self._await_end(changing.job)
+        self._await_end(changing.job, asked)
         self._catch_up([changing])
         raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
 
@@ -248,7 +253,7 @@ class SchemaChanger:
         asked: Asked,
         timeout: float | None,
     ) -> Timestamp:
-        settled = self._publisher.settle(ids, Waiter(use.started_at, use), timeout=timeout)
+        settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
         payload = pack(Payload(tuple(sorted(each.id for each in declared))))
         job = self._jobs.create(
             use.txn, kind=KIND, payload=payload, owner=asked.owner, description=asked.description
@@ -256,7 +261,7 @@ class SchemaChanger:
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
         with _after_commit(commit_at):
-            self._await_job(job.id, declared)
+            self._await_job(job.id, declared, asked)
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
@@ -272,22 +277,34 @@ class SchemaChanger:
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
     ) -> Timestamp:
         job, last = self._in_transaction.prepare(
-            use, declared, owner=asked.owner, description=asked.description, timeout=timeout
+            use,
+            declared,
+            owner=asked.owner,
+            description=asked.description,
+            check=asked.check,
+            timeout=timeout,
         )
         try:
             ids = self._publisher.affected(last)
-            settled = self._publisher.settle(ids, Waiter(use.started_at, use), timeout=timeout)
+            settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
             commit_at = self._publish_now(use, last, settled)
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
             with _after_commit(commit_at):
-                self._await_job(job, declared)
+                self._await_job(job, declared, asked)
         return commit_at
 
-    def _await_job(self, id: int, declared: Sequence[AnyDescriptor]) -> None:
-        """Returns when a job has ended well; raises what was wrong with it otherwise."""
-        control = self._await_end(id)
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
+        """Returns when a job has ended well; raises what was wrong with it otherwise.
+
+        Whoever is tired of waiting is told that it goes on.
+        """
+        try:
+            control = self._await_end(id, asked)
+        except TenureError as error:
+            error.detail = error.detail or f"The change is committed; job {id} goes on with it."
+            raise
         progress = self._jobs.progress(self._store.snapshot(), id)
         is_too_late = control is not None and control.state is JobState.REVERT_FAILED
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
@@ -306,22 +323,24 @@ class SchemaChanger:
         stored = (self._catalog.get(snapshot, each.id) for each in declared)
         return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
 
-    def _await_end(self, id: int) -> Control | None:
+    def _await_end(self, id: int, asked: Asked) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
         while True:
             watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
             try:
-                return self._follow(watch, id)
+                return self._follow(watch, id, asked)
             except (SnapshotTooOld, BaseMoved):
                 continue  # it has fallen behind what is kept: looks again, from now on
             finally:
                 watch.close()
 
-    def _follow(self, watch: Watch, id: int) -> Control | None:
+    def _follow(self, watch: Watch, id: int, asked: Asked) -> Control | None:
         while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
             if control.state in TERMINAL:
                 return control
-            watch.next(JOB_POLL_SECONDS, changes_only=True)
+            asked.check()
+            seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
+            watch.next(seconds, changes_only=True)
         return None
 
 

@@ -84,11 +84,12 @@ class InTransaction:
         *,
         owner: str,
         description: str,
+        check: Callable[[], None],
         timeout: float | None,
     ) -> "Prepared":
         """Does all but the commit, which publishes what is returned; `over` then, whatever comes of it."""
         _check_possible([each for each in declared if self._worker.has_written(use.txn, each.id)])
-        waiter = Waiter(use.started_at, use)
+        waiter = Waiter(use.started_at, use, check)
         fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
         try:
             ids = [each.id for each in declared if not use.draft.is_new(each.id)]

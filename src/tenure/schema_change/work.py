@@ -13,7 +13,7 @@ and `table.validate`.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from tenure.base.errors import CorruptData, UserError
+from tenure.base.errors import CommitTooLarge, CorruptData, UserError
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.elements import is_adding
 from tenure.catalog.stored import Catalog
@@ -23,7 +23,14 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Kind, Work, arriving_again, as_it_will_be, work_before
 from tenure.storage.engine import head_of
-from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.table.backfill import (
+    BATCH_ROWS_MIN,
+    Batch,
+    Pace,
+    backfill_column,
+    backfill_index,
+    remove_index,
+)
 from tenure.table.foreign_keys import ForeignKeys
 from tenure.table.read import at
 from tenure.table.rows import Layout, Layouts
@@ -70,21 +77,38 @@ class Worker:
     ) -> Iterator[bytes | None]:
         layout = self._layout(source, table)
         following: bytes | None = start
+        pace = Pace()
         while following is not None:
-            batch = self._batch(work, layout, source, transact, following)
+            try:
+                batch = self._batch(work, layout, source, transact, following, pace)
+            except CommitTooLarge:
+                if pace.rows <= BATCH_ROWS_MIN:
+                    raise
+                pace.slower()  # its rows are large: fewer of them
+                pace.slower()
+                continue
             following = batch.resume
             yield following
 
-    def _batch(self, work: Work, layout: Layout, source: Source, transact: Transact, start: bytes) -> Batch:
+    def _batch(
+        self, work: Work, layout: Layout, source: Source, transact: Transact, start: bytes, pace: Pace
+    ) -> Batch:
         context = self._context()
+        run, rows_max = pace.paced(transact), pace.rows
         match work.kind:
             case Kind.FILL_COLUMN:
                 tables = self._tables(source)
-                return backfill_column(transact, source, layout, work.element, tables, context, resume=start)
+                return backfill_column(
+                    run, source, layout, work.element, tables, context, resume=start, rows_max=rows_max
+                )
             case Kind.FILL_INDEX:
-                return backfill_index(transact, source, layout, work.element, context, resume=start)
+                return backfill_index(
+                    run, source, layout, work.element, context, resume=start, rows_max=rows_max
+                )
             case Kind.EMPTY_INDEX:
-                return remove_index(transact, self._keyspace, work.table, work.element, resume=start)
+                return remove_index(
+                    run, self._keyspace, work.table, work.element, resume=start, rows_max=rows_max
+                )
             case _:
                 self._prove(work, layout, source, context)
                 return Batch(0, None)

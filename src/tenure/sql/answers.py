@@ -59,6 +59,8 @@ class Answer(NamedTuple):
     copy: "CopyIn | CopyOut | None" = None
     is_empty: bool = False
     """The query string held no statement: EmptyQueryResponse."""
+    size_bytes: int = 0
+    """How much the rows are, roughly."""
 
 
 class Pending(Protocol):
@@ -154,6 +156,8 @@ class Timeouts(NamedTuple):
 
     idle_session: float = 0.0
     idle_in_transaction: float = 0.0
+    transaction: float = 0.0
+    """The same for the transaction that is open: what is left of its transaction_timeout."""
 
 
 class Client(Protocol):
@@ -246,10 +250,18 @@ class Client(Protocol):
 
 
 class Clients(Protocol):
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str) -> Client:
-        """Raises 3D000 if there is no such database; `user` is who has logged in."""
+    def open(self, *, user: str, database: str, options: dict[str, str], address: str, pid: int) -> Client:
+        """Raises 3D000 if there is no such database; `user` is who has logged in, `pid` what its client
+        knows the session by.
+        """
         ...
 
 
 class QueryCanceled(TenureError):
     sqlstate = "57014"
+
+
+class Terminated(TenureError):
+    """The session cannot go on: the door tells the client why (FATAL) and closes."""
+
+    sqlstate = "57P01"

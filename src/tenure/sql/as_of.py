@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tenure.sql.session import Session
 
 _DECIMAL = re.compile(r"\d{10,}(\.\d+)?")
-_TEXT, _INSTANT, _INTERVAL = (type_of(TypeRef(name)) for name in ("text", "timestamptz", "interval"))
+TEXT, _INSTANT, _INTERVAL = (type_of(TypeRef(name)) for name in ("text", "timestamptz", "interval"))
 
 
 def cut(text: str) -> tuple[str, str]:

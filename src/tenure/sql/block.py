@@ -19,21 +19,30 @@ from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
-from tenure.cluster.lock_table import Owner
 from tenure.kv.buffer import Savepoint as Mark
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
 from tenure.sql.parts import Parts
+from tenure.sql.variables import NOTHING_SET, State
 from tenure.table.rows import Layout
+
+
+class Place(NamedTuple):
+    """How far a block had come: what it had written and declared. Nothing, if it had not begun to read."""
+
+    mark: Mark | None
+    draft: Draft | None
 
 
 class Savepoint(NamedTuple):
     name: str
-    mark: Mark | None
-    draft: Draft | None
-    variables: dict[str, str]
+    place: Place
+    variables: State
+    locks: tuple[int, int]
+    """How many rows and numbers were locked: see `sql.surroundings`."""
+    cursors: frozenset[str]
 
 
 class Block:
@@ -42,11 +51,11 @@ class Block:
         "_statement",
         "_use",
         "as_of",
-        "asked",
+        "began",
+        "has_locks",
         "is_explicit",
         "is_failed",
         "is_read_only",
-        "lock_owner",
         "now_micros",
         "on_end",
         "past",
@@ -54,7 +63,7 @@ class Block:
         "variables",
     )
 
-    def __init__(self, parts: Parts, *, is_explicit: bool, variables: dict[str, str]) -> None:
+    def __init__(self, parts: Parts, *, is_explicit: bool = False, variables: State = NOTHING_SET) -> None:
         self._parts = parts
         self._use: Use | None = None
         self._statement = ""
@@ -63,12 +72,13 @@ class Block:
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
-        self.lock_owner: Owner | None = None
+        self.has_locks = False
+        """Rows are locked for it: they are given up when it is over."""
         self.now_micros = parts.env.wall_micros()
+        self.began = parts.env.monotonic()
         self.savepoints: list[Savepoint] = []
         self.variables = variables
         """What was set when it began: a rollback goes back to it."""
-        self.asked = Asked()
         self.on_end: list[Callable[[], None]] = []
         """What is to be done when it is over, however it ends: locks are released."""
 
@@ -145,31 +155,47 @@ class Block:
 
     # ── savepoints ─────────────────────────────────────────────────────────────────────────────
 
-    def save(self, name: str, variables: dict[str, str]) -> None:
-        mark = draft = None
-        if self._use is not None:
-            mark, draft = self._use.txn.mark(), self._use.draft.copy()
-        self.savepoints.append(Savepoint(name, mark, draft, variables))
+    def mark(self) -> Place:
+        """Where it is now, to go `back` to; `forget` it if that will not happen."""
+        if self._use is None:
+            return Place(None, None)
+        return Place(self._use.txn.mark(), self._use.draft.copy())
+
+    def back(self, place: Place) -> None:
+        """Undoes what was written and declared since; the place can be gone back to again."""
+        if self._use is None:
+            return
+        if place.mark is None:
+            # Nothing had been read: what was is undone by starting over.
+            self._use.close()
+            self._use = None
+            return
+        assert place.draft is not None
+        self._use.txn.back_to(place.mark)
+        self._use.draft = place.draft.copy()
+
+    def forget(self, place: Place) -> None:
+        """Keeps what was written since a place that nobody will go back to."""
+        if self._use is not None and place.mark is not None:
+            self._use.txn.release(place.mark)
+
+    def savepoint(self, name: str) -> Savepoint:
+        """The newest of this name."""
+        return self.savepoints[self._position(name)]
 
     def release(self, name: str) -> None:
-        del self.savepoints[self._position(name) :]
-
-    def back_to(self, name: str) -> dict[str, str]:
-        """Undoes what came after a savepoint, which stays; returns the variables as they were."""
+        """Forgets a savepoint and those after it."""
         position = self._position(name)
-        savepoint = self.savepoints[position]
+        self.forget(self.savepoints[position].place)
+        del self.savepoints[position:]
+
+    def back_to(self, name: str) -> Savepoint:
+        """Undoes what came after a savepoint, which stays."""
+        position = self._position(name)
         del self.savepoints[position + 1 :]
-        if self._use is not None:
-            if savepoint.mark is None:
-                # Nothing had been read: what was is undone by starting over.
-                self._use.close()
-                self._use = None
-            else:
-                self._use.txn.back_to(savepoint.mark)
-                assert savepoint.draft is not None
-                self._use.draft = savepoint.draft.copy()
+        self.back(self.savepoints[position].place)
         self.is_failed = False
-        return savepoint.variables
+        return self.savepoints[position]
 
     def _position(self, name: str) -> int:
         for position in range(len(self.savepoints) - 1, -1, -1):
@@ -188,7 +214,7 @@ class Block:
     def can_submit(self) -> bool:
         return self._use is not None and not self._use.draft
 
-    def commit(self) -> None:
+    def commit(self, asked: Asked) -> None:
         """Blocks until it is decided, and where it changes the schema, until all of it is public."""
         try:
             if self._use is None:
@@ -196,7 +222,7 @@ class Block:
             if not self.has_writes:
                 self._use.check_frontier()
                 return
-            self._parts.changer.commit(self._use, asked=self.asked)
+            self._parts.changer.commit(self._use, asked=asked)
         finally:
             self.close()
 

@@ -22,14 +22,22 @@ class SqlSessions:
         self._next = 1
         self._open = parts.sessions
 
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str = "") -> Session:
+    def open(
+        self, *, user: str, database: str, options: dict[str, str], address: str = "", pid: int = 0
+    ) -> Session:
         """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
         found = self._database(database)
         with self._lock:
             number, self._next = self._next, self._next + 1
         kept = {name: value for name, value in options.items() if name not in IGNORED}
         session = Session(
-            self._parts, number=number, user=user, database=found, options=kept, address=address
+            self._parts,
+            number=number,
+            pid=pid or number,
+            user=user,
+            database=found,
+            options=kept,
+            address=address,
         )
         session.on_close.append(lambda: self._closed(number))
         with self._lock:
@@ -46,7 +54,7 @@ class SqlSessions:
 
     def _database(self, name: str) -> Database:
         for _ in range(ATTEMPTS):
-            block = Block(self._parts, is_explicit=False, variables={})
+            block = Block(self._parts)
             try:
                 id = block.catalog.id_at(Place(0, 0, name))
                 if id is None:

@@ -9,9 +9,10 @@ both. What cannot be planned this way is planned as it stands, so errors are tho
 
 Invariant (lifted-same): a statement gives the same with its constants lifted as without.
 
-Walk: `sql.session` asks `lift` for statements that come without parameters.
+Walk: `sql.preparing` asks `lift` for statements that come without parameters.
 """
 
+from datetime import tzinfo
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import TypeRef
@@ -28,6 +29,8 @@ CONSTANTS_MAX = 1_000
 
 _OPERATORS = frozenset(("=", "<", ">", "<=", ">=", "<>", "!=", "+", "-", "*"))
 _CONSTANTS = frozenset(("ICONST", "FCONST", "SCONST"))
+_OPERANDS = frozenset(("IDENT", "ICONST", "FCONST", "SCONST"))
+"""What a minus stands behind that is no sign."""
 _NOT_BEFORE = frozenset(("::", "[", "collate", "."))
 """What a constant must not stand before: a cast or subscript is part of what it means."""
 
@@ -40,9 +43,9 @@ class Lifted(NamedTuple):
     """Of each parameter; None where its surroundings decide."""
     texts: tuple[str, ...]
 
-    def values(self, types: tuple[Type, ...]) -> tuple[Datum, ...]:
+    def values(self, types: tuple[Type, ...], zone: tzinfo) -> tuple[Datum, ...]:
         """The constants as values of the types that were decided. Raises what reading one raises."""
-        return tuple([kind.parse(text) for kind, text in zip(types, self.texts, strict=True)])
+        return tuple([kind.parse_in(text, zone) for kind, text in zip(types, self.texts, strict=True)])
 
 
 def lift(text: str) -> Lifted | None:
@@ -89,16 +92,30 @@ def _places(found: tuple[Token, ...]) -> "list[Token]":
         if following in _NOT_BEFORE:
             continue
         before = found[at - 1].text
-        is_value = values_depth and depth == values_depth and before in ("(", ",")
-        if is_value or before in _OPERATORS:
+        is_row = bool(values_depth) and depth == values_depth
+        is_operand = before in _OPERATORS and (before != "-" or _is_minus_apart(found, at, is_row))
+        if is_operand or (is_row and before in ("(", ",")):
             places.append(token)
     return places
+
+
+def _is_minus_apart(found: tuple[Token, ...], at: int, is_row: bool) -> bool:
+    """Whether the minus before a number may be left standing: where it is a sign it belongs to the constant.
+
+    -2147483648 is an int4, and ORDER BY -1 names no column, only as long as the two are together.
+    """
+    token, earlier = found[at], found[at - 2]
+    if token.kind == "FCONST" and token.text.isdecimal():
+        return False
+    is_operand = earlier.kind in _OPERANDS or earlier.text in (")", "]")
+    return is_operand or earlier.text in _OPERATORS or (is_row and earlier.text in ("(", ","))
 
 
 def _is_plain(token: Token) -> bool:
     """Not E'...', U&'...' or $$...$$, nor a number in another base or with underscores."""
     if token.kind == "SCONST":
-        return token.text[0] == "'"
+        # Two strings on two lines are one constant: a quote is left over between them.
+        return token.text[0] == "'" and "'" not in token.text[1:-1].replace("''", "")
     return all(each in "0123456789.eE+-" for each in token.text)
 
 

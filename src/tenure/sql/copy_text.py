@@ -32,7 +32,7 @@ class Format:
     has_header: bool = False
     must_match: bool = False
     """HEADER MATCH: the header must name the columns."""
-    force_quote: frozenset[int] | None = None
+    force_quote: frozenset[int] | None = frozenset()
     """Positions that are always quoted; None: all of them."""
     force_null: frozenset[int] = frozenset()
     force_not_null: frozenset[int] = frozenset()
@@ -47,6 +47,10 @@ class Reader:
     def __init__(self, format: Format) -> None:
         self._format = format
         self._kept = b""
+        self._looked = 0
+        """So much of what is kept holds no end of a row."""
+        self._is_quoted = False
+        """There a quote is open."""
         self._is_over = False
         self.line = 0
 
@@ -72,7 +76,7 @@ class Reader:
                 ) from error
             if "\0" in text:
                 raise _BadText('invalid byte sequence for encoding "UTF8": 0x00')
-            if text == "\\.":
+            if text == "\\." and not self._format.is_csv:  # in CSV it is data, since PostgreSQL 18
                 self._is_over = True
                 return
             if self.line == 1 and self._format.has_header and not self._format.must_match:
@@ -80,33 +84,31 @@ class Reader:
             yield self._csv_fields(text) if self._format.is_csv else self._text_fields(text)
 
     def _lines(self, *, is_last: bool) -> Iterator[bytes]:
-        """Whole lines; in CSV a line may hold newlines inside quotes."""
-        start = 0
-        data = self._kept
-        search = 0
-        while True:
-            end = data.find(b"\n", search)
-            if end < 0:
-                break
-            if self._format.is_csv and self._is_open(data[start:end]):
-                search = end + 1
+        """Whole lines; in CSV a line may hold newlines inside quotes. Nothing is looked at twice."""
+        data, start, search = self._kept, 0, self._looked
+        while (end := data.find(b"\n", search)) >= 0:
+            is_quoted = self._format.is_csv and self._is_open(data[search:end])
+            search = end + 1
+            if is_quoted != self._is_quoted:
+                self._is_quoted = True
                 continue
+            self._is_quoted = False
             yield data[start : end - 1 if data[end - 1 : end] == b"\r" and end > start else end]
-            start = search = end + 1
-        self._kept = data[start:]
+            start = search
+        self._kept, self._looked = data[start:], search - start
         if len(self._kept) > FIELD_BYTES_MAX:
             raise BadCopy(f"a row is longer than {FIELD_BYTES_MAX} bytes", hint="Is a quote left open?")
         if is_last and self._kept:
-            if self._format.is_csv and self._is_open(self._kept):
+            if self._format.is_csv and self._is_open(self._kept[self._looked :]) != self._is_quoted:
                 raise BadCopy("unterminated CSV quoted field")
             rest, self._kept = self._kept, b""
             yield rest.removesuffix(b"\r")
 
     def _is_open(self, piece: bytes) -> bool:
-        """Whether a quote is still open at its end."""
+        """Whether a quote is opened in it, or closed, that is not closed, or opened, again."""
         quote, escape = self._format.quote.encode(), self._format.escape.encode()
         if escape != quote:
-            piece = piece.replace(escape + quote, b"").replace(escape + escape, b"")
+            piece = re.sub(re.escape(escape) + b"[" + re.escape(quote + escape) + b"]", b"", piece)
         return piece.count(quote) % 2 == 1
 
     def _text_fields(self, line: str) -> list[Field]:
@@ -177,20 +179,26 @@ def _split_escaped(line: str, delimiter: str) -> list[str]:
         at = found.end()
 
 
-_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
+_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
 
 
 def _unescaped(field: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        word = found[1]
-        if word[0] == "x" and len(word) > 1:
-            return chr(int(word[1:], 16))
-        if word[0] in "01234567":
-            return chr(int(word, 8) & 0xFF)
-        return _ESCAPES.get(word, word)
+    """Numbers stand for bytes, of which several may be one character."""
+    data = _ESCAPE.sub(_escaped, field.encode())
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise _BadText(f'invalid byte sequence for encoding "UTF8": 0x{data[error.start]:02x}') from error
 
-    return _ESCAPE.sub(one, field)
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    word = found[1]
+    if word[:1] == b"x" and len(word) > 1:
+        return bytes([int(word[1:], 16)])
+    if word[:1] in b"01234567":
+        return bytes([int(word, 8) & 0xFF])
+    return _ESCAPES.get(word, word)
 
 
 _SPECIAL = str.maketrans(

@@ -60,6 +60,10 @@ ROWS_MIN = 2_000
 """A plan none of whose scans reaches so many rows is sooner done by rows."""
 
 
+IDLE_SECONDS = 1.0
+"""As long as no query has been here, there is nothing to keep up."""
+
+
 class Duck:
     """One per node."""
 
@@ -85,6 +89,10 @@ class Duck:
     def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
         """What a `Run` asks at each node; forced, it takes what it can, however small."""
         return _Taking(self, enum, is_forced=is_forced)
+
+    def step(self) -> float:
+        """Keeps the columns of tables in use up to date: for a loop."""
+        return IDLE_SECONDS if self._columnar is None else self._columnar.keep_up()
 
     def close(self) -> None:
         if self._engine is not None:
@@ -154,13 +162,17 @@ class _Taking:
     def __call__(self, plan: Plan, run: Run) -> Rows | None:
         if id(plan) in self._refused:
             return None
-        rows = None
-        if self._is_forced or self._is_worth_it(plan, run):
-            rendered = render(_query(run), plan, run.context, self._enum)
-            rows = None if rendered is None else self._duck.answer(rendered, run)
+        rendered = self.rendered(plan, run)
+        rows = None if rendered is None else self._duck.answer(rendered, run)
         if rows is None:
             self._refused.add(id(plan))
         return rows
+
+    def rendered(self, plan: Plan, run: Run) -> Rendered | None:
+        """What DuckDB would be asked; None if the node is not for it."""
+        if not self._is_forced and not self._is_worth_it(plan, run):
+            return None
+        return render(_query(run), plan, run.context, self._enum)
 
     def _is_worth_it(self, plan: Plan, run: Run) -> bool:
         """Whether there is something to compute, of many rows, that cannot be had of the first few."""

@@ -18,12 +18,16 @@
     ├── TooFewParameters        08P01
     ├── InsufficientPrivilege   42501
     ├── ResultTooLarge          54000
+    ├── TooManyNames            53400  prepared statements or cursors
     └── StatementTimeout        57014
+
+What ends the whole session is an `answers.Terminated`: transaction_timeout (25P04), lost locks (57P01).
 
 Walk: `sql` raises them; the door sends them.
 """
 
 from tenure.base.errors import UserError
+from tenure.sql.answers import Terminated
 
 
 class UndefinedTable(UserError):
@@ -89,6 +93,10 @@ class TooFewParameters(UserError):
     sqlstate = "08P01"
 
 
+class TooManyNames(UserError):
+    sqlstate = "53400"
+
+
 class StatementTimeout(UserError):
     sqlstate = "57014"
 
@@ -99,3 +107,11 @@ class InsufficientPrivilege(UserError):
 
 class ResultTooLarge(UserError):
     sqlstate = "54000"
+
+
+class TransactionTimeout(Terminated):
+    sqlstate = "25P04"
+
+
+class LocksLost(Terminated):
+    sqlstate = "57P01"

@@ -3,7 +3,7 @@
 Walk: `sql.session` puts a `Facts` and `Answers` into the Context of each statement.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -12,12 +12,13 @@ from tenure.base.errors import InvalidParameter
 from tenure.base.timestamp import from_bytes, to_text
 from tenure.catalog.descriptors import State
 from tenure.cluster.advisory import Key, Level
-from tenure.cluster.lock_table import Mode, Owner
+from tenure.cluster.lock_table import Mode
 from tenure.cluster.lock_waits import Wait
 from tenure.cluster.sessions import SessionId
 from tenure.expr.asking_functions import LIVENESS
 from tenure.expr.datatype import Datum
 from tenure.expr.session_functions import FACTS
+from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ class Answers:
     def __call__(self, name: str, arguments: tuple[Datum, ...]) -> Datum:
         if name == LIVENESS:
             return is_alive(self._session, arguments[0])
+        if self._session.is_inline:
+            raise NotShort  # the locks are in the store
         if name == "pg_advisory_unlock_all":
-            self._session.parts.advisory.unlock_all(self._session.surroundings.advisory_owner())
+            self._session.parts.advisory.unlock_all(self._session.surroundings.owner())
             return ""
         if name.startswith("pg_advisory_unlock"):
             return self._unlock(name, arguments)
@@ -95,11 +98,9 @@ class Answers:
         session = self._session
         is_try = name.startswith("pg_try")
         is_in_transaction = "_xact" in name
-        owner = session.surroundings.advisory_owner()
-        if is_in_transaction:
-            self._end_with_block(owner)
+        surroundings = session.surroundings
         got = session.parts.advisory.acquire(
-            owner,
+            surroundings.owner_in(self._block) if is_in_transaction else surroundings.owner(),
             Key(session.database, numbers),
             level=Level.TRANSACTION if is_in_transaction else Level.SESSION,
             mode=_mode(name),
@@ -109,15 +110,10 @@ class Answers:
         )
         return got if is_try else ""
 
-    def _end_with_block(self, owner: Owner) -> None:
-        end: Callable[[], None] = self._session.surroundings.end_advisory
-        if end not in self._block.on_end:
-            self._block.on_end.append(end)
-
     def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:
         session = self._session
         key = Key(session.database, numbers)
-        is_freed = session.parts.advisory.unlock(session.surroundings.advisory_owner(), key, mode=_mode(name))
+        is_freed = session.parts.advisory.unlock(session.surroundings.owner(), key, mode=_mode(name))
         if not is_freed:
             kind = "ShareLock" if _mode(name) is Mode.SHARE else "ExclusiveLock"
             session.notice(f"you don't own a lock of type {kind}", "WARNING")

@@ -132,7 +132,7 @@ def acquire(
     """Locks rows for the transaction; returns those it got."""
     session, block = execution.session, execution.block
     locks = session.parts.locks
-    owner = session.surroundings.lock_owner(block)
+    owner = session.surroundings.owner_in(block)
     if execution.inline:
         if not locks.try_acquire(owner, keys, mode):
             raise NotShort

@@ -112,7 +112,8 @@ class Reader:
         return self._found[self._at - 1]
 
 
-Own = Callable[["Planner", Reader], "Statement | Control"]
+Own = Callable[["Planner", Reader], "Statement | Control | None"]
+"""Gives None if it is PostgreSQL's to read after all."""
 
 LATER = (
     ("backup",),

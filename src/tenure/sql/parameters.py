@@ -37,6 +37,11 @@ class Parameters:
             lambda target, context: self._decide(number, target, context, position),
         )
 
+    def expect(self, number: int, kind: Type) -> None:
+        """It is used outside of expressions, as this type unless the client says otherwise."""
+        self.reference(number)
+        self._types[number - 1] = self._types[number - 1] or kind
+
     def types(self) -> tuple[Type, ...]:
         """After binding. Raises IndeterminateParameter (42P18) if something was left open."""
         for number, kind in enumerate(self._types, 1):
@@ -61,6 +66,13 @@ class Parameters:
             )
         given = Typed(Given(number - 1, decided.ref), decided)
         return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
+
+
+class NoParameters(Parameters):
+    """For what is kept, and so cannot wait for values: DEFAULT, CHECK, a view's query."""
+
+    def reference(self, number: int, position: int = 0) -> Typed:
+        raise NoSuchParameter(f"there is no parameter ${number}", position=position)
 
 
 class NoSuchParameter(UserError):

@@ -8,7 +8,7 @@ again. Looking pins the descriptors, as a transaction must before it uses them.
 Invariant (plan-current): a plan runs only in a transaction whose catalog has the very versions and
 names that it was made of.
 
-Walk: `sql.session` asks `find` before it plans, and `keep`s what it has planned.
+Walk: `sql.preparing` asks `find` before it plans, and `keep`s what it has planned.
 """
 
 from collections import OrderedDict
@@ -39,7 +39,7 @@ class Key(NamedTuple):
 class Made:
     """A plan and what it was made of."""
 
-    __slots__ = ("is_kept", "lease", "names", "path", "statement", "used_ids", "uses")
+    __slots__ = ("is_kept", "lease", "names", "path", "statement", "used_ids", "uses", "was_found")
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class Made:
         self.lease = lease
         self.is_kept = is_kept
         """It may be run again, in other transactions; else it is planned each time."""
+        self.was_found = False
+        """Since the cache last thought of dropping it."""
 
     def is_good_for(self, use: Use) -> bool:
         """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
@@ -84,15 +86,18 @@ class PlanCache:
         self._lock = env.lock()
         self._plans: OrderedDict[Key, Made] = OrderedDict()
 
-    def find(self, key: Key, use: Use) -> Made | None:
+    def find(self, key: Key) -> Made | None:
+        """What was planned for this; whether it is still good is asked in a transaction."""
         made = self._plans.get(key)
-        if made is None:
-            return None
-        if made.is_good_for(use):
-            return made
+        if made is not None:
+            made.was_found = True
+        return made
+
+    def forget(self, key: Key, made: Made) -> None:
+        """It is no longer good."""
         with self._lock:
-            self._plans.pop(key, None)
-        return None
+            if self._plans.get(key) is made:
+                del self._plans[key]
 
     def keep(self, key: Key, made: Made) -> None:
         if len(key.text) > TEXT_MAX:
@@ -100,7 +105,18 @@ class PlanCache:
         with self._lock:
             self._plans[key] = made
             while len(self._plans) > PLANS_MAX:
-                self._plans.popitem(last=False)
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """What was found since it was last at the end goes there once more: a flood of texts that come but
+        once must not wash out those that come all the time.
+        """
+        while True:
+            key, made = self._plans.popitem(last=False)
+            if not made.was_found:
+                return
+            made.was_found = False
+            self._plans[key] = made
 
     def entries(self) -> list[tuple[Key, Made]]:
         """What is kept, the oldest first: for whoever looks in."""

@@ -57,10 +57,26 @@ class Planner:
         self.block = block
         self.text = text
         self.types = types
-        self.as_of = as_of
+        self._as_of = as_of
+        self._takes_as_of = not as_of
         self.names = SessionNames(session, block)
         self.parameters = Parameters(types)
         self.is_upsert = False
+
+    @property
+    def as_of(self) -> str:
+        """What stands after AS OF SYSTEM TIME; who asks heeds it."""
+        self._takes_as_of = True
+        return self._as_of
+
+    def check_as_of(self) -> None:
+        """Raises NotSupported if nobody has heeded it: nothing may be read as of another time than asked."""
+        if not self._takes_as_of:
+            raise NotSupported("AS OF SYSTEM TIME is not supported in this statement")
+
+    def inside(self, block: Block) -> "Planner":
+        """The same statement, to be planned in another block."""
+        return Planner(self.session, block, self.text, self.types)
 
     def type_of(self, tree: Tree) -> Type:
         """The type that a TypeName means."""
@@ -86,10 +102,14 @@ class Planner:
         return planner(self, tree)
 
     def text_after_as(self, tree: Tree) -> str:
-        return parse.after(self.text, "AS")
+        return parse.after(self.text, "AS") + self._clause()
 
     def text_after_for(self, tree: Tree) -> str:
-        return parse.after(self.text, "FOR")
+        return parse.after(self.text, "FOR") + self._clause()
+
+    def _clause(self) -> str:
+        """It was cut out of the text, and belongs to the statement inside."""
+        return f" AS OF SYSTEM TIME {self.as_of}" if self.as_of else ""
 
 
 def _plan_select(planner: Planner, tree: Tree) -> "Statement | Control":
@@ -126,6 +146,7 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 OWN: dict[tuple[str, ...], own.Own] = {
     ("create", "database", "if", "not"): ddl.create_database_if_not_exists,
     ("create", "schema"): ddl.create_schema_in_database,
+    ("set", "transaction"): transactions.plan_set_as_of,
     ("upsert", "into"): own.upsert,
     **SHOWS,
     **CLUSTER_SETTINGS,
@@ -169,6 +190,7 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
         if parsed is None:
             return None
         statement = planner.plan(parsed.tree)
+    planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
     names = planner.names
     return Made(
@@ -181,12 +203,13 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
     )
 
 
-_ENDING = ("commit", "rollback", "end", "abort", "prepare transaction")
+_ENDING = ("COMMIT", "ROLLBACK", "END_P", "ABORT_P")
 
 
 def ends_transaction(text: str) -> bool:
     """Whether it is one of those that a failed block accepts."""
-    return text.lstrip().lower().startswith(_ENDING)
+    found = parse.tokens(text)
+    return bool(found) and found[0].kind in _ENDING
 
 
 def _words(kind: str) -> str:

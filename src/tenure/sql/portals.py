@@ -17,10 +17,22 @@ from dataclasses import dataclass, field
 
 from tenure.expr.datatype import Datum, Type
 from tenure.sql.answers import Column
-from tenure.sql.errors import DuplicateCursor, DuplicatePrepared, UndefinedCursor, UndefinedPrepared
+from tenure.sql.errors import (
+    DuplicateCursor,
+    DuplicatePrepared,
+    TooManyNames,
+    UndefinedCursor,
+    UndefinedPrepared,
+)
 from tenure.sql.plan_cache import Made
 from tenure.sql.point import Lookup
 from tenure.sql.statement import Statement
+
+PREPARED_MAX = 10_000
+"""Of one session: drivers keep some hundreds; whoever has more leaks them, and all sessions share memory."""
+
+PORTALS_MAX = 1_000
+"""Of one session: each may hold a query that is half read."""
 
 
 @dataclass(slots=True)
@@ -39,13 +51,12 @@ class Prepared:
     made_at_micros: int = 0
 
     @property
-    def shown(self) -> str:
-        """The text as others may see it."""
-        return getattr(self.statement, "shown", "") or self.text
-
-    @property
     def statement(self) -> Statement | None:
         return None if self.made is None else self.made.statement
+
+    def values(self, given: Sequence[Datum]) -> Sequence[Datum]:
+        """The values of the plan's parameters: those that are given, or those lifted out of the text."""
+        return given if self.constants is None else self.constants
 
 
 @dataclass(slots=True)
@@ -61,7 +72,9 @@ class Portal:
     is_done: bool = False
     is_cursor: bool = False
     is_held: bool = False
-    """WITH HOLD: outlives its transaction."""
+    """WITH HOLD: outlives its transaction, if that commits."""
+    is_committed: bool = False
+    """It has outlived it."""
     is_scrollable: bool = False
     fetched: list[Sequence[Datum]] = field(default_factory=list)
     """Of a scrollable cursor: what has passed, to go back to."""
@@ -78,6 +91,10 @@ class Portals:
     def add_prepared(self, name: str, prepared: Prepared) -> None:
         if name and name in self.prepared:
             raise DuplicatePrepared(f'prepared statement "{name}" already exists')
+        if len(self.prepared) >= PREPARED_MAX and name not in self.prepared:
+            raise TooManyNames(
+                f"a session may have {PREPARED_MAX} prepared statements", hint="DEALLOCATE those not needed."
+            )
         self.prepared[name] = prepared
 
     def prepared_named(self, name: str) -> Prepared:
@@ -90,6 +107,10 @@ class Portals:
     def add(self, name: str, portal: Portal) -> None:
         if name and name in self.portals:
             raise DuplicateCursor(f'cursor "{name}" already exists')
+        if len(self.portals) >= PORTALS_MAX and name not in self.portals:
+            raise TooManyNames(
+                f"a session may have {PORTALS_MAX} cursors and portals", hint="CLOSE those not needed."
+            )
         self.portals[name] = portal
 
     def named(self, name: str) -> Portal:
@@ -104,9 +125,21 @@ class Portals:
         except KeyError:
             raise UndefinedCursor(f'cursor "{name}" does not exist') from None
 
-    def end_transaction(self, again: Portal | None = None) -> None:
+    def end_transaction(self, again: Portal | None = None, *, is_committed: bool) -> None:
         """What belonged to the transaction is gone, but for what is to be run again."""
-        if self.portals:
-            self.portals = {
-                name: each for name, each in self.portals.items() if each.is_held or each is again
-            }
+        if not self.portals:
+            return
+        for each in self.portals.values():
+            each.is_committed = each.is_committed or (each.is_held and is_committed)
+        self.portals = {
+            name: each for name, each in self.portals.items() if each.is_committed or each is again
+        }
+
+    def cursors(self) -> frozenset[str]:
+        return frozenset(name for name, each in self.portals.items() if each.is_cursor)
+
+    def keep_cursors(self, names: frozenset[str]) -> None:
+        """Closes all others: they were declared after a savepoint that the transaction goes back to."""
+        self.portals = {
+            name: each for name, each in self.portals.items() if not each.is_cursor or name in names
+        }

@@ -51,7 +51,7 @@ class Preparing:
             made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
             if made is None or len(made.statement.parameters) != len(lifted.texts):
                 return None
-            constants = lifted.values(made.statement.parameters)
+            constants = lifted.values(made.statement.parameters, self._session.zone)
         except UserError:
             return None
         prepared = self._prepared(lifted.text, lifted.types, made)
@@ -74,7 +74,7 @@ class Preparing:
         attempts = 1 if session.is_inline else ATTEMPTS
         while True:
             attempts -= 1
-            block = Block(session.parts, is_explicit=False, variables=session.variables.values)
+            block = Block(session.parts)
             try:
                 return plan(block)
             except RetryError:
@@ -86,13 +86,17 @@ class Preparing:
     def _plan(self, text: str, types: tuple[Type | None, ...], block: Block) -> Made | None:
         session = self._session
         key = Key(text, session.path, types, (session.variables["TimeZone"],))
+        plans = session.parts.plans
         if block.past is None and not block.is_failed:
-            made = session.parts.plans.find(key, block.use)
-            if made is not None:
-                return made
+            # Only what is there is looked at: SET TRANSACTION must not begin to read.
+            known = plans.find(key)
+            if known is not None and known.is_good_for(block.use):
+                return known
+            if known is not None:
+                plans.forget(key, known)
         made = planning.plan(session, block, text, types)
         if made is not None and made.is_kept and block.past is None and not block.draft:
-            session.parts.plans.keep(key, made)
+            plans.keep(key, made)
         return made
 
     def statement_for(self, prepared: Prepared, block: Block) -> Statement:

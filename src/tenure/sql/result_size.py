@@ -13,17 +13,25 @@ from tenure.base.settings import RESULT_BYTES_MAX, Settings
 from tenure.expr.datatype import Datum
 from tenure.sql.answers import Column
 from tenure.sql.errors import ResultTooLarge
+from tenure.sql.run import size_of
 
-LONG = ("text", "varchar", "bpchar", "bytea", "json", "name")
+TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
+FIXED = (
+    *("int2", "int4", "int8", "float4", "float8", "bool", "uuid", "oid"),
+    *("date", "time", "timestamp", "timestamptz"),
+)
 VALUE_BYTES = 8
 
 
 def bytes_of(rows: Sequence[Sequence[Datum]], columns: Sequence[Column]) -> int:
     total = VALUE_BYTES * len(rows) * len(columns)
     for place, column in enumerate(columns):
-        if column.type.family in LONG:
+        family = column.type.family
+        if family in TEXTS:
             values = [row[place] for row in rows]
             total += sum([len(value) for value in values if isinstance(value, str | bytes)])
+        elif family not in FIXED:
+            total += sum([size_of(row[place]) for row in rows])
     return total
 
 

@@ -25,29 +25,33 @@ from datetime import tzinfo
 from itertools import islice
 
 from tenure.base.errors import RetryError
-from tenure.base.settings import STATEMENT_TIMEOUT
 from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning, result_size
-from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
-from tenure.sql.block import Block
+from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
+from tenure.sql.block import Block, Savepoint
+from tenure.sql.committing import Committing
 from tenure.sql.errors import (
     InFailedTransaction,
-    StatementTimeout,
     TooFewParameters,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_password
-from tenure.sql.statement import Result, Statement
+from tenure.sql.statement import Result
+from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
 
 BATCH_ROWS = 1_000
+PIECE_ROWS = 32
+BATCH_BYTES_MAX = 1 << 20
+"""A batch of large rows ends early: looked at after every so many rows."""
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
@@ -62,6 +66,7 @@ class Session:
         parts: Parts,
         *,
         number: int,
+        pid: int,
         user: str,
         database: Database,
         options: Mapping[str, str],
@@ -69,7 +74,8 @@ class Session:
     ) -> None:
         self.parts = parts
         self.number = number
-        self.pid = number
+        self.pid = pid
+        """What its client knows it by, to cancel it."""
         self.user = user
         self.database = database.id
         self.database_name = database.name
@@ -83,12 +89,10 @@ class Session:
         self.active_since_micros = 0
         self.is_active = False
         self.is_inline = False
-        """Something is being planned on the door's loop."""
+        """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
         self._path: Path | None = None
-        self._interrupted = parts.env.event()
-        self._deadline: float | None = None
-        self._locals_of: dict[str, str] | None = None
+        self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
         self.on_close: list[Callable[[], None]] = []
@@ -117,9 +121,12 @@ class Session:
         return self.variables.all_reported()
 
     def timeouts(self) -> Timeouts:
+        ends_at = self.interrupts.transaction_ends_at()
+        left = 0.0 if ends_at is None else max(0.001, ends_at - self.parts.env.monotonic())
         return Timeouts(
             self.variables.seconds("idle_session_timeout") or 0.0,
             self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
+            left,
         )
 
     def notice(
@@ -157,9 +164,7 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
-        if prepared.constants is not None:
-            values = prepared.constants
-        made = Portal(prepared, values, prepared.columns, prepared.is_short)
+        made = Portal(prepared, prepared.values(values), prepared.columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
 
@@ -180,6 +185,7 @@ class Session:
 
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
+        self.surroundings.check_locks()
         if made.rows is not None or made.is_done:
             return self._more(made, limit, ends)
         prepared = made.prepared
@@ -190,38 +196,74 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.shown)
+        self._start(prepared.text)
+        told = len(self.notices)
+        self.is_inline = inline
         try:
-            return self._execute(made, prepared.made.statement, limit, ends, inline)
+            return self._execute(made, limit, ends, inline)
+        except NotShort:
+            del self.notices[told:]  # they come again
+            raise
         finally:
-            self.is_active = False
+            self.is_inline = self.is_active = False
 
-    def _execute(
-        self, made: Portal, statement: Statement, limit: int, ends: bool, inline: bool
-    ) -> "Answer | Pending":
+    def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
+        statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
-            return statement.control(Execution(self, _no_block(self), made.values, inline=inline))
+            return statement.control(
+                Execution(self, self.block or self._begun(), portal.values, inline=inline)
+            )
         block = self.block
         if block is None and ends:
-            return self._implicit(made, limit, inline)
+            return self._implicit(portal, limit, inline)
         if block is None:
-            block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
+            block = self.block = self._begun()
         if block.is_failed:
             raise InFailedTransaction
-        return self._answer(made, self._run(made, block, inline), limit)
+        answer = self._answer(portal, self._run_in(block, portal, inline), limit)
+        if ends and not block.is_explicit:
+            return self._ended(block, answer, inline)
+        return answer
+
+    def _begun(self, *, is_explicit: bool = False) -> Block:
+        return Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+
+    def _run_in(self, block: Block, portal: Portal, inline: bool) -> Result:
+        """Runs in a block that goes on: what turns out not to be short leaves nothing behind."""
+        if not inline or isinstance(portal.prepared.statement, Select):
+            return self._run(portal, block, inline)
+        place = block.mark()
+        try:
+            result = self._run(portal, block, inline)
+        except NotShort:
+            block.back(place)
+            raise
+        block.forget(place)
+        return result
+
+    def _ended(
+        self, block: Block, answer: Answer, inline: bool, again: Portal | None = None
+    ) -> "Answer | Pending":
+        """A statement that ends an implicit transaction was run: commits, unless more of it is to come.
+
+        `again`: the portal that may be run once more if that fails.
+        """
+        if answer.copy is not None:
+            self._copying = block
+        if not answer.is_done or answer.copy is not None:
+            return answer  # the transaction goes on with it
+        if inline and block.has_writes:
+            if not block.can_submit:
+                raise NotShort
+            return Committing(self, block, answer, again=again)
+        self._commit(block)
+        return answer
 
     def _start(self, text: str) -> None:
         self.statement = without_password(text)
         self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
-        self._interrupted.clear()
-        seconds = self._statement_seconds()
-        self._deadline = None if seconds is None else self.parts.env.monotonic() + seconds
-
-    def _statement_seconds(self) -> float | None:
-        if "statement_timeout" in self.variables.values:
-            return self.variables.seconds("statement_timeout")
-        return self.parts.settings.current()[STATEMENT_TIMEOUT] or None
+        self.interrupts.start()
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
@@ -229,38 +271,26 @@ class Session:
         pause_seconds, told = PAUSE_SECONDS, len(self.notices)
         while True:
             attempts -= 1
-            block = self.block = Block(self.parts, is_explicit=False, variables=self.variables.values)
+            block = self.block = self._begun()
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
-                if answer.copy is not None:
-                    self._copying = block
-                if not answer.is_done or answer.copy is not None:
-                    return answer  # the transaction goes on with it
-                if inline and block.has_writes:
-                    if not block.can_submit:
-                        raise NotShort
-                    return _Commit(self, block, answer, again=portal)
-                self._commit(block)
-                return answer
+                return self._ended(block, answer, inline, again=portal)
             except RetryError as error:
-                self._abandon(portal)
+                self.abandon(portal)
                 del self.notices[told:]
                 if inline:
                     raise NotShort from error
                 if attempts == 0:
                     raise
             except NotShort:
-                self._abandon(portal)
+                self.abandon(portal)
                 raise
             except BaseException:
-                self._abandon()
+                self.abandon()
                 raise
-            self._pause(pause_seconds)
+            del self.notices[told:]
+            self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
-
-    def _pause(self, seconds: float) -> None:
-        self._interrupted.wait(self.parts.env.rng.uniform(0, seconds))
-        self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
@@ -281,11 +311,17 @@ class Session:
     def _batch(self, portal: Portal, limit: int) -> Answer:
         assert portal.rows is not None
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
-        rows = list(islice(portal.rows, wanted))
-        portal.is_done = len(rows) < wanted
-        portal.given_bytes += result_size.bytes_of(rows, portal.columns or ())
+        rows: list[Sequence[Datum]] = []
+        size_bytes = 0
+        while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
+            asked = min(PIECE_ROWS, wanted - len(rows))
+            piece = list(islice(portal.rows, asked))
+            portal.is_done = len(piece) < asked
+            size_bytes += result_size.bytes_of(piece, portal.columns or ())
+            rows += piece
+        portal.given_bytes += size_bytes
         result_size.check(portal.given_bytes, self.parts.settings.current())
-        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
+        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
 
     def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
@@ -299,25 +335,21 @@ class Session:
     # ── ending transactions ────────────────────────────────────────────────────────────────────
 
     def _commit(self, block: Block) -> None:
-        block.asked = Asked(self.user, self.statement)
         try:
-            block.commit()
+            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
-            self.variables.restore(block.variables)
+            self.abandon()
             raise
-        finally:
-            self._over(block)
+        self.over(block)
 
-    def _over(self, block: Block, again: Portal | None = None) -> None:
+    def over(self, block: Block) -> None:
+        """It is committed."""
         block.close()
-        if self.block is block:
-            self.block = None
-        if self._locals_of is not None:
-            self.variables.restore(self._locals_of)
-            self._locals_of = None
-        self._portals.end_transaction(again)
+        self.block = None
+        self.variables.end_transaction()
+        self._portals.end_transaction(is_committed=True)
 
-    def _abandon(self, again: Portal | None = None) -> None:
+    def abandon(self, again: Portal | None = None) -> None:
         """`again`: the portal whose statement is to be run once more."""
         if again is not None:
             again.rows = None
@@ -325,9 +357,10 @@ class Session:
         block = self.block
         if block is None:
             return
-        self._locals_of = None
+        block.close()
+        self.block = None
         self.variables.restore(block.variables)
-        self._over(block, again)
+        self._portals.end_transaction(again, is_committed=False)
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
@@ -336,7 +369,7 @@ class Session:
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, EMPTY)
+            return Committing(self, block, EMPTY)
         self._commit(block)
         return None
 
@@ -345,7 +378,7 @@ class Session:
         if block is None:
             return
         if not block.is_explicit:
-            self._abandon()
+            self.abandon()
             return
         block.is_failed = True
         if not block.savepoints:
@@ -364,9 +397,9 @@ class Session:
             if self.block.is_explicit:
                 self.notice("there is already a transaction in progress", "WARNING", "25001")
             self.block.is_explicit = True
-            return self.block
-        self.block = Block(self.parts, is_explicit=True, variables=self.variables.values)
-        self.block.is_read_only = is_read_only
+        else:
+            self.block = self._begun(is_explicit=True)
+        self.block.is_read_only = self.block.is_read_only or is_read_only
         return self.block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
@@ -377,26 +410,31 @@ class Session:
                 self._commit(block)
             return Answer((), tag)
         if block.is_failed:
-            self._abandon()
+            self.abandon()
             return Answer((), "ROLLBACK")
         if inline and block.has_writes:
             if not block.can_submit:
                 raise NotShort
-            return _Commit(self, block, Answer((), tag))
+            return Committing(self, block, Answer((), tag))
         self._commit(block)
         return Answer((), tag)
 
     def rollback(self) -> Answer:
         if self.block is None or not self.block.is_explicit:
             self.notice("there is no transaction in progress", "WARNING", "25P01")
-        self._abandon()
+        self.abandon()
         return Answer((), "ROLLBACK")
 
-    def set_local(self, name: str, value: str | None) -> None:
-        """Until the transaction ends."""
-        if self._locals_of is None:
-            self._locals_of = self.variables.values
-        self.variables.set(name, value)
+    def save(self, block: Block, name: str) -> None:
+        marks = self.surroundings.mark_locks()
+        cursors = self._portals.cursors()
+        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, cursors))
+
+    def back_to(self, block: Block, name: str) -> None:
+        savepoint = block.back_to(name)
+        self.variables.restore(savepoint.variables)
+        self.surroundings.release_since(savepoint.locks)
+        self._portals.keep_cursors(savepoint.cursors)
 
     # ── names, time and interruption ───────────────────────────────────────────────────────────
 
@@ -409,72 +447,15 @@ class Session:
         return path
 
     def check(self) -> None:
-        if self._interrupted.is_set():
-            raise QueryCanceled("canceling statement due to user request")
-        if self._deadline is not None and self.parts.env.monotonic() > self._deadline:
-            raise StatementTimeout("canceling statement due to statement timeout")
-        block = self.block
-        if block is not None and block.past is None and block.has_begun:
-            block.use.check()
-
-    def sleep(self, seconds: float) -> None:
-        """Waits, unless it is canceled."""
-        until = self.parts.env.monotonic() + seconds
-        while (left := until - self.parts.env.monotonic()) > 0:
-            if self._deadline is not None:
-                left = min(left, max(0.0, self._deadline - self.parts.env.monotonic()) + 0.001)
-            self._interrupted.wait(left)
-            self.check()
+        """Raises if the statement must not go on."""
+        self.interrupts.check()
 
     def cancel(self) -> None:
-        self._interrupted.set()
+        self.interrupts.cancel()
 
     def close(self) -> None:
-        self._interrupted.set()
-        self._abandon()
+        self.interrupts.cancel()
+        self.abandon()
         closing, self.on_close = self.on_close, []
         for each in closing:
             each()
-
-
-def _no_block(session: Session) -> Block:
-    if session.block is not None:
-        return session.block
-    return Block(session.parts, is_explicit=False, variables=session.variables.values)
-
-
-class _Commit:
-    """The commit of a block that was run on the door's loop."""
-
-    __slots__ = ("_again", "_answer", "_block", "_session")
-
-    def __init__(
-        self, session: Session, block: Block, answer: Answer, *, again: Portal | None = None
-    ) -> None:
-        """`again`: a portal that may be run once more."""
-        self._session = session
-        self._block = block
-        self._answer = answer
-        self._again = again
-
-    def submit(self, on_done: Callable[[], None]) -> None:
-        try:
-            self._block.submit(on_done)
-        except BaseException:
-            self._session._abandon()
-            raise
-
-    def result(self) -> "Answer | Pending":
-        session = self._session
-        try:
-            self._block.finish()
-        except RetryError as error:
-            session._abandon(self._again)
-            if self._again is not None:
-                raise NotShort from error
-            raise
-        except BaseException:
-            session._abandon()
-            raise
-        session._over(self._block)
-        return self._answer

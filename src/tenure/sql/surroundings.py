@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tenure.base.errors import SessionLost
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.sql import regs
+from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
-from tenure.sql.errors import UndefinedTable, UndefinedVariable
+from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
 from tenure.table.sequences import SessionSequences
 
@@ -25,9 +27,11 @@ class Surroundings:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._parts = session.parts
-        self._advisory_owner: Owner | None = None
+        self._owner: Owner | None = None
         self._sequence_block: Block | None = None
-        self._sequence_values = SessionSequences(session.parts.sequences, self._sequence)
+        self._sequence_values = SessionSequences(session.parts.sequences, self._sequence, self._may_wait)
+        self.discard_sequences = self._sequence_values.discard
+        session.on_discard.append(self.discard_sequences)
 
     def context(self, block: Block, values: Sequence[Datum]) -> Context:
         env = self._parts.env
@@ -43,7 +47,7 @@ class Surroundings:
             session=Facts(self._session, block),
             setting=self._setting,
             set_setting=self._set_setting,
-            sleep=self._session.sleep,
+            sleep=self._session.interrupts.sleep,
             find_object=lambda kind, sought: regs.find(self._session, block, kind, sought),
             ask=Answers(self._session, block),
         )
@@ -57,7 +61,7 @@ class Surroundings:
     def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
         session = self._session
         if is_local and session.block is not None and session.block.is_explicit:
-            session.set_local(name, value)
+            session.variables.set_local(name, value)
         else:
             session.variables.set(name, value)
         return session.variables.show(name)[1]
@@ -74,24 +78,52 @@ class Surroundings:
             raise UndefinedTable(f"could not open relation with OID {id}")
         return found
 
+    def _may_wait(self) -> None:
+        """Asked before the store is written: not on the door's loop."""
+        if self._session.is_inline:
+            raise NotShort
+
     def _uuid(self) -> UUID:
         return UUID(int=self._parts.env.rng.getrandbits(128), version=4)
 
-    def lock_owner(self, block: Block) -> Owner:
-        """Whose the locks of a transaction are; they end with it."""
-        if block.lock_owner is None:
-            owner = block.lock_owner = Owner(self._parts.next_owner(), self._parts.store.clock.now())
-            block.on_end.append(lambda: self._parts.locks.release(owner))
-        return block.lock_owner
+    # ── locks ──────────────────────────────────────────────────────────────────────────────────
 
-    def advisory_owner(self) -> Owner:
-        """Whose the advisory locks of this session are; they end with it at the latest."""
-        if self._advisory_owner is None:
-            owner = self._advisory_owner = Owner(self._parts.next_owner(), self._parts.store.clock.now())
+    def owner(self) -> Owner:
+        """Whose all locks of this session are: one owner, so that a wait for a row is seen in one cycle
+        with a wait for a number.
+        """
+        if self._owner is None:
+            owner = self._owner = Owner(self._parts.next_owner(), self._parts.store.clock.now())
             self._session.on_close.append(lambda: self._parts.advisory.release_all(owner))
             self._session.on_discard.append(lambda: self._parts.advisory.unlock_all(owner))
-        return self._advisory_owner
+        return self._owner
 
-    def end_advisory(self) -> None:
-        """Those of the transaction end with it."""
-        self._parts.advisory.end_transaction(self.advisory_owner())
+    def owner_in(self, block: Block) -> Owner:
+        """The same, about to lock something that ends with the transaction."""
+        if not block.has_locks:
+            block.has_locks = True
+            block.on_end.append(self._end_transaction)
+        return self.owner()
+
+    def _end_transaction(self) -> None:
+        self._parts.locks.release(self.owner())
+        self._parts.advisory.end_transaction(self.owner())
+
+    def mark_locks(self) -> tuple[int, int]:
+        if self._owner is None:
+            return 0, 0
+        return self._parts.locks.mark(self._owner), self._parts.advisory.mark(self._owner)
+
+    def release_since(self, mark: tuple[int, int]) -> None:
+        """Gives up what the transaction has locked since then."""
+        if self._owner is not None:
+            self._parts.locks.release_since(self._owner, mark[0])
+            self._parts.advisory.release_since(self._owner, mark[1])
+
+    def check_locks(self) -> None:
+        """Raises LocksLost if this session held advisory locks that the node has lost."""
+        if self._owner is not None:
+            try:
+                self._parts.advisory.check(self._owner)
+            except SessionLost as error:
+                raise LocksLost(str(error), detail=error.detail, hint=error.hint) from error

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tenure.base.errors import InvalidParameter
@@ -207,6 +208,7 @@ DEFINITIONS: tuple[Variable, ...] = (
 )
 
 BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
+BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
 _ALIASES = {
     "timezone": "timezone",
     "time zone": "timezone",
@@ -225,15 +227,34 @@ def definition(name: str) -> Variable:
     raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
 
 
+def _changeable(name: str) -> Variable:
+    variable = definition(name)
+    if variable.is_fixed:
+        raise FixedVariable(f'parameter "{variable.name}" cannot be changed')
+    return variable
+
+
+class State(NamedTuple):
+    """All that is set at one moment: what a rollback goes back to."""
+
+    values: dict[str, str]
+    hidden: dict[str, str | None]
+    """What SET LOCAL covers up until the transaction ends; None where that is the default."""
+
+
+NOTHING_SET = State({}, {})
+
+
 class Variables:
-    """The values of one session. A copy is a savepoint: `values` is never changed in place."""
+    """The values of one session. No dictionary is changed in place: a `state` stays what it was."""
 
     def __init__(self, opened_with: Mapping[str, str]) -> None:
         self._defaults: dict[str, str] = {}
         for name, value in opened_with.items():
-            variable = definition(name)
+            variable = _changeable(name)
             self._defaults[variable.name] = self._checked(variable, value)
         self.values: dict[str, str] = dict(self._defaults)
+        self._hidden: dict[str, str | None] = {}
         self.reported: dict[str, str] = {}
         """Changes that the client is to be told of."""
 
@@ -255,15 +276,34 @@ class Variables:
 
     def set(self, name: str, value: str | None) -> str:
         """None: back to the default. Returns the variable's own name."""
-        variable = definition(name)
-        if variable.is_fixed:
-            raise FixedVariable(f'parameter "{variable.name}" cannot be changed')
-        if value is None:
-            value = self._defaults.get(variable.name, variable.default)
-        else:
-            value = self._checked(variable, value)
-        self._change(variable, value)
+        variable = _changeable(name)
+        self._change(variable, self._meant(variable, value))
+        if value is None and variable.name not in self._defaults and variable.name in BY_OWN_NAME:
+            # As if it had never been set: the cluster's default may be another.
+            self.values = {each: kept for each, kept in self.values.items() if each != variable.name}
+        if variable.name in self._hidden:  # an earlier SET LOCAL counts no more
+            self._hidden = {each: value for each, value in self._hidden.items() if each != variable.name}
         return variable.name
+
+    def set_local(self, name: str, value: str | None) -> None:
+        """Until the transaction ends."""
+        variable = _changeable(name)
+        meant = self._meant(variable, value)
+        self._hidden = {variable.name: self.values.get(variable.name)} | self._hidden
+        self._change(variable, meant)
+
+    def end_transaction(self) -> None:
+        """What was set for the transaction counts no more."""
+        if not self._hidden:
+            return
+        values = {name: value for name, value in self.values.items() if name not in self._hidden}
+        values |= {name: value for name, value in self._hidden.items() if value is not None}
+        self.restore(State(values, {}))
+
+    def _meant(self, variable: Variable, value: str | None) -> str:
+        if value is None:
+            return self._defaults.get(variable.name, variable.default)
+        return self._checked(variable, value)
 
     def _checked(self, variable: Variable, value: str) -> str:
         try:
@@ -278,8 +318,13 @@ class Variables:
             self.reported[variable.name] = value
         self.values = self.values | {variable.name: value}
 
-    def restore(self, values: dict[str, str]) -> None:
+    @property
+    def state(self) -> State:
+        return State(self.values, self._hidden)
+
+    def restore(self, state: State) -> None:
         """Goes back to what it was; the client is told of what it was told before."""
+        values, self._hidden = state
         for variable in DEFINITIONS:
             if variable.is_reported:
                 former = values.get(variable.name, variable.default)
@@ -291,7 +336,7 @@ class Variables:
         kept = {
             each.name: self[each.name] for each in DEFINITIONS if each.is_fixed and each.name in self.values
         }
-        self.restore(self._defaults | kept)
+        self.restore(State(self._defaults | kept, {}))
 
     def all_reported(self) -> dict[str, str]:
         return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}

@@ -142,6 +142,8 @@ class SqliteEngine:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
+        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
         if self._path != MEMORY:
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")

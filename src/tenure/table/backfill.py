@@ -40,7 +40,41 @@ Transact = Callable[[Callable[[Transaction], int]], int]
 """Runs a function in a transaction and commits, again on conflict: `Store.transact` or a fenced one."""
 
 BATCH_ROWS = 100
-"""Rows per transaction: few enough to seldom meet a writer, enough to make a commit's cost small."""
+"""Rows of the first transaction: few enough to seldom meet a writer."""
+
+BATCH_ROWS_MIN, BATCH_ROWS_MAX = 10, 5_000
+"""How small and large batches become: a commit costs what ten rows do, and 5,000 take about 0.1 s."""
+
+
+class Pace:
+    """How many rows a batch has: twice as many after one that met nobody, half as many after one that did."""
+
+    def __init__(self) -> None:
+        self.rows = BATCH_ROWS
+
+    def faster(self) -> None:
+        self.rows = min(BATCH_ROWS_MAX, 2 * self.rows)
+
+    def slower(self) -> None:
+        self.rows = max(BATCH_ROWS_MIN, self.rows // 2)
+
+    def paced(self, transact: Transact) -> Transact:
+        """The same, counting how often it has to try."""
+
+        def run(body: Callable[[Transaction], int]) -> int:
+            tries = 0
+
+            def tried(txn: Transaction) -> int:
+                nonlocal tries
+                tries += 1
+                return body(txn)
+
+            try:
+                return transact(tried)
+            finally:
+                (self.faster if tries <= 1 else self.slower)()
+
+        return run
 
 
 class Batch(NamedTuple):

@@ -6,7 +6,8 @@
 
 A table's rows are read from the store once, as of a time. From then on each reader first fetches
 every revision since the last one did (the store's history, whose cost is the number of changes):
-new revisions become a part of their own, and the ones they replace get their `until`. So one copy
+new revisions become a part of their own, and the ones they replace get their `until`. A loop does the
+same between queries (`keep_up`), so that they seldom find much to do. So one copy
 serves readers at all times from the first load on; earlier ones read the store.
 
 What is held is never changed in place: a change makes a new `Held` with arrays of its own where it
@@ -43,6 +44,12 @@ from tenure.table.rows import Layout
 
 BATCH_ROWS = 64_000
 """Rows per Arrow batch, about what DuckDB takes in one go."""
+
+KEEP_UP_SECONDS = 0.2
+"""Between two looks at what has changed: seldom enough to cost nothing where nothing does."""
+
+USED_SECONDS = 300.0
+"""Tables that no query has asked for as long are not kept up: they catch up when one does."""
 
 HISTORY_ROWS = 50_000
 """Revisions per read while catching up."""
@@ -89,6 +96,17 @@ class Columnar:
         slot = self._slots.get(_key(layout))
         return slot is not None and slot.too_large_bytes > self._bytes_max
 
+    def keep_up(self) -> float:
+        """Takes in what has changed of tables in use, so that the next query need not: a step for a loop."""
+        used_since = self._store.env.monotonic() - USED_SECONDS
+        with self._lock:
+            slots = [each for each in self._slots.values() if each.used >= used_since]
+        for slot in slots:
+            with slot.lock:
+                if slot.held is not None:
+                    slot.held = self._caught_up(slot.held, self._store.snapshot().at, lambda: None)
+        return KEEP_UP_SECONDS
+
     @property
     def held_bytes(self) -> int:
         """How much is held, of all tables."""
@@ -114,6 +132,7 @@ class Columnar:
     def _slot(self, key: tuple[Any, ...]) -> "_Slot":
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot(self._store.env.lock())
+            slot.used = self._store.env.monotonic()
             self._slots[key] = slot
             return slot
 
@@ -200,6 +219,7 @@ class _Slot:
         self.held: Held | None = None
         self.rows = 0
         self.too_large_bytes = 0
+        self.used = 0.0
 
     @property
     def held_bytes(self) -> int:

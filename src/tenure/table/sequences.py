@@ -70,11 +70,15 @@ class Sequences:
         self._blocks: dict[int, Block] = {}
         self._turns: dict[int, AbstractContextManager[object]] = {}
 
-    def next(self, sequence: Sequence) -> int:
-        """The next value. Raises SequenceExhausted past the last one, unless it cycles."""
+    def next(self, sequence: Sequence, may_wait: Callable[[], None] = lambda: None) -> int:
+        """The next value. Raises SequenceExhausted past the last one, unless it cycles.
+
+        `may_wait` is called before a block is taken, which waits for the store; it may raise instead.
+        """
         value = self._from_block(sequence)
         if value is not None:
             return value
+        may_wait()
         with self._turn(sequence.id):
             value = self._from_block(sequence)  # somebody may have taken one meanwhile
             return self._from_new_block(sequence) if value is None else value
@@ -188,15 +192,23 @@ def _following(sequence: Sequence, stored: Stored) -> int:
 class SessionSequences:
     """What one SQL session knows of sequences: the `sequences` of its Context."""
 
-    def __init__(self, sequences: Sequences, descriptor: Callable[[int], Sequence]) -> None:
-        """`descriptor` gives a sequence by its id, as the transaction sees it just now."""
+    def __init__(
+        self,
+        sequences: Sequences,
+        descriptor: Callable[[int], Sequence],
+        may_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`descriptor` gives a sequence by its id, as the transaction sees it just now; `may_wait` is called
+        before anything that waits for the store, and may raise.
+        """
         self._sequences = sequences
         self._descriptor = descriptor
+        self._may_wait = may_wait
         self._current: dict[int, int] = {}
         self._last: int | None = None
 
     def next(self, id: int) -> int:
-        value = self._sequences.next(self._descriptor(id))
+        value = self._sequences.next(self._descriptor(id), self._may_wait)
         self._current[id] = value
         self._last = id
         return value
@@ -213,6 +225,7 @@ class SessionSequences:
         return self._current[self._last]
 
     def set(self, id: int, value: int, is_called: bool) -> int:
+        self._may_wait()
         self._sequences.set(self._descriptor(id), value, is_called=is_called)
         if is_called:
             self._current[id] = value

@@ -11,6 +11,7 @@ A script is some lines, one statement each. Before a statement may stand:
     like: ...      said to both; only SQLSTATE, tag and rows are compared, not the words
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ from tenure.front import Listen
 from tenure.node import Node
 from tenure.sql.answers import Answer
 from tests.postgres_server import Server
+
+ROLE = f"role_{os.getpid()}_"
+"""What the names of roles begin with; scripts say `role_`."""
 
 _MARK = re.compile(r"(ours|theirs|like|[0-9][0-9A-Z]{4}): (.*)", re.DOTALL)
 
@@ -111,12 +115,11 @@ class Oracle:
     """PostgreSQL, in an empty schema `public` of a database for these scripts."""
 
     def __init__(self, server: Server) -> None:
+        name = f"defining_{os.getpid()}"  # several processes may run these tests
         with psycopg.connect(server.dsn, autocommit=True) as first:
-            first.execute("DROP DATABASE IF EXISTS defining WITH (FORCE)")
-            first.execute("CREATE DATABASE defining")
-            for role in first.execute("SELECT rolname FROM pg_roles WHERE rolname ~ '^role_'").fetchall():
-                first.execute(f"DROP ROLE {role[0]}")
-        self.connection = psycopg.connect(f"{server.dsn} dbname=defining", autocommit=True)
+            first.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            first.execute(f"CREATE DATABASE {name}")
+        self.connection = psycopg.connect(f"{server.dsn} dbname={name}", autocommit=True)
         self._told: list[tuple[str, str, str]] = []
         self.connection.pgconn.notice_handler = self._hear
 
@@ -136,6 +139,8 @@ class Oracle:
             self.say(f'DROP SCHEMA "{name[0]}" CASCADE')
         self.say("CREATE SCHEMA public")
         self.say("RESET ALL")
+        for name in self.say(f"SELECT rolname FROM pg_roles WHERE rolname ~ '^{ROLE}'").rows:
+            self.say(f"DROP ROLE {name[0]}")
 
     def say(self, text: str) -> Said:
         self._told = []
@@ -185,6 +190,7 @@ def compare(node: Node, oracle: Oracle, script: str) -> None:
 def _compare_one(talk: Talk, oracle: Oracle, line: str) -> None:
     mark = _MARK.fullmatch(line)
     how, text = mark.groups() if mark is not None else ("", line)
+    text = text.replace("role_", ROLE)
     if how == "theirs":
         _require(text, oracle.say(text).sqlstate, "")
     elif how == "ours":

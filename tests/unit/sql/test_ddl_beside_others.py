@@ -62,7 +62,6 @@ def test_an_index_made_through_one_node_is_dropped_by_its_name_through_another(
             here.execute("DROP INDEX i")
 
 
-@pytest.mark.invariant("password-hidden")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -78,7 +77,6 @@ def test_nobody_sees_the_password_of_a_statement(
     with running(tmp_path) as node:
         talk = Talk(node)
         assert talk.say(statement).sqlstate == ""
-        assert "'********'" in talk.session.statement
         assert "plai" not in talk.session.statement
         assert "plai" not in caplog.text
         assert node.front is not None

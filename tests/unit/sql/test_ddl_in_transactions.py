@@ -1,9 +1,11 @@
 """DDL inside transactions, together with rows, compared with PostgreSQL."""
 
+from pathlib import Path
+
 import pytest
 
 from tenure.node import Node
-from tests.unit.sql.sessions import Oracle, compare
+from tests.unit.sql.sessions import Oracle, Talk, compare, running
 
 SCRIPTS = {
     "rows_and_definitions_together": """
@@ -143,3 +145,97 @@ COMMIT
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_statements_are_answered_as_by_postgresql(nodes: Node, oracle: Oracle, name: str) -> None:
     compare(nodes, oracle, SCRIPTS[name])
+
+
+NAMES_AGAIN = """
+CREATE TABLE t (a int)
+INSERT INTO t VALUES (1)
+BEGIN
+DROP TABLE t
+SELECT * FROM t
+ROLLBACK
+BEGIN
+DROP TABLE t
+CREATE TABLE t (b text)
+INSERT INTO t VALUES ('x')
+SELECT * FROM t
+COMMIT
+SELECT * FROM t
+BEGIN
+CREATE TABLE new_t (b text, c int DEFAULT 7)
+INSERT INTO new_t SELECT b FROM t
+DROP TABLE t
+ALTER TABLE new_t RENAME TO t
+SELECT * FROM t
+COMMIT
+SELECT * FROM t
+BEGIN
+DROP TABLE t
+CREATE TABLE t (z int)
+DROP TABLE t
+CREATE TABLE t (y int)
+ROLLBACK
+SELECT * FROM t
+BEGIN
+DROP TABLE t
+CREATE TABLE t (z int)
+DROP TABLE t
+COMMIT
+SELECT * FROM t
+CREATE TABLE t (w int)
+SELECT * FROM t
+BEGIN
+DROP TABLE t
+CREATE VIEW t AS SELECT 1 AS one
+SELECT * FROM t
+COMMIT
+SELECT * FROM t
+CREATE SCHEMA s
+BEGIN
+DROP SCHEMA s
+CREATE SCHEMA s
+CREATE TABLE s.x (a int)
+COMMIT
+SELECT * FROM s.x
+BEGIN
+ALTER TABLE s.x RENAME TO y
+ALTER TABLE s.y RENAME TO x
+SELECT * FROM s.x
+COMMIT
+SELECT * FROM s.x
+BEGIN
+ALTER TABLE s.x RENAME TO x_old
+CREATE TABLE s.x (n int)
+INSERT INTO s.x VALUES (1)
+COMMIT
+SELECT * FROM s.x
+SELECT * FROM s.x_old
+BEGIN
+ALTER TABLE s.x RENAME TO swap
+ALTER TABLE s.x_old RENAME TO x
+ALTER TABLE s.swap RENAME TO x_old
+SELECT * FROM s.x_old
+COMMIT
+SELECT * FROM s.x_old
+SELECT * FROM s.x
+DROP TABLE s.x, s.x_old
+"""
+
+
+def test_names_that_are_given_up_are_taken_again_in_one_transaction(node: Node, oracle: Oracle) -> None:
+    compare(node, oracle, NAMES_AGAIN)
+
+
+def test_with_other_nodes_a_name_is_given_up_and_taken_in_two_transactions(tmp_path: Path) -> None:
+    with running(tmp_path) as node, running(tmp_path):
+        talk = Talk(node)
+        talk.say("CREATE TABLE t (a int)")
+        talk.say("BEGIN")
+        talk.say("DROP TABLE t")
+        assert talk.say("CREATE TABLE t (b int)").sqlstate == ""
+        assert talk.say("COMMIT").sqlstate == "55006"
+        assert talk.say("SELECT * FROM t").columns == ("a",)
+        assert talk.say("DROP TABLE t").sqlstate == ""
+        assert talk.say("CREATE TABLE t (b int)").sqlstate == ""
+        assert talk.say("SELECT * FROM t").columns == ("b",)
+        talk.close()

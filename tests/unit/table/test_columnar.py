@@ -139,6 +139,8 @@ def test_columns_are_what_a_scan_gives_at_any_time(
     for step in range(60):
         store.transact(change)
         times.append(store.engine.clock_at())
+        if rng.random() < 0.3:
+            cache.keep_up()
         if step % 3 == 0:
             chosen = tuple(sorted(rng.sample(columns, rng.randrange(1, 11))))
             source = store.snapshot(rng.choice(times[-8:]))

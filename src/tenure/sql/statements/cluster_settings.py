@@ -79,7 +79,7 @@ class SetClusterSetting(Control):
         until = monotonic() + HEARD_SECONDS_MAX
         # A default may lie behind what this node's command line says: then it waits in vain, not for long.
         while settings.current()[setting] != value and monotonic() < until:
-            session.sleep(LOOK_SECONDS)
+            session.interrupts.sleep(LOOK_SECONDS)
 
 
 def plan_set(planner: "Planner", reader: Reader) -> Control:

@@ -8,7 +8,7 @@ from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import SetConstraintComment
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors import Table, View
-from tenure.catalog.errors import UndefinedDatabase, UndefinedObject, WrongKind
+from tenure.catalog.errors import UndefinedDatabase, UndefinedObject, WrongKind, WrongSyntax
 from tenure.catalog.index_changes import SetIndexComment
 from tenure.catalog.object_changes import set_comment
 from tenure.catalog.parts import constraint_named
@@ -65,6 +65,8 @@ def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> Non
 
 
 def _on_column(definer: Definer, path: list[str], text: str) -> None:
+    if len(path) < 2:
+        raise WrongSyntax("column name must be qualified")
     found = definer.relation(path[:-1])
     match found:
         case Table():

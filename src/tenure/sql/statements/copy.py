@@ -25,7 +25,8 @@ from tenure.sql.errors import ReadOnlyTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names
 from tenure.sql.statement import Result
-from tenure.sql.statements.queries import Select, plan_query
+from tenure.sql.statements import queries
+from tenure.sql.statements.queries import Select, SelectAsOf
 from tenure.sql.statements.writes import WrongKind, refuse_system
 from tenure.sql.statements.writing import writer_of
 from tenure.table.write import Writer
@@ -217,7 +218,7 @@ class BinaryReader:
 
 @dataclass(frozen=True, slots=True)
 class CopyTo:
-    select: Select
+    select: Select | SelectAsOf
     format: Format
     kind: CopyFormat
     parameters: tuple[Type, ...]
@@ -345,7 +346,7 @@ def _plan_to(planner: "Planner", tree: Tree) -> CopyTo:
         query = _select_of(planner, tree)
     if kind(query) != "SelectStmt":
         raise NotSupported("COPY of a statement that writes is not supported")
-    select = plan_query(planner, query)
+    select = queries.plan(planner, query)
     format, how = _format(tree, [each.name for each in select.columns])
     return CopyTo(select, format, how, select.parameters)
 

@@ -14,7 +14,7 @@ from tenure.expr.errors import NotSupported
 from tenure.sql import access, rows
 from tenure.sql.bind import bind_query
 from tenure.sql.locking import settled
-from tenure.sql.parameters import Parameters
+from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, child, kind, names, option
 from tenure.sql.plan import Query
 from tenure.sql.statements.column_definitions import NewColumn
@@ -47,7 +47,7 @@ def _make(definer: Definer, into: Tree, tree: Tree, *, if_not_exists: bool) -> s
     schema = definer.schema_for(path_of(relation)[:-1])
     if skips(definer, schema, relation.relname, if_not_exists=if_not_exists):
         return None
-    query = access.with_access(bind_query(tree, definer.names, Parameters()))
+    query = access.with_access(bind_query(tree, definer.names, NoParameters()))
     table = make_table(definer, schema, relation.relname, _columns(query, names(into.col_names)), ())
     return None if into.skip_data else f"SELECT {_fill(definer, table.id, query)}"
 

@@ -50,10 +50,11 @@ class Declare:
         if not block.is_explicit and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
-        result = statement.run(Execution(session, block, execution.values))
+        values = self.prepared.values(execution.values)
+        result = statement.run(Execution(session, block, values))
         portal = Portal(
             self.prepared,
-            execution.values,
+            values,
             self.prepared.columns,
             is_short=False,
             rows=result.rows,

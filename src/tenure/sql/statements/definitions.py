@@ -47,10 +47,13 @@ from tenure.sql.bind_types import type_at
 from tenure.sql.errors import ActiveTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.names import SessionNames
+from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, option
 from tenure.sql.plan import Output
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Result
+
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 
 
 class SystemObject(UserError):
@@ -67,8 +70,6 @@ class Definition:
     text: str = ""
     not_in_block: str = ""
     """What it is called where it says that it cannot run inside a transaction block."""
-    shown: str = ""
-    """What others may see of the text, if not all of it."""
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
@@ -145,7 +146,7 @@ class Definer:
         raise UndefinedSchema("no schema has been selected to create in")
 
     def is_system_schema(self, name: str) -> bool:
-        return self.session.parts.virtual.has_schema(name)
+        return name in SYSTEM_SCHEMAS or self.session.parts.virtual.has_schema(name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
         """What a name means, as declared so far; once a change of it that is under way is over."""
@@ -231,7 +232,7 @@ class Definer:
 
     def default(self, tree: Tree, column: str, ref: TypeRef) -> Expression:
         """A DEFAULT for a column of this type."""
-        typed = bind_scalar(tree, (), self.names, what="DEFAULT")
+        typed = bind_scalar(tree, (), self.names, NoParameters(), "DEFAULT")
         target = self.type_of(ref)
         try:
             assigned = build.assign(typed, target)
@@ -246,7 +247,7 @@ class Definer:
     def over_table(self, tree: Tree, columns: Sequence[tuple[int, str, TypeRef]], what: str) -> Typed:
         """An expression over columns that are given by id, name and type."""
         outputs = [Output(name, self.type_of(ref)) for _, name, ref in columns]
-        typed = bind_scalar(tree, outputs, self.names, what=what)
+        typed = bind_scalar(tree, outputs, self.names, NoParameters(), what)
         ids = [id for id, _, _ in columns]
 
         def by_id(node: Node) -> Node | None:

@@ -153,6 +153,8 @@ def _check_store(definer: Definer, schemas: Collection[Schema], name: str) -> No
 
 def _index_named(table: Table, name: str) -> Index | None:
     """Not the one that keeps the rows of a table without a primary key: nobody has asked for it."""
+    if all(each.name != name for each in table.indexes):
+        return None  # as nearly always: many tables are looked through for one name
     return next(
         (
             each

@@ -7,7 +7,6 @@ A prepared statement of SQL and one of the wire are the same thing; only who nam
 Walk: `sql.planning` -> `plan_*`; EXECUTE runs the statement that the name stands for.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,8 +54,9 @@ class Execute:
 
     def run(self, execution: Execution) -> Result:
         prepared = execution.session.prepared(self.name)
-        values = [each((), execution.context) for each in self.arguments]
+        given = [each((), execution.context) for each in self.arguments]
         statement = execution.session.preparing.statement_for(prepared, execution.block)
+        values = prepared.values(given)
         return statement.run(Execution(execution.session, execution.block, values, inline=execution.inline))
 
 
@@ -91,13 +91,11 @@ class Discard(Control):
             session.portals.prepared.clear()
             session.portals.portals.clear()
             session.variables.reset_all()
-            _call_all(session.on_discard)
+            for each in session.on_discard:
+                each()
+        elif self.what == "SEQUENCES":
+            session.surroundings.discard_sequences()
         return Answer((), f"DISCARD {self.what}")
-
-
-def _call_all(actions: list[Callable[[], None]]) -> None:
-    for each in actions:
-        each()
 
 
 def plan_prepare(planner: "Planner", tree: Tree) -> Prepare:

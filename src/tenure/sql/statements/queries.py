@@ -14,6 +14,7 @@ from tenure.base.settings import QUERY_MEMORY
 from tenure.expr.datatype import Type
 from tenure.sql import access, as_of, bind, rows
 from tenure.sql.answers import Column
+from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, settled
@@ -90,6 +91,9 @@ class SelectAsOf:
     is_kept: bool = False
 
     def run(self, execution: Execution) -> Result:
+        return Result("SELECT", self.rows(execution), counts=True)
+
+    def rows(self, execution: Execution) -> Iterator[Tuple]:
         session, block = execution.session, execution.block
         block.read_as_of(as_of.timestamp_of(session, self.operand, execution.values))
         select = session.preparing.plan_query(self.text, block, self.parameters)
@@ -97,17 +101,25 @@ class SelectAsOf:
             (each.name, each.type.ref) for each in self.columns
         ]:
             raise PlanChanged("cached plan must not change result type")
-        return select.run(execution)
+        return select.rows(execution)
 
 
 def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
-    select = plan_query(planner, tree)
-    if not planner.as_of:
-        return select
-    if planner.block.past is None and not planner.as_of.startswith("$") and not planner.block.has_begun:
-        planner.block.read_as_of(as_of.timestamp_of(planner.session, planner.as_of))
-        select = plan_query(planner, tree)
-    return SelectAsOf(planner.text, planner.as_of, select.columns, select.parameters)
+    operand = planner.as_of
+    if not operand:
+        return plan_query(planner, tree)
+    # In a block of its own: the one there is must not have begun to read when the query runs.
+    block = Block(planner.session.parts)
+    try:
+        inside = planner.inside(block)
+        if operand.startswith("$"):
+            inside.parameters.expect(int(operand[1:]), as_of.TEXT)
+        else:
+            block.read_as_of(as_of.timestamp_of(planner.session, operand))
+        select = plan_query(inside, tree)
+        return SelectAsOf(planner.text, operand, select.columns, inside.parameters.types())
+    finally:
+        block.close()
 
 
 def plan_query(planner: "Planner", tree: Tree) -> Select:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
-from tenure.sql.answers import Answer, Pending
+from tenure.sql.answers import Answer, NotShort, Pending
 from tenure.sql.as_of import timestamp_of
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction, NoTransaction
+from tenure.sql.own import Reader
 from tenure.sql.parse import Tree
 from tenure.sql.statement import Control
 
@@ -45,17 +46,31 @@ class Transaction(Control):
         match self.verb:
             case "BEGIN" | "START TRANSACTION":
                 return self._begin(session)
+            case "COMMIT" | "ROLLBACK" if self.is_chained:
+                return self._chain(session)
             case "COMMIT":
-                answer = session.commit(inline=execution.inline and not self.is_chained)
+                return session.commit(inline=execution.inline)
             case "ROLLBACK":
-                answer = session.rollback()
+                return session.rollback()
             case _:
                 return self._savepoint(session)
-        if self.is_chained:
-            self._begin(session)
+
+    def _chain(self, session: "Session") -> "Answer | Pending":
+        """AND CHAIN: the next transaction begins at once, and is as the one before."""
+        block = session.block
+        if block is None or not block.is_explicit:
+            raise NoTransaction(f"{self.verb} AND CHAIN can only be used in transaction blocks")
+        if session.is_inline:
+            raise NotShort
+        was = Options(block.is_read_only and block.past is None, session.variables["transaction_isolation"])
+        answer = session.commit(inline=False) if self.verb == "COMMIT" else session.rollback()
+        session.begin(is_read_only=bool(was.is_read_only))
+        _apply(session, was)
         return answer
 
     def _begin(self, session: "Session") -> Answer:
+        if session.block is not None and session.block.is_failed:
+            raise InFailedTransaction
         is_read_only = self.options.is_read_only
         if is_read_only is None:
             is_read_only = session.variables["default_transaction_read_only"] == "on"
@@ -70,11 +85,11 @@ class Transaction(Control):
         if block.is_failed and self.verb != "ROLLBACK TO SAVEPOINT":
             raise InFailedTransaction
         if self.verb == "SAVEPOINT":
-            block.save(self.name, session.variables.values)
+            session.save(block, self.name)
         elif self.verb == "RELEASE":
             block.release(self.name)
         else:
-            session.variables.restore(block.back_to(self.name))
+            session.back_to(block, self.name)
             return Answer((), "ROLLBACK")
         return Answer((), self.verb)
 
@@ -105,9 +120,9 @@ class SetTransaction(Control):
 
 def _apply(session: "Session", options: Options) -> None:
     if options.isolation:
-        session.set_local("transaction_isolation", options.isolation)
+        session.variables.set_local("transaction_isolation", options.isolation)
     if options.is_read_only is not None:
-        session.set_local("transaction_read_only", "on" if options.is_read_only else "off")
+        session.variables.set_local("transaction_read_only", "on" if options.is_read_only else "off")
     if options.as_of:
         assert session.block is not None
         session.block.read_as_of(timestamp_of(session, options.as_of))
@@ -133,6 +148,11 @@ def plan(planner: "Planner", tree: Tree) -> Transaction:
 
 def plan_set_transaction(planner: "Planner", tree: Tree) -> SetTransaction:
     return SetTransaction(options_of(tree.args, planner.as_of))
+
+
+def plan_set_as_of(planner: "Planner", reader: Reader) -> SetTransaction | None:
+    """SET TRANSACTION AS OF SYSTEM TIME, which says nothing else; anything else is PostgreSQL's."""
+    return SetTransaction(Options(as_of=planner.as_of)) if reader.is_over and planner.as_of else None
 
 
 def options_of(nodes: Tree, as_of: str = "") -> Options:

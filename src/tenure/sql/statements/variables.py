@@ -42,7 +42,7 @@ class Set(Control):
             if session.block is None or not session.block.is_explicit:
                 session.notice("SET LOCAL can only be used in transaction blocks", "WARNING", "25P01")
                 return Answer((), tag)
-            session.set_local(self.name, self.value)
+            session.variables.set_local(self.name, self.value)
         else:
             session.variables.set(self.name, self.value)
         return Answer((), tag)

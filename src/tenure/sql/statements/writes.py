@@ -67,20 +67,24 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         bind_with.declare(tree.with_clause, level)
     table = _target(planner, tree.relation)
     targets = _insert_targets(table, tree)
+    override = parse.option(tree, "override")
     source = child(tree, "select_stmt")
     if source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
-        made = _given_rows(planner, level, table, targets, source)
+        made = _given_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
     elif source is not None:
-        made = _selected(planner, binder, level, targets, source, is_named=bool(tree.cols))
-        targets = targets[: len(made.outputs)]
+        made, targets = _selected(
+            planner, binder, level, targets, source, is_named=bool(tree.cols), override=override
+        )
     else:
         made, targets = Given(((),)), []
     _check_insertable(tree, targets, source)
     runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
+    conflict = _conflict(planner, level, table, scan, tree)
+    returning = _returning(planner, level, tree)
     return Insert(
         table,
         tuple(each.id for each in targets),
@@ -88,8 +92,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         isinstance(made, Given) or is_bounded(made.plan, made),
         planner.parameters.types(),
         scan.columns,
-        _conflict(planner, level, table, scan, tree),
-        _returning(planner, level, tree),
+        conflict,
+        returning,
         is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
     )
 
@@ -158,7 +162,12 @@ def _width(select: Tree) -> int:
 
 
 def _given_rows(
-    planner: "Planner", level: Level, table: Table, targets: Sequence[TableColumn], select: Tree
+    planner: "Planner",
+    level: Level,
+    table: Table,
+    targets: Sequence[TableColumn],
+    select: Tree,
+    override: str,
 ) -> "Given | Query":
     """INSERT ... VALUES: an expression per column, read as the column's type."""
     bound: list[list[Node | None]] = []
@@ -171,7 +180,9 @@ def _given_rows(
                 "INSERT has more expressions than target columns",
                 position=location_of(row[len(targets)]) + 1,
             )
-        bound.append([_assigned(planner, level, column, value) for column, value in _paired(targets, row)])
+        bound.append(
+            [_assigned(planner, level, column, value, override) for column, value in _paired(targets, row)]
+        )
     if not level.binding.nested:
         compiled = [
             tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
@@ -192,12 +203,20 @@ def _paired(targets: Sequence[TableColumn], row: list[Tree]) -> list[tuple[Table
     return list(zip(targets, row, strict=False))
 
 
-def _assigned(planner: "Planner", level: Level, column: TableColumn, value: Tree) -> Node | None:
+def _assigned(
+    planner: "Planner", level: Level, column: TableColumn, value: Tree, override: str
+) -> Node | None:
     """An expression as a column's new value; None for DEFAULT."""
     if parse.kind(value) == "SetToDefault":
         return None
-    _check_writable(column)
-    return _as_column(planner, column, level.bind(value, "VALUES"), value).node
+    _check_writable(column, override)
+    node = _as_column(planner, column, level.bind(value, "VALUES"), value).node
+    return None if _is_overridden(column, override) else node
+
+
+def _is_overridden(column: TableColumn, override: str) -> bool:
+    """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
+    return column.identity is not None and override == USER_VALUE
 
 
 def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
@@ -229,19 +248,23 @@ def _selected(
     select: Tree,
     *,
     is_named: bool,
-) -> Query:
+    override: str,
+) -> tuple[Query, list[TableColumn]]:
+    """A query's rows as new rows, and the columns that it fills."""
     plan = binder.query(select, level, keeps_unknown=True)
     if len(plan.outputs) > len(targets):
         raise SyntaxFault("INSERT has more expressions than target columns", position=location_of(select) + 1)
     if is_named and len(plan.outputs) < len(targets):
         raise SyntaxFault("INSERT has more target columns than expressions")
-    expressions = []
+    filled: list[tuple[TableColumn, Typed]] = []
     for at, (output, column) in enumerate(zip(plan.outputs, targets, strict=False)):
-        _check_writable(column)
+        _check_writable(column, override)
         typed = _as_column(planner, column, Typed(ColumnRef(at), output.type), select)
-        expressions.append(typed)
-    outputs = tuple(Output(each.name, typed.type) for each, typed in zip(targets, expressions, strict=False))
-    return level.binding.finished(Project(outputs, plan, tuple(each.node for each in expressions)))
+        if not _is_overridden(column, override):
+            filled.append((column, typed))
+    outputs = tuple(Output(column.name, typed.type) for column, typed in filled)
+    project = Project(outputs, plan, tuple(typed.node for _, typed in filled))
+    return level.binding.finished(project), [column for column, _ in filled]
 
 
 def _check_insertable(tree: Tree, targets: Sequence[TableColumn], source: Tree | None) -> None:
@@ -252,13 +275,16 @@ def _check_insertable(tree: Tree, targets: Sequence[TableColumn], source: Tree |
         )
 
 
-def _check_writable(column: TableColumn) -> None:
+SYSTEM_VALUE, USER_VALUE = "OVERRIDING_SYSTEM_VALUE", "OVERRIDING_USER_VALUE"
+
+
+def _check_writable(column: TableColumn, override: str) -> None:
     if column.generated is not None:
         raise GeneratedAlways(
             f'cannot insert a non-DEFAULT value into column "{column.name}"',
             detail=f'Column "{column.name}" is a generated column.',
         )
-    if column.identity == "always":
+    if column.identity == "always" and override not in (SYSTEM_VALUE, USER_VALUE):
         raise GeneratedAlways(
             f'cannot insert a non-DEFAULT value into column "{column.name}"',
             detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
@@ -444,11 +470,22 @@ def _set_value(value: Tree) -> Tree:
     if parse.kind(value) != "MultiAssignRef":
         return value
     source = parse.unwrap(value.source)
+    if parse.kind(source) == "SubLink":
+        return _column_of(source, value.colno, value.ncolumns)
     if parse.kind(source) != "RowExpr":
-        raise NotSupported("SET (...) = (SELECT ...) is not supported")
+        raise NotSupported("SET (...) = takes a row or a subquery")
     if value.ncolumns != len(source.args):
         raise SyntaxFault("number of columns does not match number of values")
     return items(source.args)[value.colno - 1]
+
+
+def _column_of(subquery: Tree, number: int, count: int) -> Tree:
+    """One column of the row that a subquery gives. Simplified: the subquery is run once for each of them."""
+    names = ", ".join(f"c{each}" for each in range(1, count + 1))
+    wrapped = parse.expression(f"(SELECT c{number} FROM (SELECT) AS s({names}))")
+    made = parse.unwrap(wrapped.subselect).from_clause[0].range_subselect
+    made.subquery.CopyFrom(subquery.subselect)
+    return wrapped
 
 
 # RETURNING
