@@ -25,6 +25,7 @@ from typing import Any
 
 import psycopg
 
+from tests.faults.harness import wait_for
 from tests.faults.sql_history import (
     ACKED,
     REFUSED,
@@ -93,14 +94,19 @@ class Load:
             if thread.is_alive()
         ]
 
-    def progress(self, seconds: float) -> bool:
-        """Whether something is acknowledged within that time."""
-        before, give_up = self.history.acked(), time.monotonic() + seconds
-        while time.monotonic() < give_up:
-            if self.history.acked() > before:
-                return True
-            time.sleep(0.02)
-        return False
+    def standstill(self, seconds: float) -> list[str]:
+        """A violation unless something is acknowledged within that time: what all are at instead."""
+        before = self.history.acked()
+        if wait_for(lambda: self.history.acked() > before, seconds):
+            return []
+        found = [f"standstill: nothing was acknowledged within {seconds:.0f} s"]
+        now = time.monotonic()
+        found += [f"{each.name} at {each.doing} for {now - each.since:.1f} s" for each in self.clients]
+        for name in self.nodes.ports:
+            with suppress(psycopg.Error):
+                rows = self.nodes.execute(name, "SELECT * FROM tenure_internal.locks LIMIT 20")
+                found += [f"{name} has {row}" for row in rows]
+        return found
 
     def final(self, name: str) -> Final:
         """Reads the tables whole, and compares them with what their indexes say."""
