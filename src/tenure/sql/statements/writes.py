@@ -216,7 +216,7 @@ def _assigned(
 
 def _is_overridden(column: TableColumn, override: str) -> bool:
     """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
-    return column.identity is not None and override == USER_VALUE
+    return bool(column.identity) and override == USER_VALUE
 
 
 def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
