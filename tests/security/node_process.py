@@ -1,9 +1,9 @@
 """A node in a process of its own, so that what it takes can be measured; and a neighbour who works beside.
 
-    with running(tmp_path) as node, node.neighbour() as neighbour:
-        node.ask("SELECT ...")      the SQLSTATE of an error, or None
-        neighbour.answered()        its point reads went on, and the node's session was extended
-        node.resident_bytes()
+with running(tmp_path) as node, node.neighbour() as neighbour:
+    node.ask("SELECT ...")      the SQLSTATE of an error, or None
+    neighbour.answered()        its point reads went on, and the node's session was extended
+    node.resident_bytes()
 """
 
 import os

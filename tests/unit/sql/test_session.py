@@ -239,7 +239,9 @@ def test_several_statements_are_one_transaction(one: Speaker, other: Speaker) ->
 
 
 def test_a_schema_change_that_fails_takes_back_the_statements_before_it(one: Speaker) -> None:
-    assert _sqlstate(one, "CREATE TABLE u (a INT); INSERT INTO u VALUES (1); CREATE TABLE t (a INT)") == "42P07"
+    assert (
+        _sqlstate(one, "CREATE TABLE u (a INT); INSERT INTO u VALUES (1); CREATE TABLE t (a INT)") == "42P07"
+    )
     assert _sqlstate(one, "SELECT * FROM u") == "42P01"
 
 
