@@ -16,6 +16,7 @@ from tenure.front import Listen
 from tenure.node import Node
 from tests import postgres_server
 
+
 class Cluster:
     """Two nodes on one store."""
 

@@ -231,9 +231,7 @@ def _make_a_table_here(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [_nothing, _change_another_table, _make_a_table_here])
-def test_a_transaction_longer_than_the_liveness_ttl_commits(
-    impatient: Cluster, meanwhile: Meanwhile
-) -> None:
+def test_a_transaction_longer_than_the_liveness_ttl_commits(impatient: Cluster, meanwhile: Meanwhile) -> None:
     impatient.run(
         "CREATE TABLE t (id INT PRIMARY KEY, value INT)",
         "CREATE TABLE other (a INT PRIMARY KEY)",
