@@ -19,12 +19,14 @@ REPEAT  ?=
 ONLY    ?=
 BARS    ?=
 WORKERS ?= 2
+MESSAGES ?= 1000000
+STATEMENTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help start test check format sim faults bench clean
+.PHONY: help start test check format sim fuzz differential faults bench clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 start: $(VENV)/.runtime ## run a node in the foreground, e.g. ARGS="--store sqlite:data/store.db"; Ctrl-C drains it
 	@exec $(VENV)/bin/tenure start $(ARGS)
@@ -45,6 +47,12 @@ format: $(VENV)/.dev ## format the code and fix what can be fixed
 sim: $(VENV)/.dev ## simulate by seed: SEEDS=300 or SEEDS=5000..5300, MUTANTS=1
 	@$(PY) -m tests.faults --quick --only processes
 	@PYTHONHASHSEED=0 $(PY) -m tests.simulation --seeds $(SEEDS) $(if $(MUTANTS),--mutants) $(ARGS)
+
+fuzz: $(VENV)/.dev ## send malformed messages to the wire's state machine: MESSAGES=1000000
+	@$(PY) -m tests.fuzz_wire --messages $(MESSAGES) $(ARGS)
+
+differential: $(VENV)/.dev ## compare generated SQL with PostgreSQL: STATEMENTS=20000
+	@$(PY) -m tests.differential --statements $(STATEMENTS) $(ARGS)
 
 faults: $(VENV)/.dev ## break real processes: QUICK=1, MINUTES=, REPEAT=
 	@$(PY) -m tests.faults $(if $(QUICK),--quick) $(if $(MINUTES),--minutes $(MINUTES)) \

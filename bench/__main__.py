@@ -38,6 +38,13 @@ MODULES: tuple[str, ...] = (
     "leases.stages",
     "leases.upkeep",
     "sql.canned",
+    "sql.columns",
+    "sql.point",
+    "sql.insert",
+    "sql.analytics",
+    "sql.memory",
+    "sql.ddl",
+    "sql.processes",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

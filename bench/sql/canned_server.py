@@ -90,7 +90,9 @@ class CannedClient:
 
 
 class CannedClients:
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str) -> CannedClient:
+    def open(
+        self, *, user: str, database: str, options: dict[str, str], address: str, pid: int = 0
+    ) -> CannedClient:
         return CannedClient()
 
 

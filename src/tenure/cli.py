@@ -1,8 +1,8 @@
 """The command line: `tenure start` runs a node until SIGTERM or Ctrl-C.
 
-Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the node;
-everything else goes to standard error, one line per event, times in UTC. A node that cannot start says why
-in one line and exits with 1; one that was drained exits with 0.
+Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the
+node; everything else goes to standard error, one line per event, times in UTC. A node that cannot start says
+why in one line and exits with 1; one that was drained exits with 0.
 
 Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`.
 """

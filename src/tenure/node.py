@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from tenure.base.clock import check_offset
@@ -77,8 +78,8 @@ from tenure.sql import pg_catalog
 from tenure.sql.duck import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.tables import definitions
 from tenure.sql.virtual import VirtualTables
-from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
@@ -95,6 +96,11 @@ DRAIN_SECONDS = 30.0
 
 SQLITE_PREFIX = "sqlite:"
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
+
+if TYPE_CHECKING:
+    from tenure.storage.postgres import PostgresEngine
+
+OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
 
 _log = logging.getLogger(__name__)
 _PASSWORD_IN_NETLOC = re.compile(r"(?<=://)([^:@/?]*):.*@")
@@ -326,7 +332,7 @@ class Node:
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         undo.callback(_close, "instance", self.liveness.drain)
 
-    def _start_front(self, undo: ExitStack, listen: Listen, engine: SqliteEngine | PostgresEngine) -> Front:
+    def _start_front(self, undo: ExitStack, listen: Listen, engine: OpenEngine) -> Front:
         instance = self.liveness.session().id.instance
         parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
         cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
@@ -334,6 +340,8 @@ class Node:
         front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
         undo.callback(_close, "SQL", front.drain)
+        assert parts.duck is not None
+        self._run_loops(undo, [self._loop("columns", parts.duck.step)])
         self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
         return front
 
@@ -353,10 +361,12 @@ class Node:
             advisory=self.advisory_locks,
             sequences=self.sequences,
             plans=PlanCache(self._env),
-            virtual=VirtualTables(pg_catalog.definitions()),
+            virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
+            blockers=self.lease_waits.blockers,
+            node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
             duck=self._duck(),
             runs_inline=runs_inline,
@@ -392,9 +402,12 @@ class Node:
         self._undo.close()
 
 
-def open_engine(address: str, env: Env) -> SqliteEngine | PostgresEngine:
+def open_engine(address: str, env: Env) -> OpenEngine:
     """Opens what `sqlite:PATH` or `postgresql://...` names; makes a missing directory."""
     if address.startswith(POSTGRES_PREFIXES):
+        # Its driver takes a fifth of a second to import: only who needs it waits for it.
+        from tenure.storage.postgres import PostgresEngine
+
         return PostgresEngine(address, env)
     path = address.removeprefix(SQLITE_PREFIX)
     if not address.startswith(SQLITE_PREFIX) or path in ("", MEMORY):
@@ -426,7 +439,7 @@ def _drain_jobs(runner: Runner) -> None:
         _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)
 
 
-def _upkeep(engine: SqliteEngine | PostgresEngine, env: Env, settings: Settings) -> list[Loop]:
+def _upkeep(engine: OpenEngine, env: Env, settings: Settings) -> list[Loop]:
     max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
 
     def check_clock() -> None:

@@ -23,6 +23,7 @@ from tenure.base.errors import (
 )
 from tenure.storage.engine import Commit, Write
 from tenure.storage.postgres import PostgresEngine
+from tenure.storage.postgres_probe import excessive_rights
 from tests import postgres_server
 from tests.contract.engine_client import HEAD, Client, key, span, write
 from tests.postgres_server import Server
@@ -91,6 +92,37 @@ def test_missing_rights_are_access_denied(postgres: Server, admin: psycopg.Conne
     admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     with pytest.raises(AccessDenied):
         open_engine(postgres.dsn.replace("user=postgres", f"user={role}"))
+
+
+def test_an_account_that_may_too_much_is_warned_of(
+    engine: PostgresEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    del engine  # the test server's own account is a superuser
+    assert [each.message for each in caplog.get_records("setup") if each.levelname == "WARNING"] == [
+        "the store's account may do more on the database server than a node needs: SUPERUSER"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rights", "found"),
+    [
+        ("LOGIN", []),
+        ("LOGIN CREATEDB", ["CREATEDB"]),
+        ("LOGIN IN ROLE pg_read_server_files", ["pg_read_server_files"]),
+        ("LOGIN REPLICATION IN ROLE pg_execute_server_program", ["REPLICATION", "pg_execute_server_program"]),
+    ],
+)
+def test_what_an_account_may_do_besides_is_found(
+    postgres: Server, admin: psycopg.Connection, rights: str, found: list[str]
+) -> None:
+    role = sql.Identifier(f"rights_{os.getpid()}")
+    admin.execute(sql.SQL("CREATE ROLE {} " + rights).format(role))  # type: ignore[arg-type]
+    try:
+        as_role = postgres.dsn.replace("user=postgres", f"user=rights_{os.getpid()}")
+        with psycopg.connect(as_role) as connection:
+            assert excessive_rights(connection) == found
+    finally:
+        admin.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
 def test_a_newer_format_is_refused(

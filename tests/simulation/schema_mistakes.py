@@ -246,7 +246,7 @@ def publish_maps_later(
     for descriptor in descriptors:
         former = self._catalog.get(txn, descriptor.id)
         self._check(former, descriptor, settled)
-        databases |= move_names(txn, maps, former, descriptor)  # type: ignore[arg-type]
+        databases |= move_names(txn, maps, [(former, descriptor)])  # type: ignore[arg-type]
         self._catalog.put(txn, next_version(descriptor))
     if maps.later:
         entries = list(maps.later)

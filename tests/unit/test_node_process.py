@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests import postgres_server
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENDS_WITHIN_SECONDS = 30
+FREE_PORT = ("--sql", "127.0.0.1:0")
 
 
 def test_a_node_says_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     with _node(tmp_path, "--store", "sqlite:data/store.db") as node:
-        assert _ready_line(node) == "ready instance=1 store=sqlite:data/store.db\n"
+        assert _ready_parts(node)[1:] == ["instance=1", "store=sqlite:data/store.db"]
         out, err = _stop(node, signal.SIGTERM)
     assert node.returncode == 0, err
     assert out == ""
@@ -47,7 +49,7 @@ def test_a_second_signal_does_not_break_the_drain(tmp_path: Path) -> None:
 
 def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     with _node(tmp_path) as node:
-        assert _ready_line(node) == "ready instance=1 store=sqlite:tenure-data/store.db\n"
+        assert _ready_parts(node)[1:] == ["instance=1", "store=sqlite:tenure-data/store.db"]
         _stop(node, signal.SIGTERM)
     assert stat.S_IMODE((tmp_path / "tenure-data").stat().st_mode) == 0o700
     assert (tmp_path / "tenure-data" / "store.db").is_file()
@@ -56,15 +58,14 @@ def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_second_start_finds_the_store(tmp_path: Path) -> None:
     for _ in range(2):
         with _node(tmp_path) as node:
-            assert _ready_line(node).startswith("ready instance=1 ")
+            assert _ready_parts(node)[1] == "instance=1"
             _stop(node, signal.SIGTERM)
         assert node.returncode == 0
 
 
 def test_two_nodes_share_a_store(tmp_path: Path) -> None:
     with _node(tmp_path) as first, _node(tmp_path) as second:
-        lines = sorted([_ready_line(first), _ready_line(second)])
-        assert [line.split()[1] for line in lines] == ["instance=1", "instance=2"]
+        assert sorted([_ready_parts(first)[1], _ready_parts(second)[1]]) == ["instance=1", "instance=2"]
         _stop(first, signal.SIGTERM)
         _stop(second, signal.SIGTERM)
     assert (first.returncode, second.returncode) == (0, 0)
@@ -72,11 +73,11 @@ def test_two_nodes_share_a_store(tmp_path: Path) -> None:
 
 def test_a_killed_nodes_instance_id_is_not_given_away_while_its_session_is_there(tmp_path: Path) -> None:
     with _node(tmp_path) as killed:
-        assert _ready_line(killed).startswith("ready instance=1 ")
+        assert _ready_parts(killed)[1] == "instance=1"
         killed.kill()
         killed.wait(ENDS_WITHIN_SECONDS)
         with _node(tmp_path) as node:
-            assert _ready_line(node).startswith("ready instance=2 ")
+            assert _ready_parts(node)[1] == "instance=2"
             _stop(node, signal.SIGTERM)
     assert node.returncode == 0
 
@@ -105,7 +106,7 @@ def test_an_error_names_the_store_without_its_password(tmp_path: Path, address: 
 def test_a_node_runs_on_postgresql(tmp_path: Path, postgres: postgres_server.Server) -> None:
     address = f"postgresql://postgres:secret@127.0.0.1:{postgres.port}/postgres"
     with _node(tmp_path, "--store", address) as node:
-        instance, shown = _ready_line(node).removeprefix("ready ").split()
+        _, instance, shown = _ready_parts(node)
         assert instance.removeprefix("instance=").isdigit()
         assert shown == f"store={address.replace('secret', '***')}"
         _, err = _stop(node, signal.SIGTERM)
@@ -137,7 +138,13 @@ def test_a_node_outlives_its_store_and_logs(tmp_path: Path, postgres_directory: 
 @contextmanager
 def _node(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tenure.cli", "start", *options],
+        [
+            sys.executable,
+            "-m",
+            "tenure.cli",
+            "start",
+            *(options if "--sql" in options else (*FREE_PORT, *options)),
+        ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stdout=subprocess.PIPE,
@@ -156,6 +163,13 @@ def _ready_line(node: "subprocess.Popen[str]") -> str:
     return node.stdout.readline()
 
 
+def _ready_parts(node: "subprocess.Popen[str]") -> list[str]:
+    """What a node says when it is ready: where SQL is served, its instance, its store."""
+    word, sql, *rest = _ready_line(node).split()
+    assert (word, sql.startswith("sql=127.0.0.1:")) == ("ready", True)
+    return [sql, *rest]
+
+
 def _stop(node: "subprocess.Popen[str]", number: signal.Signals) -> tuple[str, str]:
     node.send_signal(number)
     return node.communicate(timeout=ENDS_WITHIN_SECONDS)
@@ -169,3 +183,41 @@ def _failure(folder: Path, address: str) -> str:
     assert err.startswith("tenure: ")
     assert err.count("\n") == 1, err
     return err
+
+
+def test_a_node_serves_sql_where_it_says(tmp_path: Path) -> None:
+    with _node(tmp_path) as node:
+        host, port = _ready_parts(node)[0].removeprefix("sql=").split(":")
+        with psycopg.connect(f"host={host} port={port} user=root dbname=defaultdb") as client:
+            assert client.execute("SELECT addr FROM system.sql_instances").fetchall() == [(f"{host}:{port}",)]
+        _stop(node, signal.SIGTERM)
+    assert node.returncode == 0
+
+
+def test_two_processes_serve_one_port(tmp_path: Path) -> None:
+    with _node(tmp_path, "--processes", "2") as parent:
+        parts = _ready_parts(parent)
+        assert parts[-1] == "processes=2"
+        host, port = parts[0].removeprefix("sql=").split(":")
+        with psycopg.connect(f"host={host} port={port} user=root dbname=defaultdb") as client:
+            instances = client.execute("SELECT id FROM system.sql_instances ORDER BY 1").fetchall()
+        assert instances == [(1,), (2,)]
+        _stop(parent, signal.SIGTERM)
+    assert parent.returncode == 0
+
+
+def test_a_port_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
+    with _node(tmp_path) as first:
+        taken = _ready_parts(first)[0].removeprefix("sql=")
+        with _node(tmp_path, "--sql", taken) as second:
+            _, err = second.communicate(timeout=ENDS_WITHIN_SECONDS)
+        _stop(first, signal.SIGTERM)
+    assert second.returncode == 1
+    assert f"listening on {taken}" in err
+
+
+def test_other_addresses_need_a_certificate(tmp_path: Path) -> None:
+    with _node(tmp_path, "--sql", "0.0.0.0:0") as node:
+        _, err = node.communicate(timeout=ENDS_WITHIN_SECONDS)
+    assert node.returncode == 1
+    assert "needs a certificate" in err

@@ -17,7 +17,7 @@ message lists the reverse.
 Walk: `catalog.drops` asks `closure`, tells of it or drops it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.catalog.changes import (
@@ -32,6 +32,7 @@ from tenure.catalog.column_changes import generated_from
 from tenure.catalog.descriptors import (
     PUBLIC_SCHEMA,
     AnyDescriptor,
+    Contained,
     EnumType,
     Schema,
     Table,
@@ -162,21 +163,33 @@ def _goes_untold(descriptor: AnyDescriptor) -> bool:
 # ── telling ────────────────────────────────────────────────────────────────────────────────────
 
 
-def lines(draft: Draft, known: Known, going: Sequence[Going], *, is_qualified: bool = False) -> list[str]:
+Qualifies = Callable[[AnyDescriptor], bool]
+"""Whether an object needs its schema's name in front: it is not found without."""
+
+
+def never(descriptor: AnyDescriptor) -> bool:
+    return False
+
+
+def always(descriptor: AnyDescriptor) -> bool:
+    return True
+
+
+def lines(draft: Draft, known: Known, going: Sequence[Going], *, qualifies: Qualifies = never) -> list[str]:
     """What is in the way, as PostgreSQL lists it: nearest first."""
     return [
-        f"{name_of(draft, known, each.thing, is_qualified=is_qualified)} depends on "
-        f"{name_of(draft, known, each.because, is_qualified=is_qualified)}"
+        f"{name_of(draft, known, each.thing, qualifies=qualifies)} depends on "
+        f"{name_of(draft, known, each.because, qualifies=qualifies)}"
         for each in reversed(going)
         if not each.is_owned
     ]
 
 
-def name_of(draft: Draft, known: Known, thing: Thing, *, is_qualified: bool = False) -> str:
+def name_of(draft: Draft, known: Known, thing: Thing, *, qualifies: Qualifies = never) -> str:
     descriptor = descriptor_of(draft, known, thing.id)
     assert descriptor is not None, f"there is no descriptor {thing.id}"
     schema = None
-    if is_qualified and hasattr(descriptor, "schema"):
+    if isinstance(descriptor, Contained) and qualifies(descriptor):
         schema = descriptor_of(draft, known, descriptor.schema)
     whole = title(descriptor, schema)
     if not thing.part:

@@ -64,6 +64,10 @@ class Draft:
         """Whether the descriptor is made by this very transaction: nobody else can use it yet."""
         return self.made_from.get(id) == 0
 
+    def made(self) -> dict[int, AnyDescriptor]:
+        """The descriptors that this very transaction makes."""
+        return {id: each for id, each in self.declared.items() if self.is_new(id)}
+
     def create(self, descriptor: AnyDescriptor) -> None:
         """Makes a descriptor, with its name; a schema with its entry in its database's map."""
         self.declare(descriptor, made_from=0)
@@ -74,7 +78,7 @@ class Draft:
         draining = self._give_up(former)
         place = place_of(descriptor)
         descriptor = replace(descriptor, draining=tuple(each for each in draining if each != place))
-        self._take(descriptor)
+        self._take(descriptor, is_back=place in draining)
         self.declare(descriptor, made_from=former.version)
         return descriptor
 
@@ -100,10 +104,10 @@ class Draft:
         """A database whose map changes gets a new version, although its own value stays."""
         self.declare(self.declared.get(database.id, database), made_from=database.version)
 
-    def _take(self, descriptor: AnyDescriptor) -> None:
+    def _take(self, descriptor: AnyDescriptor, *, is_back: bool = False) -> None:
         place = place_of(descriptor)
-        if place in self.names and self.names[place] is None:
-            del self.names[place]  # its own former one, back again: nothing has changed
+        if is_back:
+            self.names.pop(place, None)  # its own former one, back again: nothing has changed
         else:
             self.names[place] = descriptor.id
         if isinstance(descriptor, Schema):
@@ -114,7 +118,7 @@ class Draft:
         """Takes its name away; returns the names of it that drain."""
         place = place_of(descriptor)
         was_given_here = self.names.get(place) == descriptor.id
-        if was_given_here:
+        if was_given_here and not any(place in each.draining for each in self.declared.values()):
             del self.names[place]
         else:
             self.names[place] = None

@@ -40,10 +40,13 @@ from tenure.catalog.dependencies import (
     CONSTRAINT,
     DEFAULT,
     Contents,
+    Qualifies,
     Thing,
+    always,
     closure,
     lines,
     name_of,
+    never,
     title,
 )
 from tenure.catalog.descriptors import (
@@ -65,17 +68,33 @@ from tenure.catalog.parts import settled_column_of, staying
 MANY = "desired object(s)"
 
 
-def drop_objects(draft: Draft, known: Known, ids: Sequence[int], *, is_cascade: bool = False) -> None:
+def drop_objects(
+    draft: Draft,
+    known: Known,
+    ids: Sequence[int],
+    *,
+    is_cascade: bool = False,
+    qualifies: Qualifies = never,
+) -> None:
     """Drops tables, views, sequences and types together."""
     for id in ids:
         _require_not_identity(draft, known, id)
-    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], is_cascade=is_cascade)
+    roots = [Thing(id) for id in dict.fromkeys(ids)]
+    _drop(draft, known, roots, is_cascade=is_cascade, qualifies=qualifies)
 
 
-def drop_column(draft: Draft, known: Known, table: int, name: str, *, is_cascade: bool = False) -> None:
+def drop_column(
+    draft: Draft,
+    known: Known,
+    table: int,
+    name: str,
+    *,
+    is_cascade: bool = False,
+    qualifies: Qualifies = never,
+) -> None:
     """Drops a column, with the sequences that it owns and what the table itself has that uses it."""
     column = settled_column_of(table_of(draft, known, table), name)
-    _drop(draft, known, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade)
+    _drop(draft, known, [Thing(table, COLUMN, column.id)], is_cascade=is_cascade, qualifies=qualifies)
 
 
 def drop_identity(draft: Draft, known: Known, table: int, name: str) -> None:
@@ -86,11 +105,18 @@ def drop_identity(draft: Draft, known: Known, table: int, name: str) -> None:
 
 
 def drop_schemas(
-    draft: Draft, known: Known, ids: Sequence[int], contents: Iterable[int], *, is_cascade: bool = False
+    draft: Draft,
+    known: Known,
+    ids: Sequence[int],
+    contents: Iterable[int],
+    *,
+    is_cascade: bool = False,
+    qualifies: Qualifies = always,
 ) -> None:
     """Drops schemas together; `contents` are the objects that they have in the store."""
     within = inside(draft, known, ids, contents)
-    _drop(draft, known, [Thing(id) for id in dict.fromkeys(ids)], within, is_cascade=is_cascade)
+    roots = [Thing(id) for id in dict.fromkeys(ids)]
+    _drop(draft, known, roots, within, is_cascade=is_cascade, qualifies=qualifies)
 
 
 def drop_schema(
@@ -111,14 +137,17 @@ def drop_database(
     """Drops a database; an empty schema `public` is not in the way."""
     parents = [*_schemas(draft, known, id, schemas)]
     within = {id: parents, **inside(draft, known, [each.id for each in parents], contents)}
-    _drop(draft, known, [Thing(id)], within, is_cascade=is_cascade)
+    _drop(draft, known, [Thing(id)], within, is_cascade=is_cascade, qualifies=always)
 
 
 # ── what is in the way ─────────────────────────────────────────────────────────────────────────
 
 
-def _refusal(draft: Draft, known: Known, roots: Sequence[Thing], found: list[str]) -> DependentObjects:
-    what, them = (name_of(draft, known, roots[0]), "it") if len(roots) == 1 else (MANY, "them")
+def _refusal(
+    draft: Draft, known: Known, roots: Sequence[Thing], found: list[str], qualifies: Qualifies
+) -> DependentObjects:
+    first = name_of(draft, known, roots[0], qualifies=qualifies)
+    what, them = (first, "it") if len(roots) == 1 else (MANY, "them")
     return DependentObjects.listing(f"cannot drop {what} because other objects depend on {them}", found)
 
 
@@ -165,13 +194,14 @@ def _drop(
     contents: Contents | None = None,
     *,
     is_cascade: bool,
+    qualifies: Qualifies = never,
 ) -> None:
     """Drops what depends before what it depends on; or says that something does."""
     going = closure(draft, known, roots, contents)
     if not is_cascade:
-        found = lines(draft, known, going, is_qualified=contents is not None)
+        found = lines(draft, known, going, qualifies=qualifies)
         if found:
-            raise _refusal(draft, known, roots, found)
+            raise _refusal(draft, known, roots, found, qualifies)
     things = [*(each.thing for each in going), *roots]
     wholes = [each.id for each in things if not each.part]
     for thing in things:

@@ -134,7 +134,7 @@ class AlterPrimaryKey(Change, frozen=True):
         if self.former:
             require_free_index(table, self.former)
         elif refusing := needing(table, primary, self.referring):
-            raise DependentObjects.of(f"constraint {primary.name} on table {table.name}", refusing)
+            raise _refusal(f"constraint {primary.name} on table {table.name}", primary, refusing)
         parts = key_parts(table, self.parts, "primary key constraint")
         for part in parts:
             table = require_not_null(table, table.column(part.column))
@@ -278,8 +278,16 @@ def dropped_index(
 ) -> Table:
     refusing = needing(table, index, referring)
     if refusing and not is_cascade:
-        raise DependentObjects.of(what, refusing)
+        raise _refusal(what, index, refusing)
     return without_index(table, index)
+
+
+def _refusal(what: str, index: Index, refusing: Iterable[Referring]) -> DependentObjects:
+    """Foreign keys depend on the index, whatever it is that is dropped with it."""
+    return DependentObjects.listing(
+        f"cannot drop {what} because other objects depend on it",
+        [f"{each} depends on index {index.name}" for each in refusing],
+    )
 
 
 def without_index(table: Table, index: Index) -> Table:

@@ -11,6 +11,8 @@ Invariant (I39): while a name drains, nobody else can take it.
 Walk: `schema_change.publisher` applies the differences.
 """
 
+from collections.abc import Sequence
+
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import (
     AnyDescriptor,
@@ -19,12 +21,12 @@ from tenure.catalog.descriptors import (
     Place,
     Schema,
     SchemaEntry,
-    Sequence,
     State,
     Table,
     View,
     place_of,
 )
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.stored import Catalog
 from tenure.kv.transaction import Transaction
 
@@ -47,7 +49,7 @@ _TAKEN = {
     EnumType: ("type", "42710"),
     Table: ("relation", "42P07"),
     View: ("relation", "42P07"),
-    Sequence: ("relation", "42P07"),
+    SequenceDescriptor: ("relation", "42P07"),
 }
 
 
@@ -75,23 +77,37 @@ def map_entries(descriptor: AnyDescriptor | None) -> dict[tuple[int, str], Schem
     }
 
 
-def move_names(
-    txn: Transaction, catalog: Catalog, former: AnyDescriptor | None, descriptor: AnyDescriptor
-) -> frozenset[int]:
-    """Brings names and maps from one version to the next; returns the databases whose map changed."""
-    before, after = places(former), places(descriptor)
-    for place in sorted(before - after, key=_order):
-        catalog.delete_name(txn, place)
-    for place in sorted(after - before, key=_order):
-        _check_free(txn, catalog, place, descriptor)
-        catalog.put_name(txn, place, descriptor.id)
-    old_entries, new_entries = map_entries(former), map_entries(descriptor)
-    for database, name in sorted(old_entries.keys() - new_entries.keys()):
+Move = tuple[AnyDescriptor | None, AnyDescriptor]
+"""A descriptor as it was and as it becomes."""
+
+
+def move_names(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
+    """Brings names and maps from some versions to the next; returns the databases whose map changed.
+
+    All that is given up goes first: one of these may take what another of them had.
+    """
+    for former, descriptor in moves:
+        for place in sorted(places(former) - places(descriptor), key=_order):
+            catalog.delete_name(txn, place)
+    for former, descriptor in moves:
+        for place in sorted(places(descriptor) - places(former), key=_order):
+            _check_free(txn, catalog, place, descriptor)
+            catalog.put_name(txn, place, descriptor.id)
+    return _move_entries(txn, catalog, moves)
+
+
+def _move_entries(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
+    gone: set[tuple[int, str]] = set()
+    changed: dict[tuple[int, str], SchemaEntry] = {}
+    for former, descriptor in moves:
+        before, after = map_entries(former), map_entries(descriptor)
+        gone |= before.keys() - after.keys()
+        changed |= {key: entry for key, entry in after.items() if before.get(key) != entry}
+    for database, name in sorted(gone - changed.keys()):
         catalog.delete_schema_entry(txn, database, name)
-    changed = {key for key, entry in new_entries.items() if old_entries.get(key) != entry}
     for key in sorted(changed):
-        catalog.put_schema_entry(txn, new_entries[key])
-    return frozenset(database for database, _ in changed | (old_entries.keys() - new_entries.keys()))
+        catalog.put_schema_entry(txn, changed[key])
+    return frozenset(database for database, _ in gone | changed.keys())
 
 
 def _check_free(txn: Transaction, catalog: Catalog, place: Place, descriptor: AnyDescriptor) -> None:
@@ -102,7 +118,7 @@ def _check_free(txn: Transaction, catalog: Catalog, place: Place, descriptor: An
     if holder is not None and place in holder.draining:
         raise NameDraining(
             f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
-            hint="Try again in a moment; SHOW BLOCKERS names the transactions that use it.",
+            hint="Give it up and take it in two transactions; SHOW BLOCKERS names those that use it.",
         )
     raise NameTaken(descriptor)
 

@@ -1,6 +1,8 @@
 """Names that are free or not: whether an object can stand in a place, and if not, why.
 
-A name that is draining belongs to its former owner until the leases that know it are gone.
+A name that is draining belongs to its former owner until the leases that know it are gone. One that a
+transaction itself gives up, it may give out again: where nobody else uses the former object, all of
+it is one commit; else the commit is refused (55006).
 
 Walk: `object_changes` and `drops` ask before they give a name out.
 """
@@ -43,6 +45,8 @@ def require_free(draft: Draft, known: Known, descriptor: AnyDescriptor) -> None:
     holder = _draining_holder(draft, place) if id is None else descriptor_of(draft, known, id)
     if holder is not None and holder.id == descriptor.id:
         return  # its own former name
+    if holder is not None and holder.id in draft.declared and place in holder.draining:
+        return  # given up by this very transaction: whether it is free by then, its commit says
     if holder is None or is_dropped(holder) or place_of(holder) != place:
         raise ObjectInUse(
             f'the name "{place.name}" is still in use by what had it before',

@@ -12,6 +12,9 @@ from tenure.kv.records import Record
 
 NOBODY = SessionId(0, ZERO_AT)
 
+DETAIL = "\nDETAIL:  "
+"""What stands before an error's detail in what a job's record says of it."""
+
 
 class Job(Record, frozen=True):
     id: int

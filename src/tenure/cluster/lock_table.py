@@ -46,6 +46,16 @@ class Name(NamedTuple):
     key: bytes
 
 
+class Standing(NamedTuple):
+    """Somebody at a lock, for whoever shows them."""
+
+    name: Name
+    owner: Owner
+    mode: Mode
+    is_held: bool
+    """Else it is waited for."""
+
+
 def conflict(one: int, other: int) -> bool:
     return Mode.EXCLUSIVE in (one, other)
 
@@ -175,6 +185,19 @@ class LockTable:
         """Whom a waiter waits for now; nobody, if the lock has been granted."""
         with self._lock:
             return [] if waiter.is_granted.is_set() else list(self._awaited(waiter))
+
+    def standings(self) -> "list[Standing]":
+        """Who holds what, and who waits for it."""
+        with self._lock:
+            return [
+                Standing(name, owner, mode, is_held)
+                for name, line in self._lines.items()
+                for is_held, standing in (
+                    (True, list(line.holders.items())),
+                    (False, [(each.owner, each.mode) for each in line.waiters]),
+                )
+                for owner, mode in standing
+            ]
 
     def is_free(self) -> bool:
         """Whether nobody holds or waits for anything."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from tenure.cluster.lock_table import Mode, Name, Owner
+from tenure.cluster.lock_table import Mode, Name, Owner, Standing
 from tenure.cluster.lock_waits import How, LockWaits, Wait
 from tenure.kv.keys import ROW_LOCKS
 
@@ -107,6 +107,10 @@ class RowLocks:
         held = self._held.pop(owner, None)
         if held:
             self._waits.release(owner, list(held))
+
+    def standings(self) -> list[Standing]:
+        """Who holds or awaits which lock on this node; advisory locks are among them."""
+        return self._waits.table.standings()
 
     def held(self, owner: Owner) -> int:
         return len(self._held.get(owner, ()))

@@ -44,6 +44,7 @@ from tenure.base.errors import (
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_between
 from tenure.cluster.deaths import Deaths
+from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import Liveness, Session
@@ -469,5 +470,5 @@ def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
 def _described(error: Exception) -> str:
     """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
     if isinstance(error, TenureError):
-        return f"{error.sqlstate} {error}"
+        return f"{error.sqlstate} {error}" + (f"{DETAIL}{error.detail}" if error.detail else "")
     return f"{TenureError.sqlstate} {type(error).__name__}: {error}"

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
-from tenure.expr import json_sets
+from tenure.expr import json_sets, regex_functions
 from tenure.expr.arithmetic import SIZES, numeric_add
 from tenure.expr.array_functions import length_of, split
 from tenure.expr.arrays import flatten
@@ -128,7 +128,11 @@ def _steps(first: datetime, last: datetime, step: Interval, move: Callable[[Any]
             return
 
 
-SET_FUNCTIONS: tuple[SetFunction, ...] = (*_functions(), *json_sets.set_functions())
+SET_FUNCTIONS: tuple[SetFunction, ...] = (
+    *_functions(),
+    *json_sets.set_functions(),
+    *regex_functions.set_functions(),
+)
 _BY_NAME: dict[str, list[SetFunction]] = defaultdict(list)
 for each in SET_FUNCTIONS:
     _BY_NAME[each.name].append(each)

@@ -12,12 +12,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
-from tenure.expr.errors import InvalidEscape, LimitExceeded, OutOfRange, SubstringError
+from tenure.base.memory import LARGE_BYTES
+from tenure.expr.errors import InvalidEscape, OutOfRange, SubstringError
 from tenure.expr.function import Function, function
+from tenure.expr.lengths import check_length
 from tenure.expr.numbers import fits
-
-LENGTH_MAX = 2**28
-"""Characters that a function makes of little input: PostgreSQL's gigabyte, at four bytes each."""
 
 
 def functions() -> Iterator[Function]:
@@ -106,7 +105,11 @@ def _strip(strip: Any, text: Any, letters: Any) -> Any:
 
 
 def _replace(text: str, sought: str, replacement: str) -> str:
-    return text.replace(sought, replacement) if sought else text
+    if not sought:
+        return text
+    if len(replacement) > len(sought) and len(text) * len(replacement) > LARGE_BYTES:
+        check_length(len(text) + text.count(sought) * (len(replacement) - len(sought)))
+    return text.replace(sought, replacement)
 
 
 def _right(text: str, count: int) -> str:
@@ -128,11 +131,6 @@ def _repeat(text: str, count: int) -> str:
     return text * max(count, 0)
 
 
-def check_length(size: int) -> None:
-    if size > LENGTH_MAX:
-        raise LimitExceeded("requested length too large")
-
-
 def _filling(size: int, fill: str) -> str:
     check_length(size)
     return (fill * (size // len(fill) + 1))[:size]
@@ -151,6 +149,7 @@ def _overlay(text: Any, new: Any, start: int, length: int | None = None) -> Any:
         raise SubstringError("negative substring length not allowed")
     end = start + (len(new) if length is None else length)
     _check_int4(end)
+    check_length(len(text) + len(new))
     return text[: start - 1] + new + text[max(end - 1, 0) :]
 
 

@@ -18,16 +18,16 @@ from tenure.expr.casts import ASSIGNMENT, cast_function, zoned_cast
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NullNotAllowed
 from tenure.expr.function import Context, Function, Volatility, function
+from tenure.expr.lengths import check_length, join_all, joined
 from tenure.expr.quoting import quote_ident, quote_literal
 from tenure.expr.strings import TEXT
-from tenure.expr.text_functions import check_length
 
 Write = Callable[[Datum, tzinfo], str]
 
 
 def functions() -> Iterator[Function]:
-    yield Function("||", ("text", "text"), "text", lambda left, right: left + right)
-    yield Function("||", ("bytea", "bytea"), "bytea", lambda left, right: left + right)
+    yield Function("||", ("text", "text"), "text", joined)
+    yield Function("||", ("bytea", "bytea"), "bytea", joined)
     of_any = partial(Function, volatility=Volatility.STABLE, wants_types=True, wants_context=True)
     for pair in (("text", "anynonarray"), ("anynonarray", "text")):
         yield of_any("||", pair, "text", _join_two)
@@ -54,25 +54,27 @@ def _as_text(kind: Type) -> Write:
 
 def _join_two(left: Type, right: Type) -> Callable[[Context, Datum, Datum], str]:
     to_left, to_right = _as_text(left), _as_text(right)
-    return lambda context, a, b: to_left(a, context.zone) + to_right(b, context.zone)
+    return lambda context, a, b: joined(to_left(a, context.zone), to_right(b, context.zone))
 
 
 def _concat(*types: Type) -> Callable[..., str]:
     outputs = [each.render_in for each in types]
 
-    def joined(context: Context, *values: Datum) -> str:
-        return "".join(_written(outputs, values, context.zone))
+    def concat(context: Context, *values: Datum) -> str:
+        return str(join_all("", _written(outputs, values, context.zone)))
 
-    return joined
+    return concat
 
 
 def _concat_ws(separator: Type, *types: Type) -> Callable[..., str | None]:
     outputs = [each.render_in for each in types]
 
-    def joined(context: Context, between: str | None, *values: Datum) -> str | None:
-        return None if between is None else between.join(_written(outputs, values, context.zone))
+    def concat(context: Context, between: str | None, *values: Datum) -> str | None:
+        if between is None:
+            return None
+        return str(join_all(between, _written(outputs, values, context.zone)))
 
-    return joined
+    return concat
 
 
 def _written(outputs: Sequence[Write], values: Sequence[Datum], zone: tzinfo) -> list[str]:
@@ -114,6 +116,7 @@ class _Formatter:
     def __init__(self, texts: Sequence[str | None]) -> None:
         self.texts = texts
         self.last = 0
+        self._size = 0
 
     def format(self, pattern: str) -> str:
         return _SPECIFIER.sub(self._one, pattern)
@@ -128,7 +131,8 @@ class _Formatter:
         if letter not in "sIL":
             raise InvalidParameter(f'unrecognized format() type specifier "{letter}"')
         text = self._written(letter, self._take(position))
-        check_length(abs(width))
+        self._size += max(abs(width), len(text))
+        check_length(self._size)
         return text.ljust(abs(width)) if minus or width < 0 else text.rjust(width)
 
     def _width(self, found: re.Match[str], star: str | None, digits: str | None) -> int:

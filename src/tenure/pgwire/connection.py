@@ -256,6 +256,8 @@ class Connection:
         except Exception as failure:
             self._talk = None
             self._failed(self._kind, failure)
+            # It has come through this frame, which knows it: what it holds would stay, for a while.
+            failure.__traceback__ = None
 
     def _open(self, client: Client | None) -> None:
         if client is None:

@@ -25,7 +25,7 @@ from tenure.pgwire.binary import text_of
 from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
 from tenure.pgwire.codecs import oid_of, type_with_oid
 from tenure.pgwire.copying import copy_in, copy_out
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.errors import NoSuchParameter, ProtocolViolation
 from tenure.pgwire.messages import (
     BIND_COMPLETE,
     CLOSE_COMPLETE,
@@ -50,6 +50,9 @@ from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.rows import Shape
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
 from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
+
+INLINE_BYTES_MAX = 256 * 1024
+"""Of values to read or rows to write on the loop: some milliseconds. What is more is done in a thread."""
 
 INLINE_TEXT_CHARS_MAX = 20_000
 """Longer statements are parsed in a thread: at 2 to 5 microseconds a token this is some milliseconds."""
@@ -96,17 +99,22 @@ class Conversation:
     def bind(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
         name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
         statement = self._bound.statement(statement_name)
-        values = statement.decode(statement_name, formats, raw)
+        decode = partial(statement.decode, statement_name, formats, raw)
+        if stop - at > INLINE_BYTES_MAX:
+            return self._bind_in_thread(name, statement_name, decode, result_formats)
+        values = decode()
         try:
             portal = self.client.bind(name, statement_name, values, inline=True)
         except NotShort:
-            return self._bind_in_thread(name, statement_name, values, result_formats)
+            return self._bind_in_thread(name, statement_name, lambda: values, result_formats)
         self._bound.bind(name, portal, statement.shape(portal.columns, result_formats))
         self.output.append(BIND_COMPLETE)
         return None
 
-    def _bind_in_thread(self, name: str, statement: str, values: Sequence[Any], formats: bytes) -> Talk[None]:
-        portal = yield self._in_thread(partial(self.client.bind, name, statement, values))
+    def _bind_in_thread(
+        self, name: str, statement: str, values: Callable[[], Sequence[Any]], formats: bytes
+    ) -> Talk[None]:
+        portal = yield self._in_thread(lambda: self.client.bind(name, statement, values()))
         shape = self._bound.statement(statement).shape(portal.columns, formats)
         self._bound.bind(name, portal, shape)
         self.output.append(BIND_COMPLETE)
@@ -152,7 +160,12 @@ class Conversation:
             answer = self.client.execute(name, limit, ends=ends, inline=True)
         except NotShort:
             return self._run_portal(name, bound, limit, ends=ends, is_short=False)
-        if type(answer) is not Answer or not answer.is_done or answer.copy is not None:
+        if (
+            type(answer) is not Answer
+            or not answer.is_done
+            or answer.copy is not None
+            or answer.size_bytes > INLINE_BYTES_MAX
+        ):
             return self._run_portal(name, bound, limit, ends=ends, begun=answer)
         self._send_rows(bound.shape, answer)
         self._complete(answer, len(answer.rows))
@@ -185,7 +198,13 @@ class Conversation:
             if answer.copy is not None:
                 answer = yield from self._copy(answer)
             sent += len(answer.rows)
-            self._send_rows(bound.shape, answer)
+            if answer.size_bytes > INLINE_BYTES_MAX and bound.shape is not None:
+                encode = partial(bound.shape.encode, answer.rows)
+                if self.client.notices:
+                    self._tell_notices()
+                self._send((yield self._in_thread(encode)))
+            else:
+                self._send_rows(bound.shape, answer)
             if answer.is_done:
                 return self._complete(answer, sent)
             if limit and sent >= limit:
@@ -208,9 +227,11 @@ class Conversation:
         if self.client.notices:
             self._tell_notices()
         if answer.rows and shape is not None:
-            encoded = shape.encode(answer.rows)
-            self.output.append(encoded)
-            self.unsent_bytes += len(encoded)
+            self._send(shape.encode(answer.rows))
+
+    def _send(self, encoded: bytes) -> None:
+        self.output.append(encoded)
+        self.unsent_bytes += len(encoded)
 
     def _complete(self, answer: Answer, sent: int) -> None:
         if self.client.changed:
@@ -270,7 +291,9 @@ class Conversation:
     def _simple(self, statement: str, *, ends: bool) -> Talk[None]:
         client = self.client
         is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
-        yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
+        prepared = yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
+        if prepared.parameters:
+            raise NoSuchParameter("there is no parameter $1")
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
         shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
         if shape is not None:

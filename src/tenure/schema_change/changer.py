@@ -18,7 +18,7 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
     BaseMoved,
@@ -33,11 +33,13 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
+from tenure.catalog.ids import DescriptorIds
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import Awaited
+from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
 from tenure.cluster.jobs import Control, Jobs
@@ -73,7 +75,8 @@ class ChangeFailed(TenureError):
     """The job of a change ended otherwise than well; carries the SQLSTATE of what was wrong."""
 
     def __init__(self, message: str, sqlstate: str) -> None:
-        super().__init__(message)
+        message, _, detail = message.partition(DETAIL)
+        super().__init__(message, detail=detail)
         self.sqlstate = sqlstate
 
 
@@ -112,9 +115,14 @@ class SchemaChanger:
         self._worker = worker
         self._jobs = jobs
         self._session = session
+        self._ids = DescriptorIds(store, catalog)
         keyspace = store.keyspace
         self._user_tables = Span(keyspace.table_span(USER_TABLES).lo, keyspace.all().hi)
         self._in_transaction = InTransaction(catalog, publisher, worker, jobs, session, self.walk, keep_out)
+
+    def fresh_id(self) -> int:
+        """For a new descriptor; never given again."""
+        return self._ids.next()
 
     def walk(self, ids: Sequence[int], **how: object) -> Walk:
         return Walk(self._store, self._catalog, self._publisher, self._worker, ids, **how)  # type: ignore[arg-type]
@@ -137,7 +145,7 @@ class SchemaChanger:
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         waiter = Waiter(use.started_at, use, asked.check)
         if staged or _refers_to_others(use, declared):
-            commit_at = self._alone(use, declared, ids)
+            commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
                 return commit_at
             if self._can_be_undone_by_job(use, declared):
@@ -155,9 +163,14 @@ class SchemaChanger:
             if stored is not None:
                 self._check_made_from(use, stored)
             if isinstance(stored, Table | EnumType) and stored.job:
-                use.close()  # that one may be waiting for what this one uses
-                self._await_end(stored.job, asked)
-                raise RetryError(f'"{stored.name}" was being changed by job {stored.job}')
+                self.await_change(use, stored, asked)
+
+    def await_change(self, use: Use, changing: Table | EnumType, asked: Asked = NOBODY) -> NoReturn:
+        """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
+        use.close()  # that one may be waiting for what this one uses
+        self._await_end(changing.job, asked)
+        self._catch_up([changing])
+        raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
 
     def _check_made_from(self, use: Use, stored: AnyDescriptor) -> None:
         try:
@@ -196,18 +209,20 @@ class SchemaChanger:
         """Does in the transaction itself all the work that lies between the stages."""
         if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
             return
+        worker = self._worker.over(use.draft.made())
         stage: AnyDescriptor = descriptor
         while isinstance(stage, Table) and not is_finished(stage):
             for work in work_before(stage):
-                for _ in self._worker.do(work, stage, use.txn, lambda run: run(use.txn)):
+                for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                     pass
             stage = advance(stage)
 
     def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
         """A table made in this very transaction may have got rows before its indexes."""
+        worker = self._worker.over(use.draft.made())
         for table in declared:
             if isinstance(table, Table) and use.draft.is_new(table.id):
-                self._worker.complete_new(use.txn, table)
+                worker.complete_new(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         return self._published(use, descriptors, *self._publish(use, descriptors, settled))
@@ -348,6 +363,19 @@ def _after_commit(commit_at: Timestamp) -> Iterator[None]:
 
 def _made_from(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
     return replace(descriptor, version=use.draft.made_from[descriptor.id])
+
+
+def _fills_from_new_sequence(use: Use, declared: Sequence[AnyDescriptor]) -> bool:
+    """Whether rows get values of a sequence that has to be there first: it is published before them."""
+    return any(
+        isinstance(table, Table)
+        and not use.draft.is_new(table.id)
+        and any(
+            column.computed is not None and any(map(use.draft.is_new, column.computed.sequences))
+            for column in table.columns
+        )
+        for table in declared
+    )
 
 
 def _refers_to_others(use: Use, declared: Sequence[AnyDescriptor]) -> bool:

@@ -88,7 +88,7 @@ class InTransaction:
         timeout: float | None,
     ) -> "Prepared":
         """Does all but the commit, which publishes what is returned; `over` then, whatever comes of it."""
-        _check_possible(declared)
+        _check_possible([each for each in declared if self._worker.has_written(use.txn, each.id)])
         waiter = Waiter(use.started_at, use, check)
         fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
         try:
@@ -157,10 +157,11 @@ class InTransaction:
         """In the parent: rows completed, the job ended, the last step made ready."""
         self._jobs.fenced(use.txn, fence)
         last: list[AnyDescriptor] = []
+        worker = self._worker.over(use.draft.made())
         for each in declared:
             stored = self._catalog.get(use.txn, each.id)
             if isinstance(each, Table):
-                complete = self._worker.complete_new if use.draft.is_new(each.id) else self._worker.complete
+                complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
                 complete(use.txn, each)
             step = with_job(shown(each), fence.job)
             last.append(replace(step, version=0 if stored is None else stored.version))

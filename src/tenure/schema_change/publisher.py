@@ -82,13 +82,12 @@ class Publisher:
 
     def publish(self, txn: Transaction, descriptors: Sequence[AnyDescriptor], settled: Settled) -> None:
         """Writes the next versions; each descriptor's `version` says which one it was made from."""
-        databases: set[int] = set()
         formers = {each.id: self._catalog.get(txn, each.id) for each in descriptors}
         for descriptor in descriptors:
-            former = formers[descriptor.id]
-            self._check(former, descriptor, settled)
-            databases |= move_names(txn, self._catalog, former, descriptor)
+            self._check(formers[descriptor.id], descriptor, settled)
             self._catalog.put(txn, next_version(descriptor))
+        moves = [(formers[descriptor.id], descriptor) for descriptor in descriptors]
+        databases = move_names(txn, self._catalog, moves)
         for id in sorted(databases - {descriptor.id for descriptor in descriptors}):
             database = self._catalog.get(txn, id)
             assert isinstance(database, Database), "a map belongs to a database"

@@ -10,11 +10,11 @@ Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it ca
 and `table.validate`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from tenure.base.errors import CommitTooLarge, CorruptData, UserError
-from tenure.catalog.descriptors import EnumType, Table
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.elements import is_adding
 from tenure.catalog.stored import Catalog
 from tenure.expr.compiled import Context
@@ -60,6 +60,13 @@ class Worker:
         self._catalog = catalog
         self._layouts = layouts
         self._context = context
+        self._declared: Mapping[int, AnyDescriptor] = {}
+
+    def over(self, declared: Mapping[int, AnyDescriptor]) -> "Worker":
+        """The same, knowing descriptors that are not stored yet: those that a transaction has made."""
+        worker = Worker(self._keyspace, self._catalog, self._layouts, self._context)
+        worker._declared = declared
+        return worker
 
     def do(self, work: Work, table: Table, source: Source, transact: Transact) -> Iterator[bytes | None]:
         """Does a piece of work, yielding after each batch where the next one starts; None at the end."""
@@ -105,6 +112,10 @@ class Worker:
             case _:
                 self._prove(work, layout, source, context)
                 return Batch(0, None)
+
+    def has_written(self, txn: Transaction, table: int) -> bool:
+        """Whether a transaction has rows of its own in a table."""
+        return bool(txn.written(self._keyspace.table_span(table)))
 
     def complete(self, txn: Transaction, declared: Table) -> None:
         """Brings new elements up to date with the rows that a transaction has written itself.
@@ -174,15 +185,18 @@ class Worker:
 
     def _tables(self, source: Source) -> Callable[[int], Layout]:
         def layout_of(id: int) -> Layout:
-            table = self._catalog.get(source, id)
+            table = self._find(source, id)
             assert isinstance(table, Table), "a foreign key refers to something that is no table"
             return self._layout(source, table)
 
         return layout_of
 
+    def _find(self, source: Source, id: int) -> AnyDescriptor | None:
+        return self._declared.get(id) or self._catalog.get(source, id)
+
     def _layout(self, source: Source, table: Table) -> Layout:
         def enum(id: int) -> EnumType:
-            found = self._catalog.get(source, id)
+            found = self._find(source, id)
             if not isinstance(found, EnumType):
                 raise CorruptData(f"descriptor {id} is not an enum")
             return found

@@ -59,6 +59,8 @@ class Answer(NamedTuple):
     copy: "CopyIn | CopyOut | None" = None
     is_empty: bool = False
     """The query string held no statement: EmptyQueryResponse."""
+    size_bytes: int = 0
+    """How much the rows are, roughly."""
 
 
 class Pending(Protocol):

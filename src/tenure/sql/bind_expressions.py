@@ -272,13 +272,21 @@ def _indirection(tree: Tree, level: Level) -> Typed:
         operand, steps = bind_records.field(base, steps[0].sval, level), steps[1:]
     else:
         operand = level.expression(base)
-    if len(steps) > 1 and operand.type.family != "jsonb":
-        raise NotSupported("several subscripts are not supported", position=location_of(base) + 1)
+    if len(steps) > 1 and isinstance(operand.type, ArrayOf):
+        return _in_dimensions(operand, steps, level, location_of(base))
     for each in steps:
         if kind(each) != "A_Indices":
             raise NotSupported("composite values are not supported", position=location_of(base) + 1)
         operand = _element(operand, each, level, location_of(base))
     return operand
+
+
+def _in_dimensions(array: Typed, steps: list[Tree], level: Level, location: int) -> Typed:
+    """array[i][j] of an array with as many dimensions."""
+    if any(kind(each) != "A_Indices" or each.is_slice for each in steps):
+        raise NotSupported("slices of several dimensions are not supported", position=location + 1)
+    places = [_bound(child(each, "uidx"), level) for each in steps]
+    return build.call("array_element", array, *places)
 
 
 def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
@@ -290,14 +298,19 @@ def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
             position=location + 1,
         )
     if tree.is_slice:
-        bounds = [_bound(child(tree, field), level) for field in ("lidx", "uidx")]
+        ends = (("lidx", FIRST_PLACE), ("uidx", LAST_PLACE))
+        bounds = [_bound(child(tree, field), level, otherwise) for field, otherwise in ends]
         return build.call("array_slice", operand, *bounds)
     return build.call("subscript", operand, _bound(child(tree, "uidx"), level))
 
 
-def _bound(tree: Tree | None, level: Level) -> Typed:
+FIRST_PLACE, LAST_PLACE = 1, 2**31 - 1
+"""What a slice reaches to where it does not say."""
+
+
+def _bound(tree: Tree | None, level: Level, otherwise: int | None = None) -> Typed:
     if tree is None:
-        return build.const(None, INT4)
+        return build.const(otherwise, INT4)
     subscript = level.expression(tree)
     with at(location_of(tree)):
         try:

@@ -105,7 +105,9 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
         return table_item(relation.table, level, path, child(tree, "alias"), relation.columns)
     alias = child(tree, "alias")
     plan = _plan_of(relation, level, path[-1] if alias is None else alias.aliasname)
-    return _placed(plan, tree, level, path[-1], path=tuple(path))
+    plan, added = _placed(plan, tree, level, path[-1], path=tuple(path))
+    added[0].relation = relation
+    return plan, added
 
 
 def _relation_named(path: list[str], level: Level, location: int) -> Relation:
@@ -156,7 +158,7 @@ def table_item(
     scan, hidden = scan_of(table, level.names, columns)
     name = alias.aliasname if alias is not None else path[-1]
     item = _entered(scan, level, name, alias, hidden=hidden)
-    item.table, item.relation_name = table, path[-1]
+    item.table, item.relation, item.relation_name = table, table, path[-1]
     item.path = () if alias is not None else tuple(path)
     return scan, [item]
 

@@ -76,6 +76,7 @@ def _bound(tree: Tree, level: Level) -> Select:
     select.groups = bind_groups.bind(tree, level, targets)
     _bind_distinct(select)
     _bind_limit(select)
+    bind_windows.check_unused(level)
     select.locks = bind_locks.bind(tree, level)
     if level.reads_working and level.calls.aggregates:
         raise WrongRecursion(

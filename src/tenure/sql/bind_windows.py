@@ -115,9 +115,17 @@ def _is_definition(tree: Tree) -> bool:
     return bool(tree.refname or len(tree.partition_clause) or len(tree.order_clause))
 
 
+def check_unused(level: Level) -> None:
+    """Binds what no call has used: it has to be right all the same."""
+    for name, tree in level.windows.items():
+        if name not in level.used_windows:
+            _bound(tree, level)
+
+
 def _named(name: str, level: Level, location: int) -> Tree:
     if name not in level.windows:
         raise UndefinedObject(f'window "{name}" does not exist', position=location + 1)
+    level.used_windows.add(name)
     return level.windows[name]
 
 

@@ -103,6 +103,11 @@ class Block:
         return self._use is not None or self.past is not None
 
     @property
+    def begun(self) -> Use | None:
+        """The use of the catalog, if there is one: for whoever only looks in."""
+        return self._use
+
+    @property
     def catalog(self) -> Use | HistoricalUse:
         return self.use if self.past is None else self.past
 

@@ -20,7 +20,7 @@ class SqlSessions:
         self._parts = parts
         self._lock = parts.env.lock()
         self._next = 1
-        self._open: dict[int, Session] = {}
+        self._open = parts.sessions
 
     def open(
         self, *, user: str, database: str, options: dict[str, str], address: str = "", pid: int = 0

@@ -60,6 +60,10 @@ ROWS_MIN = 2_000
 """A plan none of whose scans reaches so many rows is sooner done by rows."""
 
 
+IDLE_SECONDS = 1.0
+"""As long as no query has been here, there is nothing to keep up."""
+
+
 class Duck:
     """One per node."""
 
@@ -85,6 +89,10 @@ class Duck:
     def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
         """What a `Run` asks at each node; forced, it takes what it can, however small."""
         return _Taking(self, enum, is_forced=is_forced)
+
+    def step(self) -> float:
+        """Keeps the columns of tables in use up to date: for a loop."""
+        return IDLE_SECONDS if self._columnar is None else self._columnar.keep_up()
 
     def close(self) -> None:
         if self._engine is not None:
@@ -123,6 +131,10 @@ class Duck:
         span = _span(scan, layout, context)
         return span is not None and self._peek(span)
 
+    def streams(self, layout: Layout) -> bool:
+        """Whether a table is too large to be held as columns."""
+        return self._columnar is not None and self._columnar.is_too_large(layout)
+
     def _peek(self, span: Any) -> bool:
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
@@ -150,23 +162,27 @@ class _Taking:
     def __call__(self, plan: Plan, run: Run) -> Rows | None:
         if id(plan) in self._refused:
             return None
-        rows = None
-        if self._is_forced or self._is_worth_it(plan, run):
-            rendered = render(_query(run), plan, run.context, self._enum)
-            rows = None if rendered is None else self._duck.answer(rendered, run)
+        rendered = self.rendered(plan, run)
+        rows = None if rendered is None else self._duck.answer(rendered, run)
         if rows is None:
             self._refused.add(id(plan))
         return rows
+
+    def rendered(self, plan: Plan, run: Run) -> Rendered | None:
+        """What DuckDB would be asked; None if the node is not for it."""
+        if not self._is_forced and not self._is_worth_it(plan, run):
+            return None
+        return render(_query(run), plan, run.context, self._enum)
 
     def _is_worth_it(self, plan: Plan, run: Run) -> bool:
         """Whether there is something to compute, of many rows, that cannot be had of the first few."""
         parts = list(everything(plan, _query(run)))
         if _is_lazy(plan) or not any(map(_computes, parts)):
             return False
-        return any(
-            isinstance(each, Scan) and self._duck.reaches(each, run.layouts(each.table), run.context)
-            for each in parts
-        )
+        scans = [(each, run.layouts(each.table)) for each in parts if isinstance(each, Scan)]
+        if not any(map(_gathers, parts)) and any(self._duck.streams(layout) for _, layout in scans):
+            return False  # what passes through one row after the other, rows can stream as well
+        return any(self._duck.reaches(scan, layout, run.context) for scan, layout in scans)
 
 
 def _query(run: Run) -> Query:
@@ -190,9 +206,14 @@ def _computes(plan: Plan) -> bool:
     """Whether a node leaves less than it takes, or has to see all of it."""
     if isinstance(plan, Scan):
         return plan.condition is not None
+    return isinstance(plan, Filter) or _gathers(plan)
+
+
+def _gathers(plan: Plan) -> bool:
+    """Whether a node has to see many rows before it can give one."""
     if isinstance(plan, Sort):
         return not plan.is_given
-    return isinstance(plan, Aggregate | Distinct | Filter | Join | SetOperation | Window)
+    return isinstance(plan, Aggregate | Distinct | Join | SetOperation | Window)
 
 
 def _span(scan: Scan, layout: Layout, context: Context) -> Any:

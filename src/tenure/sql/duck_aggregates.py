@@ -17,7 +17,7 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Type
 from tenure.expr.types import type_of
 from tenure.sql.duck_expressions import Expressions
-from tenure.sql.duck_shapes import MEAN, NotShared, Shape, Value, decimal, shape_of
+from tenure.sql.duck_shapes import MEAN, MIXED_SUM, NotShared, Shape, Value, decimal, shape_of
 from tenure.sql.plan import Aggregate, AggregateCall, Frame, FrameEdge, FrameMode, SortKey, WindowCall
 
 _ORDERED = (
@@ -50,6 +50,16 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "avg(float8)": ("avg({})", _FINITE),
 }
 """The aggregates of DuckDB that it takes, of the argument; last, what is made of their results."""
+
+_OF_MIXED = {
+    "sum(numeric)": (MIXED_SUM, "CAST({0} AS VARCHAR) || '/' || CAST({2} AS VARCHAR)"),
+    "avg(numeric)": (
+        MEAN,
+        "CASE WHEN {1} = 0 THEN NULL ELSE "
+        "CAST({0} AS VARCHAR) || '/' || CAST({1} AS VARCHAR) || '/' || CAST({2} AS VARCHAR) END",
+    ),
+}
+"""The same of numbers that differ in their digits: the result has those of the longest."""
 
 _WINDOWS = {
     "row_number()": "row_number()",
@@ -100,8 +110,10 @@ def _group_by(plan: Aggregate, keys: list[str]) -> str:
 
 
 def _parts(call: AggregateCall | WindowCall, over: Expressions) -> list[Value]:
-    """The arguments of a call, and its condition if it has one."""
+    """The arguments of a call, the digits of one if they differ, and its condition if it has one."""
     parts = [over.render(each) for each in call.arguments]
+    if call.function in _OF_MIXED and parts[0].digits:
+        parts = [parts[0]._replace(digits=""), Value(parts[0].digits, _INT4, shape_of(_INT4))]
     if call.condition is not None:
         over.condition(call.condition)
         parts.append(over.render(call.condition))
@@ -125,6 +137,13 @@ def _made(
     if any(not each.shape.is_plain for each in arguments) and (id != "count(any)" or distinct):
         raise NotShared(f"{id} of values that only pass through")
     condition = f" FILTER (WHERE {parts[-1].sql})" if call.condition is not None else ""
+    if len(parts) > len(arguments) + (call.condition is not None):
+        (sums, digits), filtered = parts[:2], condition + over
+        shape, result = _OF_MIXED[id]
+        total, count = f"sum({distinct}{sums.sql})", f"count({distinct}{sums.sql})"
+        # The digits of what is summed: CASE has some for a NULL, too.
+        most = f"max(CASE WHEN {sums.sql} IS NOT NULL THEN {digits.sql} END)"
+        return Value(result.format(*[each + filtered for each in (total, count, most)]), call.type, shape)
     argument = distinct + (arguments[0].sql if arguments else "")
     taken = [each.format(argument) + condition + over for each in aggregates]
     return Value(result.format(*taken), call.type, _shape(id, call.type, arguments))

@@ -16,6 +16,7 @@ templates, `duck_numbers` for numeric, and back for subqueries.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import reduce
 
 from tenure.base.errors import TenureError
 from tenure.catalog.descriptors import TypeRef
@@ -61,7 +62,7 @@ from tenure.sql.duck_numbers import (
 )
 from tenure.sql.duck_shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
 
-SQL_LENGTH_MAX = 20_000
+SQL_LENGTH_MAX = 500_000
 """Of one expression: templates that name an argument several times may grow it without end."""
 
 _BOOLEAN, _VARCHAR = Shape("BOOLEAN"), Shape("VARCHAR")
@@ -76,6 +77,8 @@ class Known:
     enum: EnumLookup | None
     subquery: Callable[[Nested, "Expressions"], Value]
     """Renders a subquery that depends on the row."""
+    takes: Callable[[int], set[int]] = lambda number: set()
+    """The Givens that a subquery takes from around it, by its number, besides its arguments."""
     outer: Mapping[int, Value] = field(default_factory=dict)
     """Givens that are columns of a query around this one."""
 
@@ -102,14 +105,23 @@ class Expressions:
     # ── what needs no row ──────────────────────────────────────────────────────────────────────
 
     def _is_fixed(self, tree: Node) -> bool:
-        if any(
-            isinstance(node, ColumnRef) or (isinstance(node, Given) and node.number in self.known.outer)
-            for node in nodes(tree)
-        ):
+        if any(map(self._differs, nodes(tree))):
             return False
         if volatility(tree) is Volatility.VOLATILE:
             raise NotShared("a volatile function")
         return True
+
+    def _differs(self, node: Node) -> bool:
+        """Whether its value may be another one for each row."""
+        match node:
+            case ColumnRef():
+                return True
+            case Given():
+                return node.number in self.known.outer
+            case Nested():
+                return not self.known.takes(node.number).isdisjoint(self.known.outer)
+            case _:
+                return False
 
     def _fixed(self, tree: Node) -> Value:
         kind, value = self.value(tree)
@@ -171,6 +183,8 @@ class Expressions:
         kind = result_type(function_with_id(id), [each.type for each in arguments])
         if id in NUMERIC:
             sql, shape = NUMERIC[id](*arguments)
+            if kind.family == "numeric" and any(each.digits for each in arguments):
+                raise NotShared("numbers whose digits after the point differ")
             return Value(sql, kind, shape)
         template = template or TEMPLATES.get(id)
         if template is None:
@@ -211,7 +225,8 @@ class Expressions:
         target = type_of(tree.type, self.known.enum)
         source = operand.type
         if isinstance(target, NumericType):
-            return Value(*_with_type(to_numeric(operand, target), target))
+            made = Value(*_with_type(to_numeric(operand, target), target))
+            return made if target.precision is not None else made._replace(digits=operand.digits)
         if isinstance(source, NumericType):
             return Value(*_with_type(from_numeric(operand, target), target))
         if target.ref == source.ref:
@@ -283,10 +298,19 @@ class Expressions:
         values = [self.render(then) for _, then in tree.branches]
         if tree.otherwise is not None:
             values.append(self.render(tree.otherwise))
-        kind, shape, sqls = unified(values)
-        branches = [f"WHEN {when} THEN {then}" for when, then in zip(conditions, sqls, strict=False)]
-        otherwise = f" ELSE {sqls[-1]}" if tree.otherwise is not None else ""
-        return Value(f"CASE {' '.join(branches)}{otherwise} END", kind, shape)
+
+        def written(cells: Sequence[str]) -> str:
+            branches = [f"WHEN {when} THEN {then}" for when, then in zip(conditions, cells, strict=False)]
+            otherwise = f" ELSE {cells[-1]}" if tree.otherwise is not None else ""
+            return f"CASE {' '.join(branches)}{otherwise} END"
+
+        if not _differ_in_digits(values):
+            kind, shape, sqls = unified(values)
+            return Value(written(sqls), kind, shape)
+        shape = reduce(comparable_decimal, (each.shape for each in values))
+        sql = written([cast_to(each.sql, shape) for each in values])
+        digits = written([str(each.shape.scale) for each in values])
+        return Value(sql, type_of(_NUMERIC), shape, digits)
 
     def _in(self, tree: InList) -> Value:
         operand = self.render(tree.operand)
@@ -321,6 +345,13 @@ class Expressions:
         return self.among(equality, operand, items, is_negated=tree.is_all)
 
 
+def _differ_in_digits(values: Sequence[Value]) -> bool:
+    """Whether these are decimals of different scales, each of its own."""
+    return len({each.shape.scale for each in values}) > 1 and all(
+        each.type.family == "numeric" and each.shape.is_plain and not each.digits for each in values
+    )
+
+
 def is_utc(zone: tzinfo) -> bool:
     return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
 
@@ -328,7 +359,7 @@ def is_utc(zone: tzinfo) -> bool:
 def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:
     """Alternatives as one type and shape."""
     kind = values[0].type
-    if len({each.type.family for each in values}) > 1:
+    if len({each.type.family for each in values}) > 1 or any(each.digits for each in values):
         raise NotShared("alternatives of different types")
     if len({each.shape for each in values}) == 1 and len({each.type for each in values}) == 1:
         return kind, values[0].shape, [each.sql for each in values]

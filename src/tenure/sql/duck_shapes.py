@@ -28,7 +28,7 @@ from uuid import UUID
 from tenure.expr.arithmetic import numeric_divide
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
-from tenure.expr.numbers import NumericType
+from tenure.expr.numbers import NumericType, rounded
 from tenure.table.packing import pack, unpack
 
 DIGITS_MAX = 38
@@ -58,6 +58,8 @@ class Value(NamedTuple):
     sql: str
     type: Type
     shape: Shape
+    digits: str = ""
+    """Of a numeric whose values differ in it: how many digits each has after the point."""
 
 
 _SAME = {
@@ -111,8 +113,16 @@ MEAN = Shape("VARCHAR", is_plain=False, decode=lambda value: _mean(value))
 
 
 def _mean(value: str) -> Decimal:
-    total, _, count = value.partition("/")
-    return numeric_divide(Decimal(total), Decimal(count))
+    total, count, *digits = value.split("/")
+    return numeric_divide(_with_digits(total, *digits), Decimal(count))
+
+
+MIXED_SUM = Shape("VARCHAR", is_plain=False, decode=lambda value: _with_digits(*value.split("/")))
+"""A sum of numbers with different digits after the point, and the most that one of them had."""
+
+
+def _with_digits(number: str, digits: str | None = None) -> Decimal:
+    return Decimal(number) if digits is None else rounded(Decimal(number), int(digits))
 
 
 def literal(kind: Type, value: Datum) -> Value:

@@ -48,6 +48,7 @@ from tenure.sql.plan import (
     Values,
     Window,
 )
+from tenure.sql.plan_facts import free_givens
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +154,14 @@ class _Renderer:
         return self._expressions(input.columns, outer)
 
     def _expressions(self, columns: Sequence[Value], outer: Mapping[int, Value]) -> Expressions:
-        return Expressions(columns, Known(self.context, self.enum, self._subquery, outer))
+        return Expressions(columns, Known(self.context, self.enum, self._subquery, self._takes, outer))
 
     def _select(
         self, input: Relation, columns: Sequence[Value], tail: str = "", distinct: str = ""
     ) -> Relation:
         """SELECT columns FROM input ..., under a new name; what rows are sorted by comes along."""
+        if any(each.digits for each in columns):
+            raise NotShared("numbers whose digits after the point differ")
         made = [f"{each.sql} AS c{at}" for at, each in enumerate(columns)]
         made += [f"{key} AS o{at}" for at, (key, _) in enumerate(input.order)]
         name = self._name()
@@ -326,6 +329,10 @@ class _Renderer:
 
     # ── subqueries ─────────────────────────────────────────────────────────────────────────────
 
+    def _takes(self, number: int) -> set[int]:
+        nested = self.query.nested[number]
+        return free_givens(nested.plan, self.query) - set(nested.takes)
+
     def _subquery(self, tree: Nested, over: Expressions) -> Value:
         """A subquery that depends on the row: DuckDB knows correlated ones."""
         nested: Subquery = self.query.nested[tree.number]
@@ -342,6 +349,9 @@ class _Renderer:
                     sql=f"(SELECT {column.sql} FROM {inner.source}{_order_by(inner.order)})"
                 )
             case NestedKind.IN:
+                if nested.takes or over.known.outer:
+                    # There a NULL of one row makes DuckDB answer NULL for the other rows, too.
+                    raise NotShared("IN (a subquery that depends on the row)")
                 (column,) = inner.columns
                 over.called(nested.function, (arguments[0], column))
                 if not nested.function.startswith("=(") or arguments[0].shape != column.shape:

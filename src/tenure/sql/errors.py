@@ -16,6 +16,8 @@
     ├── FixedVariable           55P02
     ├── PlanChanged             0A000  the result of a prepared statement would have other columns
     ├── TooFewParameters        08P01
+    ├── InsufficientPrivilege   42501
+    ├── ResultTooLarge          54000
     ├── TooManyNames            53400  prepared statements or cursors
     └── StatementTimeout        57014
 
@@ -97,6 +99,14 @@ class TooManyNames(UserError):
 
 class StatementTimeout(UserError):
     sqlstate = "57014"
+
+
+class InsufficientPrivilege(UserError):
+    sqlstate = "42501"
+
+
+class ResultTooLarge(UserError):
+    sqlstate = "54000"
 
 
 class TransactionTimeout(Terminated):

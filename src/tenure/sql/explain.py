@@ -41,16 +41,36 @@ class Seen:
     """By DuckDB."""
 
     def __str__(self) -> str:
+        if self.is_taken and not self.loops:
+            return " in DuckDB"
         each = self.rows / self.loops if self.loops else 0
         where = " in DuckDB" if self.is_taken else ""
         return f" (actual time={self.seconds * 1000:.3f} rows={each:.2f} loops={self.loops}){where}"
 
 
 def lines(query: Query, run: Run | None = None) -> Iterator[str]:
-    yield from _tree(query, {})
+    """How it would run now; what DuckDB would take over is marked."""
+    taken = {} if run is None else _taken(query, run)
+    yield from _tree(query, taken)
     if run is not None:
-        helped = "rows" if run.instead is None else "rows, with DuckDB for what it can take over"
-        yield f"Executor: {helped}"
+        yield f"Executor: {'rows and DuckDB' if taken else 'rows'}"
+
+
+def _taken(query: Query, run: Run) -> dict[int, Seen]:
+    """The nodes that DuckDB would take over, by identity: the topmost of each part."""
+    rendered = getattr(run.instead, "rendered", None)
+    if rendered is None:
+        return {}
+    run = replace(run, query=query)
+    found: dict[int, Seen] = {}
+    waiting = [query.plan, *query.shared, *(each.plan for each in query.nested if not each.takes)]
+    while waiting:
+        plan = waiting.pop()
+        if rendered(plan, run) is not None:
+            found[id(plan)] = Seen(is_taken=True)
+        else:
+            waiting += inputs(plan)
+    return found
 
 
 def analyzed(query: Query, runner: Runner, run: Run, clock: Clock) -> Iterator[str]:
@@ -107,11 +127,12 @@ def _tree(query: Query, seen: dict[int, Seen]) -> Iterator[str]:
 
 def _node(plan: Plan, writer: Writer, seen: dict[int, Seen]) -> Iterator[str]:
     noted = seen.get(id(plan))
-    never = " (never executed)" if seen and noted is None else ""
+    is_analyzed = any(each.loops for each in seen.values())
+    never = " (never executed)" if is_analyzed and noted is None else ""
     yield f"{writer.title(plan)}{noted or never}"
     yield from (f"  {line}" for line in writer.details(plan))
     if noted is not None and noted.is_taken:
-        return
+        seen = {}  # what is below is DuckDB's own
     for each in inputs(plan):
         yield from _indented(_node(each, writer, seen), "  ->  ")
 

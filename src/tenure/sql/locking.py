@@ -10,9 +10,12 @@ its locks it may have read too early; nobody has been told of it, so it is taken
 What earlier statements of the transaction read must still hold (40001 if not). Locks only decide who
 waits; the commit's validation decides what is right.
 
+FOR UPDATE may stand anywhere in a query, in its subqueries too: every row that passes a Lock node of the
+plan is locked (`Passing`), whatever becomes of it above.
+
 On the door's loop nothing waits: a lock that is not free at once moves the statement to a thread.
 
-Walk: `statements.writes` and `statements.queries` call `settled` -> `cluster.locks`.
+Walk: `statements.writing` and `statements.queries` call `settled` -> `cluster.locks`.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,27 +26,99 @@ from tenure.cluster.lock_table import Mode
 from tenure.cluster.lock_waits import Wait
 from tenure.sql.answers import NotShort
 from tenure.sql.execution import Execution
+from tenure.sql.plan import Lock
+from tenure.sql.run import Tuple
 
 T = TypeVar("T")
+
+SINGLE_LOCKS_MAX = 16
+"""So many rows of SKIP LOCKED are tried one by one in a round, so that LIMIT 1 finds the first that is free
+at once; the others together, at the end of the round, as each try may be a transaction of its own."""
 
 ROUNDS_MAX = 100
 """How often the rows of one statement are found again before it gives up: each round locks more of them."""
 
 
 def settled(
-    execution: Execution, find: Callable[[], list[T]], lock: Callable[[list[T]], None], *, relation: str
+    execution: Execution,
+    find: Callable[["Passing"], list[T]],
+    key_of: Callable[[T], bytes] | None = None,
+    *,
+    relation: str = "",
+    known: Sequence[bytes] = (),
 ) -> list[T]:
-    """What `find` gives, after `lock` has locked it, as of a time at which all locks were held."""
+    """What `find` gives, as of a time at which all locks were held: those of the rows that passed the
+    Lock nodes of its plan, and of the row that `key_of` names for each that was found.
+
+    `known` are keys that the statement is sure to touch: locked before anything is read.
+    """
     txn = execution.block.use.txn
     before = txn.mark_reads()
+    passing = Passing(execution)
+    if known:
+        acquire(execution, known, relation=relation)
+        freshen(execution)
     for _ in range(ROUNDS_MAX):
-        found = find()
-        lock(found)
-        if is_fresh(execution):
+        found = find(passing)
+        keys = [] if key_of is None else [key_of(each) for each in found]
+        if passing.is_still and set(keys) <= set(known):
+            return found
+        if keys:
+            acquire(execution, keys, relation=relation)
+        if passing.lock() and is_fresh(execution):
             return found
         txn.forget_reads(before)
         freshen(execution)
-    raise RetryError(f'rows of relation "{relation}" kept changing while they were being locked')
+    raise RetryError("rows kept changing while they were being locked")
+
+
+class Passing:
+    """The rows that pass the Lock nodes of a plan, round after round."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._held: set[tuple[bytes, Mode]] = set()
+        self._skipped: set[bytes] = set()
+        self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
+        """What is to be locked when the round is over, by node."""
+        self._singles = 0
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all that passed in this round had been locked before it began."""
+        return not self._awaited and not self._singles
+
+    def passes(self, lock: Lock, row: Tuple) -> bool:
+        """Notes a row; False if it is to be passed over because somebody else has it."""
+        layout = self._execution.block.layout(lock.table)
+        key = layout.primary.prefix([row[position] for position in lock.key])
+        if (key, _mode(lock)) in self._held:
+            return True
+        if lock.wait == "skip":
+            if key in self._skipped:
+                return False
+            if self._singles < SINGLE_LOCKS_MAX:
+                self._singles += 1
+                return self._acquire(lock, [key])
+        self._awaited.setdefault(id(lock), (lock, []))[1].append(key)
+        return True
+
+    def lock(self) -> bool:
+        """Locks what passed; False if rows that passed should have been passed over. Ends the round."""
+        awaited, self._awaited, self._singles = self._awaited, {}, 0
+        return all(self._acquire(lock, keys) for lock, keys in awaited.values())
+
+    def _acquire(self, lock: Lock, keys: list[bytes]) -> bool:
+        mode = _mode(lock)
+        got = acquire(self._execution, keys, relation=lock.table.name, mode=mode, wait=Wait(lock.wait))
+        self._held.update((key, mode) for key in got)
+        missed = set(keys).difference(got)
+        self._skipped |= missed
+        return not missed
+
+
+def _mode(lock: Lock) -> Mode:
+    return Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE
 
 
 def acquire(

@@ -49,6 +49,10 @@ SESSION_FUNCTIONS = (
 """What SQL writes without brackets."""
 
 
+LIVENESS_NAME = "sql_liveness_is_alive"
+LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
+"""The second is how the document on liveness spells it."""
+
 NOTHING: sequence_names.Known = {}
 
 
@@ -137,7 +141,7 @@ class SessionNames:
     def call(
         self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.Known = NOTHING
     ) -> Typed | None:
-        if list(name) == ["tenure_internal", "sql_liveness_is_alive"]:
+        if name[-1] == LIVENESS_NAME and list(name[:-1]) in LIVENESS_SCHEMAS:
             return call(LIVENESS, *arguments)
         if list(name[:-1]) in ([], ["pg_catalog"]):
             of_sequences = sequence_names.bind(self, name[-1], arguments, known)

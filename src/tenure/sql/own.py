@@ -81,7 +81,7 @@ class Reader:
 
     def number(self) -> int:
         token = self._next()
-        if token.kind != "ICONST":
+        if token.kind not in ("ICONST", "FCONST") or not token.text.isdigit():  # large ones are FCONST
             self._at -= 1
             raise self.fault()
         return int(token.text)

@@ -68,6 +68,13 @@ class Parameters:
         return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
 
 
+class NoParameters(Parameters):
+    """For what is kept, and so cannot wait for values: DEFAULT, CHECK, a view's query."""
+
+    def reference(self, number: int, position: int = 0) -> Typed:
+        raise NoSuchParameter(f"there is no parameter ${number}", position=position)
+
+
 class NoSuchParameter(UserError):
     sqlstate = "42P02"
 

@@ -13,6 +13,7 @@ Lists in this tree hold wrapped nodes throughout, so code below says `items(tree
 Walk: `sql.session` calls `split` and `one`; the binder reads the trees.
 """
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -40,6 +41,12 @@ Tree: TypeAlias = Any
 
 class SyntaxFault(UserError):
     sqlstate = "42601"
+
+
+class FrameFault(SyntaxFault):
+    """Of a window's frame: the grammar itself finds these."""
+
+    sqlstate = "42P20"
 
 
 class TooComplex(UserError):
@@ -139,7 +146,8 @@ def _fault(error: postgast.PgQueryError) -> UserError:
     message = str(error.message)
     if "stack depth" in message:
         return TooComplex(message)
-    return SyntaxFault(message, position=int(error.cursorpos or 0))
+    fault = FrameFault if message.startswith("frame ") else SyntaxFault
+    return fault(message, position=int(error.cursorpos or 0))
 
 
 def unwrap(node: Tree) -> Tree:
@@ -214,6 +222,25 @@ def tokens(text: str) -> tuple[Token, ...]:
             continue
         listed.append(Token(data[token.start : token.end].decode(), name, token.start, token.end))
     return tuple(listed)
+
+
+NAME_BYTES_MAX = 63
+_LONG = re.compile(r'[^\s"\'(),.;]{16,}|"[^"]{16,}"')
+"""A word that may be more than 63 bytes: 16 characters of four."""
+
+
+def names_too_long(text: str) -> list[tuple[str, str]]:
+    """The identifiers that PostgreSQL's lexer cuts, and what it leaves of them."""
+    if _LONG.search(text) is None or len(text.encode()) <= NAME_BYTES_MAX:
+        return []
+    found = []
+    for token in tokens(text):
+        if token.kind == "IDENT" and token.end - token.start > NAME_BYTES_MAX:
+            is_quoted = token.text.startswith('"')
+            name = token.text[1:-1].replace('""', '"') if is_quoted else token.text.lower()
+            if len(name.encode()) > NAME_BYTES_MAX:
+                found.append((name, name.encode()[:NAME_BYTES_MAX].decode(errors="ignore")))
+    return found
 
 
 def after(text: str, keyword: str) -> str:

@@ -4,13 +4,15 @@ Walk: `node.py` makes one; sessions, blocks and statements take from it what the
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.env import Env
+from tenure.catalog.blockers import Blocker
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
+from tenure.catalog.wait_records import Awaited
 from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.locks import RowLocks
@@ -26,6 +28,7 @@ from tenure.table.sequences import Sequences
 if TYPE_CHECKING:
     from tenure.sql.duck import Duck
     from tenure.sql.plan_cache import PlanCache
+    from tenure.sql.session import Session
     from tenure.sql.virtual import VirtualTables
 
 
@@ -59,6 +62,12 @@ class Parts:
     codecs: "Codecs"
     is_alive: Callable[[SessionId], bool]
     """Whether a node's session is there, from the store."""
+    blockers: Callable[[Sequence[Awaited]], list[Blocker]]
+    """The lease rows that hold a wait up, read fresh."""
+    node: Callable[[], SessionId]
+    """The session of this node."""
+    sessions: "dict[int, Session]" = field(default_factory=dict)
+    """The SQL sessions of this node by number, kept by whoever opens them."""
     started_micros: int = 0
     duck: "Duck | None" = None
     """What takes large queries over."""

@@ -118,5 +118,10 @@ class PlanCache:
             made.was_found = False
             self._plans[key] = made
 
+    def entries(self) -> list[tuple[Key, Made]]:
+        """What is kept, the oldest first: for whoever looks in."""
+        with self._lock:
+            return list(self._plans.items())
+
     def __len__(self) -> int:
         return len(self._plans)

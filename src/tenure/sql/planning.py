@@ -37,6 +37,9 @@ from tenure.sql.statements import (
     variables,
     writes,
 )
+from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
+from tenure.sql.statements.jobs import JOBS
+from tenure.sql.statements.shows import SHOWS
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -145,6 +148,9 @@ OWN: dict[tuple[str, ...], own.Own] = {
     ("create", "schema"): ddl.create_schema_in_database,
     ("set", "transaction"): transactions.plan_set_as_of,
     ("upsert", "into"): own.upsert,
+    **SHOWS,
+    **CLUSTER_SETTINGS,
+    **JOBS,
 }
 
 
@@ -175,6 +181,8 @@ def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, 
 
 def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
     rest, moment = as_of.cut(text)
+    for name, cut in parse.names_too_long(rest):
+        session.notice(f'identifier "{name}" will be truncated to "{cut}"', "NOTICE", "42622")
     planner = Planner(session, block, rest, types, moment)
     statement = own.plan(planner, OWN)
     if statement is None:

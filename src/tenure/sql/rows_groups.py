@@ -21,13 +21,30 @@ from tenure.expr.function import Context
 from tenure.sql.ordering import key_of, row_key, sorter
 from tenure.sql.plan import Aggregate, AggregateCall, Distinct, SetKind, SetOperation, SortKey
 from tenure.sql.rows_steps import make_tuple
-from tenure.sql.run import BATCH_ROWS, Account, Compiler, RowNode, Rows, Run, Tuple, batches, size, types_of
+from tenure.sql.run import (
+    BATCH_ROWS,
+    Account,
+    Compiler,
+    RowNode,
+    Rows,
+    Run,
+    Tuple,
+    batches,
+    size_of,
+    size_of_rows,
+    types_of,
+)
 
 Step: TypeAlias = Callable[[Any, Tuple], Any]
 """step(state, row) returns the state."""
 
 GROUP_BYTES = 200
 """What a group costs besides its key: its places in the tables and its states."""
+
+VALUE_BYTES = 64
+"""What a value that is kept costs besides itself: its place, the tuple around it."""
+
+COUNTED_BYTES = 64 * 1024
 
 COLLECTING = ("array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
 
@@ -44,7 +61,7 @@ class CompiledCall:
         self._arguments = evaluates[aggregate.direct_count :]
         own = self._types[aggregate.direct_count :]
         self._is_held = call.is_distinct or bool(call.order)
-        self.is_collecting = self._is_held or aggregate.name in COLLECTING or aggregate.is_ordered_set
+        self._is_collecting = aggregate.name in COLLECTING or aggregate.is_ordered_set
         self._key = row_key(own) if call.is_distinct else None
         if self._is_held:
             self._hold(call, own, types, compiler)
@@ -63,9 +80,13 @@ class CompiledCall:
             keys += [SortKey(ColumnRef(place)) for place in range(len(own))]
         self._sort = sorter(keys, dict(enumerate([*own, *ordered])), compiler)
 
-    def started(self, context: Context) -> tuple[Callable[[], Any], Step, Callable[[Any, Tuple], Any]]:
+    def started(
+        self, context: Context, account: Account
+    ) -> tuple[Callable[[], Any], Step, Callable[[Any, Tuple], Any]]:
         """For one run: start(), step(state, row), finish(state, a row of the group)."""
         start, step, finish = self._aggregate.steps(self._types, context)
+        if self._is_collecting and not self._is_held:
+            step = _counted(step, account)
         direct = self._direct
 
         def finished(state: Any, row: Tuple) -> Any:
@@ -80,7 +101,7 @@ class CompiledCall:
                 state = step(state, *values)
             return finished(state, row)
 
-        return list, self._filtered(self._holding(context), context), finished_of_held
+        return list, self._filtered(self._holding(context, account), context), finished_of_held
 
     def _plain(self, step: Callable[..., Any], context: Context) -> Step:
         arguments, is_strict = self._arguments, self._aggregate.is_strict
@@ -101,13 +122,15 @@ class CompiledCall:
 
         return of_many
 
-    def _holding(self, context: Context) -> Step:
+    def _holding(self, context: Context, account: Account) -> Step:
+        count = _Counter(account)
         arguments, ordered, is_strict = self._arguments, self._ordered, self._aggregate.is_strict
 
         def hold(held: list[Tuple], row: Tuple) -> list[Tuple]:
             values = [evaluate(row, context) for evaluate in arguments]
             if not (is_strict and None in values):
                 held.append((*values, *[evaluate(row, context) for evaluate in ordered]))
+                count(held[-1])
             return held
 
         return hold
@@ -130,20 +153,45 @@ class CompiledCall:
         return lambda state, row: step(state, row) if condition(row, context) is True else state
 
 
+def _counted(step: Callable[..., Any], account: Account) -> Callable[..., Any]:
+    count = _Counter(account)
+
+    def counted(state: Any, *values: Any) -> Any:
+        count(values)
+        return step(state, *values)
+
+    return counted
+
+
+class _Counter:
+    """Counts what an aggregate keeps, and tells the account now and then."""
+
+    __slots__ = ("_account", "_pending")
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._pending = 0
+
+    def __call__(self, values: Sequence[Any]) -> None:
+        self._pending += VALUE_BYTES + sum(map(size_of, values))
+        if self._pending > COUNTED_BYTES:
+            self._account.hold_bytes(self._pending)
+            self._pending = 0
+
+
 class AggregateRows(RowNode):
     def __init__(self, plan: Aggregate, compiler: Compiler) -> None:
         self.plan: Aggregate = plan
         self._input = compiler.node(plan.input)
         types = types_of(plan.input.outputs)
         self._calls = [CompiledCall(call, types, compiler) for call in plan.calls]
-        self._is_collecting = any(call.is_collecting for call in self._calls)
         self._sets = (tuple(range(len(plan.keys))),) if plan.sets is None else plan.sets
         self._values = make_tuple(plan.keys, types, compiler)
         self._keys = [_set_key(plan, each, types, compiler) for each in self._sets]
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
-        calls = [call.started(run.context) for call in self._calls]
         with run.memory.account() as account:
+            calls = [call.started(run.context, account) for call in self._calls]
             tables = self._groups(run, calls, account)
             for grouped, table in zip(self._sets, tables, strict=True):
                 if not table and not grouped:
@@ -169,10 +217,8 @@ class AggregateRows(RowNode):
                         states[place] = step(states[place], row)
             count = sum(map(len, tables))
             if count > known:
-                account.hold_bytes((count - known) * (GROUP_BYTES + size(batch[-1])))
+                account.hold_bytes((count - known) * (GROUP_BYTES + size_of_rows(batch[-1:])))
                 known = count
-            if self._is_collecting:
-                account.hold(batch)
         return tables
 
     def _finished(

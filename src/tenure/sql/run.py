@@ -17,11 +17,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import chain, islice
 from sys import getsizeof
 from typing import Any, Protocol, TypeAlias
+from uuid import UUID
 
-from tenure.base.errors import UserError
+from tenure.base.memory import OutOfMemory
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
@@ -34,15 +37,18 @@ from tenure.table.rows import Layout
 Tuple: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = Iterator[Tuple]
 
+ROW_BYTES = 80
+"""A tuple and its place."""
+
 BATCH_ROWS = 1_000
 """So often a run looks whether it was canceled, and counts what it holds."""
 
-SAMPLE_ROWS = 8
-"""How many rows of a batch are measured for all of them."""
+FIRST_BATCH_ROWS = 16
+BATCH_BYTES_MAX = 4 << 20
+"""Batches grow from a few rows on, as long as they stay below this."""
 
-
-class OutOfMemory(UserError):
-    sqlstate = "53200"
+FLAT = (int, float, str, bytes, bool, type(None), Decimal, datetime, date, time, timedelta, UUID)
+"""What tells its whole size by itself."""
 
 
 class Memory:
@@ -69,9 +75,7 @@ class Account:
 
     def hold(self, rows: Sequence[Tuple]) -> None:
         """Raises OutOfMemory if these are too many."""
-        sample = rows[:: max(1, len(rows) // SAMPLE_ROWS)]
-        if sample:
-            self.hold_bytes(len(rows) * sum(map(size, sample)) // len(sample))
+        self.hold_bytes(size_of_rows(rows))
 
     def hold_bytes(self, count: int) -> None:
         self.held_bytes += count
@@ -84,8 +88,21 @@ class Account:
             )
 
 
-def size(row: Tuple) -> int:
-    return getsizeof(row) + sum(map(getsizeof, row))
+def size_of_rows(rows: Sequence[Tuple]) -> int:
+    """Each value is measured: one that is large may stand among many that are not."""
+    return len(rows) * ROW_BYTES + sum(map(size_of, chain.from_iterable(rows)))
+
+
+def size_of(value: Any) -> int:
+    """Roughly, with all that it is made of."""
+    if type(value) in FLAT:
+        return getsizeof(value)
+    if isinstance(value, tuple):  # an array, or of jsonb
+        return getsizeof(value) + sum(map(size_of, value))
+    if isinstance(value, dict):
+        return getsizeof(value) + sum(map(size_of, value.keys())) + sum(map(size_of, value.values()))
+    inner = getattr(value, "value", None) or getattr(value, "text", None)
+    return getsizeof(value) + (size_of(inner) if inner is not None else 0)
 
 
 @dataclass(slots=True)
@@ -147,11 +164,14 @@ def types_of(outputs: Iterable[Output]) -> dict[int, Type]:
 
 
 def batches(run: Run, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
-    """For whoever reads it all anyway."""
-    rows = iter(rows)
-    while batch := list(islice(rows, BATCH_ROWS)):
+    """For whoever reads it all anyway. Large rows come in small batches: they are counted in time."""
+    rows, wanted = iter(rows), FIRST_BATCH_ROWS
+    while batch := list(islice(rows, wanted)):
         run.check()
         yield batch
+        if wanted < BATCH_ROWS or size_of_rows(batch[:1]) * wanted > BATCH_BYTES_MAX:
+            is_small = size_of_rows(batch) < BATCH_BYTES_MAX
+            wanted = min(BATCH_ROWS, wanted * 4) if is_small else FIRST_BATCH_ROWS
 
 
 def gather(run: Run, rows: Iterable[Tuple], account: Account) -> list[Tuple]:

@@ -12,7 +12,7 @@ Walk: `sql.bind_from` fills levels; `sql.bind_values` looks up column names; `sq
 asks for the origins of Givens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +28,7 @@ from tenure.sql.bind_errors import AmbiguousAlias, AmbiguousColumn
 from tenure.sql.grouping import Calls
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.plan import Output
-from tenure.sql.relations import Names, UndefinedTable
+from tenure.sql.relations import Names, Relation, UndefinedTable
 
 if TYPE_CHECKING:
     from tenure.sql.binding import Binding
@@ -53,6 +53,8 @@ class Item:
     columns: Sequence[Named]
     path: tuple[str, ...] = ()
     """The table's own qualified name, if it has no alias: a column may be called by it too."""
+    relation: Relation | None = None
+    """What its name means, where it is a name."""
     table: Table | None = None
     start: int = 0
     """Where its columns begin in the level's row."""
@@ -113,6 +115,7 @@ class Level:
     locks: tuple[Locking, ...] = ()
     windows: dict[str, object] = field(default_factory=dict)
     """The WINDOW clause: parse trees by name."""
+    used_windows: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
 
@@ -193,34 +196,43 @@ def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, 
         raise SyntaxFault(
             f"improper qualified name (too many dotted names): {'.'.join(path)}", position=location + 1
         )
-    table = _table_named(level, path) if len(path) > 1 else 0
+    if (found := _sought(level, lambda item: _is_named(item, path), path, location)) is not None:
+        return found
+    relation = _relation_of(level, path) if len(path) > 1 else None
+    if relation is not None:
+        # Called by a longer or shorter name than FROM has: what counts is what it means.
+        found = _sought(level, lambda item: bool(item.path) and item.relation == relation, path, location)
+        if found is not None:
+            return found
+    raise missing(level, path, location)
+
+
+def _sought(
+    level: Level, fits: Callable[[Item], bool], path: Sequence[str], location: int
+) -> tuple[Level, Item] | None:
     for owner in level.ancestors():
-        found = [item for item in owner.items if item.has_name and _answers_to(item, path, table, owner)]
+        found = [
+            item
+            for item in owner.items
+            if item.has_name and (owner.is_lateral or not item.is_lateral_only) and fits(item)
+        ]
         if len(found) > 1:
             raise AmbiguousAlias(f'table reference "{path[-1]}" is ambiguous', position=location + 1)
         if found:
             _check_lateral(found[0], location)
             return owner, found[0]
-    raise missing(level, path, location)
+    return None
 
 
-def _table_named(level: Level, path: Sequence[str]) -> int:
-    """The id of the table that a qualified name means; 0 if there is none."""
+def _is_named(item: Item, path: Sequence[str]) -> bool:
+    return item.name == path[0] if len(path) == 1 else tuple(path) == item.path
+
+
+def _relation_of(level: Level, path: Sequence[str]) -> Relation | None:
     try:
-        found = level.names.relation(path, 0)
+        return level.names.relation(path, 0)
     except UserError:
-        return 0
-    return found.id if isinstance(found, Table) else 0
-
-
-def _answers_to(item: Item, path: Sequence[str], table: int, owner: Level) -> bool:
-    if item.is_lateral_only and not owner.is_lateral:
-        return False
-    if len(path) == 1:
-        return item.name == path[0]
-    if not item.path:
-        return False
-    return tuple(path) == item.path or (item.table is not None and item.table.id == table)
+        return None
 
 
 def column_of(level: Level, path: Sequence[str], name: str, location: int) -> Typed:

@@ -29,26 +29,29 @@ from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning
-from tenure.sql.answers import Answer, Notice, NotShort, Pending, QueryCanceled, Status, Timeouts
+from tenure.sql import planning, result_size
+from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
 from tenure.sql.errors import (
     InFailedTransaction,
-    StatementTimeout,
     TooFewParameters,
-    TransactionTimeout,
 )
 from tenure.sql.execution import Execution
+from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
+from tenure.sql.redaction import without_password
 from tenure.sql.statement import Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
 
 BATCH_ROWS = 1_000
+PIECE_ROWS, LARGE_ROW_BYTES = 32, 16 * 1024
+BATCH_BYTES_MAX = 1 << 20
+"""A batch of large rows ends early: looked at after every so many rows, or each of those that are large."""
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
@@ -84,12 +87,12 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self.active_since_micros = 0
+        self.is_active = False
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
         self._path: Path | None = None
-        self._interrupted = parts.env.event()
-        self._deadline: float | None = None
+        self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
         self.on_close: list[Callable[[], None]] = []
@@ -118,7 +121,7 @@ class Session:
         return self.variables.all_reported()
 
     def timeouts(self) -> Timeouts:
-        ends_at = self._transaction_ends_at()
+        ends_at = self.interrupts.transaction_ends_at()
         left = 0.0 if ends_at is None else max(0.001, ends_at - self.parts.env.monotonic())
         return Timeouts(
             self.variables.seconds("idle_session_timeout") or 0.0,
@@ -202,7 +205,7 @@ class Session:
             del self.notices[told:]  # they come again
             raise
         finally:
-            self.is_inline = False
+            self.is_inline = self.is_active = False
 
     def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         statement = portal.prepared.statement
@@ -257,32 +260,15 @@ class Session:
         return answer
 
     def _start(self, text: str) -> None:
-        self.statement = text
+        self.statement = without_password(text)
+        self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
-        self._interrupted.clear()
-        self._deadline = None
-        values = self.variables.values
-        if "statement_timeout" in values or "transaction_timeout" in values:
-            self._deadline = self._ends_at()
-
-    def _ends_at(self) -> float | None:
-        """When the statement has to be done: by its own time-out, or its transaction's."""
-        now, seconds = self.parts.env.monotonic(), self.variables.seconds("statement_timeout")
-        of_statement = None if seconds is None else now + seconds
-        ends = [each for each in (of_statement, self._transaction_ends_at()) if each is not None]
-        return min(ends, default=None)
-
-    def _transaction_ends_at(self) -> float | None:
-        seconds = self.variables.seconds("transaction_timeout")
-        if seconds is None:
-            return None
-        return (self.parts.env.monotonic() if self.block is None else self.block.began) + seconds
+        self.interrupts.start()
 
     def _implicit(self, portal: Portal, limit: int, inline: bool) -> "Answer | Pending":
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
         attempts = 1 if inline else ATTEMPTS
-        pause_seconds = PAUSE_SECONDS
-        told = len(self.notices)
+        pause_seconds, told = PAUSE_SECONDS, len(self.notices)
         while True:
             attempts -= 1
             block = self.block = self._begun()
@@ -291,6 +277,7 @@ class Session:
                 return self._ended(block, answer, inline, again=portal)
             except RetryError as error:
                 self.abandon(portal)
+                del self.notices[told:]
                 if inline:
                     raise NotShort from error
                 if attempts == 0:
@@ -302,12 +289,8 @@ class Session:
                 self.abandon()
                 raise
             del self.notices[told:]
-            self._pause(pause_seconds)
+            self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
-
-    def _pause(self, seconds: float) -> None:
-        self._interrupted.wait(self.parts.env.rng.uniform(0, seconds))
-        self.check()
 
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
@@ -328,9 +311,20 @@ class Session:
     def _batch(self, portal: Portal, limit: int) -> Answer:
         assert portal.rows is not None
         wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
-        rows = list(islice(portal.rows, wanted))
-        portal.is_done = len(rows) < wanted
-        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts)
+        rows: list[Sequence[Datum]] = []
+        size_bytes = 0
+        while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
+            are_large = size_bytes > len(rows) * LARGE_ROW_BYTES or not rows
+            asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
+            piece = list(islice(portal.rows, asked))
+            portal.is_done = len(piece) < asked
+            if are_large:
+                self.check()  # such rows take their time to be made, and to be written
+            size_bytes += result_size.bytes_of(piece, portal.columns or ())
+            rows += piece
+        portal.given_bytes += size_bytes
+        result_size.check(portal.given_bytes, self.parts.settings.current())
+        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
 
     def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
@@ -345,7 +339,7 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.check_time))
+            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
             self.abandon()
             raise
@@ -456,41 +450,14 @@ class Session:
         return path
 
     def check(self) -> None:
-        """Raises if the statement under way must not go on."""
-        self.check_time()
-        block = self.block
-        if block is not None and block.past is None and block.has_begun:
-            block.use.check()
-
-    def check_time(self) -> None:
-        """Raises if it was canceled, or its time is up."""
-        if self._interrupted.is_set():
-            raise QueryCanceled("canceling statement due to user request")
-        if self._deadline is not None and self.parts.env.monotonic() > self._deadline:
-            self._time_is_up()
-
-    def _time_is_up(self) -> None:
-        ends_at = self._transaction_ends_at()
-        if ends_at is not None and self.parts.env.monotonic() > ends_at:
-            raise TransactionTimeout("terminating connection due to transaction timeout")
-        raise StatementTimeout("canceling statement due to statement timeout")
-
-    def sleep(self, seconds: float) -> None:
-        """Waits, unless it is canceled."""
-        if self.is_inline:
-            raise NotShort
-        until = self.parts.env.monotonic() + seconds
-        while (left := until - self.parts.env.monotonic()) > 0:
-            if self._deadline is not None:
-                left = min(left, max(0.0, self._deadline - self.parts.env.monotonic()) + 0.001)
-            self._interrupted.wait(left)
-            self.check()
+        """Raises if the statement must not go on."""
+        self.interrupts.check()
 
     def cancel(self) -> None:
-        self._interrupted.set()
+        self.interrupts.cancel()
 
     def close(self) -> None:
-        self._interrupted.set()
+        self.interrupts.cancel()
         self.abandon()
         closing, self.on_close = self.on_close, []
         for each in closing:

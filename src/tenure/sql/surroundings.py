@@ -47,7 +47,7 @@ class Surroundings:
             session=Facts(self._session, block),
             setting=self._setting,
             set_setting=self._set_setting,
-            sleep=self._session.sleep,
+            sleep=self._session.interrupts.sleep,
             find_object=lambda kind, sought: regs.find(self._session, block, kind, sought),
             ask=Answers(self._session, block),
         )

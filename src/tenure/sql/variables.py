@@ -208,6 +208,7 @@ DEFINITIONS: tuple[Variable, ...] = (
 )
 
 BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
+BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
 _ALIASES = {
     "timezone": "timezone",
     "time zone": "timezone",
@@ -277,6 +278,9 @@ class Variables:
         """None: back to the default. Returns the variable's own name."""
         variable = _changeable(name)
         self._change(variable, self._meant(variable, value))
+        if value is None and variable.name not in self._defaults and variable.name in BY_OWN_NAME:
+            # As if it had never been set: the cluster's default may be another.
+            self.values = {each: kept for each, kept in self.values.items() if each != variable.name}
         if variable.name in self._hidden:  # an earlier SET LOCAL counts no more
             self._hidden = {each: value for each, value in self._hidden.items() if each != variable.name}
         return variable.name

@@ -5,7 +5,12 @@
     pg_catalog.*, information_schema.*   what clients ask about the catalog
 
 Each is a `Definition`: columns and a function that gives rows for one execution. Their schemas cannot be
-shadowed: `pg_catalog` is looked through first, as in PostgreSQL.
+shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
+
+What tells of all users alike, the records themselves, is for superusers; other tables leave out of their
+rows what their reader may not see.
+
+Invariant (records-restricted): a table of the records below SQL gives rows to superusers alone.
 
 Walk: `sql.names` asks `table` while binding; the rows executor asks `rows` when it runs.
 """
@@ -13,8 +18,11 @@ Walk: `sql.names` asks `table` while binding; the rows executor asks `rows` when
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Datum
+from tenure.expr.types import type_of
 from tenure.sql import sequence_relation
+from tenure.sql.errors import InsufficientPrivilege
 from tenure.sql.plan import Output
 from tenure.sql.relations import VirtualTable
 
@@ -30,6 +38,45 @@ class Definition(NamedTuple):
     name: str
     columns: tuple[Output, ...]
     rows: "Callable[[Execution], Rows]"
+    about: str = ""
+    notes: tuple[str, ...] = ()
+    """What each column tells."""
+    required: tuple[str, ...] = ()
+    """The columns that are never null."""
+    key: tuple[str, ...] = ()
+    is_restricted: bool = False
+    """For superusers alone."""
+
+
+NOT_NULL = " not null"
+
+
+def define(
+    name: str,
+    rows: "Callable[[Execution], Rows]",
+    about: str,
+    *columns: tuple[str, str, str],
+    key: Sequence[str] = (),
+    is_restricted: bool = False,
+) -> Definition:
+    """A system table by its qualified name; a column is its name, its type as text, and what it tells."""
+    schema, _, plain = name.partition(".")
+    return Definition(
+        schema,
+        plain,
+        tuple(Output(each, type_of(_ref(kind))) for each, kind, _ in columns),
+        rows,
+        about,
+        tuple(note for _, _, note in columns),
+        tuple(each for each, kind, _ in columns if kind.endswith(NOT_NULL)),
+        tuple(key),
+        is_restricted,
+    )
+
+
+def _ref(text: str) -> TypeRef:
+    name = text.removesuffix(NOT_NULL)
+    return TypeRef(name.removesuffix("[]"), is_array=name.endswith("[]"))
 
 
 class VirtualTables:
@@ -59,7 +106,24 @@ class VirtualTables:
     def rows(self, key: str, execution: "Execution") -> Rows:
         if key.startswith(sequence_relation.KEY):
             return sequence_relation.rows(key, execution)
-        return self._by_key[key].rows(execution)
+        definition = self._by_key[key]
+        if definition.is_restricted and not is_superuser(execution):
+            raise InsufficientPrivilege(
+                f"permission denied for table {definition.name}",
+                hint=f"{key} is for superusers; SHOW statements tell what others may know.",
+            )
+        return definition.rows(execution)
+
+    def columns(self, key: str) -> list[str]:
+        return [each.name for each in self._by_key[key].columns]
 
     def all(self) -> Iterable[Definition]:
         return self._by_key.values()
+
+
+def is_superuser(execution: "Execution") -> bool:
+    """Whether the session's user is one now, whatever time the statement reads at."""
+    session, block = execution.session, execution.block
+    source = block.source if block.past is None else session.parts.store.snapshot()
+    user = session.parts.users.get(source, session.user)
+    return user is not None and user.is_superuser

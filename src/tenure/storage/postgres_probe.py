@@ -11,8 +11,13 @@
 
 Databases that speak PostgreSQL's protocol and fail this would lose updates without a word.
 
+A node needs no more than a schema of its own. An account that may do more than that is warned of: who
+takes over the node would take over the database server too.
+
 Walk: `storage.postgres` calls `probe` when it opens the store.
 """
+
+import logging
 
 import psycopg
 
@@ -26,6 +31,23 @@ POLLS_MAX = 3000
 
 _OLD, _NEW = 1, 2
 
+_ATTRIBUTES = """
+SELECT a.name FROM pg_roles r, unnest(
+    ARRAY['SUPERUSER', 'CREATEROLE', 'CREATEDB', 'REPLICATION', 'BYPASSRLS'],
+    ARRAY[rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls]
+) AS a(name, is_set) WHERE r.rolname = current_user AND a.is_set
+"""
+_ROLES = """
+SELECT rolname::text FROM pg_roles
+WHERE rolname IN (
+    'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_read_all_data',
+    'pg_write_all_data'
+) AND pg_has_role(current_user, oid, 'MEMBER')
+ORDER BY rolname
+"""
+
+_log = logging.getLogger(__name__)
+
 
 def probe(connector: Connector, env: Env) -> None:
     """Raises UnfitEngine, naming the rule, if the database is not fit to be a store."""
@@ -35,9 +57,23 @@ def probe(connector: Connector, env: Env) -> None:
         with connector.translating():
             _check_settings(first)
             _check_section(first, second, env)
+            excess = excessive_rights(first)
     finally:
         first.close()
         second.close()
+
+    if excess:
+        _log.warning(
+            "the store's account may do more on the database server than a node needs: %s", ", ".join(excess)
+        )
+
+
+def excessive_rights(connection: Connection) -> list[str]:
+    """A superuser is a member of every role: then that says it all."""
+    attributes = [name for (name,) in connection.execute(_ATTRIBUTES)]
+    if "SUPERUSER" in attributes:
+        return ["SUPERUSER"]
+    return attributes + [name for (name,) in connection.execute(_ROLES)]
 
 
 def _check_settings(connection: Connection) -> None:

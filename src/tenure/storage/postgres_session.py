@@ -12,6 +12,7 @@ Walk: `storage.postgres`, its probe and its listener use these; nobody else know
 import select
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 import psycopg
@@ -72,7 +73,8 @@ class Connector:
     """Knows where the database is and how our sessions are set; never shows the password."""
 
     def __init__(self, dsn: str, schema: str) -> None:
-        self._options = {**_NETWORK, **_parse(dsn)}
+        given = _parse(dsn)
+        self._options = {**_NETWORK, "sslmode": default_sslmode(given), **given}
         self._password = str(self._options.get("password") or "")
         self._settings = {**_SETTINGS, "search_path": f'"{schema}", pg_temp'}
 
@@ -115,6 +117,24 @@ def _parse(dsn: str) -> dict[str, Any]:
             "the connection string of the store is malformed",
             hint='Write it like "postgresql://user:password@host:5432/database".',
         ) from None
+
+
+def default_sslmode(options: Mapping[str, Any]) -> str:
+    """What counts where the connection string says nothing: over a network, certificate and name are
+    checked. libpq's own default would take any certificate, and none.
+    """
+    hosts = str(options.get("host") or options.get("hostaddr") or "").split(",")
+    return "prefer" if all(map(_is_this_machine, hosts)) else "verify-full"
+
+
+def _is_this_machine(host: str) -> bool:
+    """As written: a name is not looked up, as who answers for it may not be asked."""
+    if host in ("", "localhost") or host.startswith(("/", "@")):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class _Int8ArrayDumper(Dumper):

@@ -142,6 +142,8 @@ class SqliteEngine:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
+        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
         if self._path != MEMORY:
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
@@ -397,6 +399,7 @@ def _inspect(path: str, vfs: str | None) -> None:
     connection = apsw.Connection(path, vfs=vfs)
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.execute("BEGIN")  # one moment: another process may be laying it out right now
         _is_empty(lambda statement, values: connection.execute(statement, values).fetchall(), path)
     finally:
         connection.close()

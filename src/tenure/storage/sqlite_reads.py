@@ -126,12 +126,14 @@ def _interval(
     """Returns revisions in order, cut between timestamps, and up to where that is all there is."""
     gathered: list[Revision] = []
     through_at = until_at
-    for head in _history_heads(execute, query):
+    found = _history_heads(execute, query)
+    for head in found:
         rows = execute(_HISTORY, (head, query.since_at, until_at, query.lo, query.hi, limit + 1))
         if len(rows) > limit:
             through_at = min(through_at, rows[-1][1] - 1)
         gathered.extend(Revision(*row) for row in rows)
-    gathered.sort(key=lambda revision: (revision.at, revision.key))
+    if len(found) > 1:
+        gathered.sort(key=lambda revision: (revision.at, revision.key))
     if len(gathered) > limit:
         through_at = min(through_at, gathered[limit].at - 1)
     return [revision for revision in gathered if revision.at <= through_at], through_at

@@ -114,16 +114,13 @@ def _shifted(packed: Sequence[Any], to: Any, by: int) -> Any:
 
 def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
     """Packed as (scale, digits), as digits where the scale is 0, or as text where there are many."""
-    try:
-        if to.scale:
-            digits = [None if each is None else _digits(to.scale, *each) for each in packed]
-        else:
-            digits = [None if each is None else 0 + each for each in packed]
-    except TypeError:
+    is_plain = set(map(type, packed)) <= {list if to.scale else int, type(None)}
+    if not is_plain or (to.scale and {each[0] for each in packed if each is not None} - {to.scale}):
         values = [None if each is None else kind.unpack(each) for each in packed]
         if any(each is not None and not each.is_finite() for each in values):
-            raise ValueError("not a finite number") from None
+            raise ValueError("not a finite number")
         return pa.array(values, to)
+    digits = [None if each is None else each[1] for each in packed] if to.scale else packed
     whole = pa.array(digits, pa.int64())
     low = np.asarray(whole.fill_null(0))
     words = np.empty((len(low), 2), dtype=np.int64)
@@ -131,9 +128,3 @@ def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
     words[:, 1] = low >> 63
     validity = whole.buffers()[0] if whole.null_count else None
     return pa.Array.from_buffers(to, len(low), [validity, pa.py_buffer(words)], null_count=whole.null_count)
-
-
-def _digits(expected: int, scale: Any, digits: Any) -> int:
-    if scale != expected:
-        raise TypeError
-    return 0 + digits  # type: ignore[no-any-return]

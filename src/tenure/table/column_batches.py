@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from tenure.kv.encoding import decode
-from tenure.kv.quick_decoding import decode_ints
 from tenure.kv.keys import Span
+from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
 from tenure.table.columns import Kept
@@ -106,11 +106,9 @@ class Builder:
             arrays.append(array(kept.type, packed))
 
     def _keys(self, revisions: Sequence[Revision]) -> Sequence[Sequence[Any]]:
-        suffixes = [key[HEAD_BYTES:] for key, _, _ in revisions]
-        (first, is_descending), *others = self._index.parts
-        if not others and not is_descending and first.type.family in ("int2", "int4", "int8"):
-            return list(zip(decode_ints(suffixes)))
-        return [decode(each) for each in suffixes]
+        if len(self._index.parts) == 1:
+            return [(decode_one(key, HEAD_BYTES),) for key, _, _ in revisions]
+        return [decode(key[HEAD_BYTES:]) for key, _, _ in revisions]
 
     def batch(self) -> Any:
         """All of it; then it is empty again."""

@@ -6,7 +6,8 @@
 
 A table's rows are read from the store once, as of a time. From then on each reader first fetches
 every revision since the last one did (the store's history, whose cost is the number of changes):
-new revisions become a part of their own, and the ones they replace get their `until`. So one copy
+new revisions become a part of their own, and the ones they replace get their `until`. A loop does the
+same between queries (`keep_up`), so that they seldom find much to do. So one copy
 serves readers at all times from the first load on; earlier ones read the store.
 
 What is held is never changed in place: a change makes a new `Held` with arrays of its own where it
@@ -37,12 +38,18 @@ from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
-from tenure.table.parts import Held, Part, applied, first_part, sorted_keys
+from tenure.table.parts import Held, Part, applied, piece, sorted_keys, together
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
 BATCH_ROWS = 64_000
 """Rows per Arrow batch, about what DuckDB takes in one go."""
+
+KEEP_UP_SECONDS = 0.2
+"""Between two looks at what has changed: seldom enough to cost nothing where nothing does."""
+
+USED_SECONDS = 300.0
+"""Tables that no query has asked for as long are not kept up: they catch up when one does."""
 
 HISTORY_ROWS = 50_000
 """Revisions per read while catching up."""
@@ -84,6 +91,22 @@ class Columnar:
         slot = self._slots.get(_key(layout))
         return None if slot is None else slot.rows
 
+    def is_too_large(self, layout: Layout) -> bool:
+        """Whether a table was found too large to be held."""
+        slot = self._slots.get(_key(layout))
+        return slot is not None and slot.too_large_bytes > self._bytes_max
+
+    def keep_up(self) -> float:
+        """Takes in what has changed of tables in use, so that the next query need not: a step for a loop."""
+        used_since = self._store.env.monotonic() - USED_SECONDS
+        with self._lock:
+            slots = [each for each in self._slots.values() if each.used >= used_since]
+        for slot in slots:
+            with slot.lock:
+                if slot.held is not None:
+                    slot.held = self._caught_up(slot.held, self._store.snapshot().at, lambda: None)
+        return KEEP_UP_SECONDS
+
     @property
     def held_bytes(self) -> int:
         """How much is held, of all tables."""
@@ -109,6 +132,7 @@ class Columnar:
     def _slot(self, key: tuple[Any, ...]) -> "_Slot":
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot(self._store.env.lock())
+            slot.used = self._store.env.monotonic()
             self._slots[key] = slot
             return slot
 
@@ -117,44 +141,38 @@ class Columnar:
             return
         wanted = wanted.with_columns_of(None if slot.held is None else slot.held.wanted)
         slot.held = None
-        keys: list[bytes] = []
-        at: list[Timestamp] = []
-        batches: list[Any] = []
+        pieces: list[Part] = []
         used_bytes = 0
-        for made in self._batches(wanted, read_at, keys, at, check):
-            batches.append(made)
-            used_bytes += made.nbytes + made.num_rows * (16 + len(keys[-1]))
+        for made, keys, at in self._batches(wanted, read_at, check):
+            pieces.append(piece(keys, at, made))
+            used_bytes += pieces[-1].held_bytes
             if used_bytes > self._bytes_max:
-                slot.rows, slot.too_large_bytes = len(keys), used_bytes
-                batches.clear()
+                slot.rows, slot.too_large_bytes = sum(len(each.at) for each in pieces), used_bytes
+                pieces.clear()
                 pa.default_memory_pool().release_unused()
                 return
-        slot.held = Held(wanted, (first_part(keys, at, batches, wanted.schema),), read_at, read_at)
-        slot.rows = len(keys)
+        slot.held = Held(wanted, (together(pieces, wanted.schema),), read_at, read_at)
+        slot.rows = len(slot.held.parts[0].at)
 
     def _batches(
-        self,
-        wanted: Wanted,
-        read_at: Timestamp,
-        keys: list[bytes] | None,
-        at: list[Timestamp] | None,
-        check: Check,
-        without: Mapping[bytes, object] | None = None,
-    ) -> Iterator[Any]:
-        """The rows visible at a time as batches; their keys and timestamps go to lists, if there are any."""
+        self, wanted: Wanted, read_at: Timestamp, check: Check, without: Mapping[bytes, object] | None = None
+    ) -> Iterator[tuple[Any, list[bytes], list[Timestamp]]]:
+        """The rows visible at a time in batches, each with its keys and timestamps."""
         builder = Builder(wanted)
+        keys: list[bytes] = []
+        at: list[Timestamp] = []
         for page in self._store.snapshot(read_at).pages(wanted.span, PAGE_ROWS):
             check()
             if without:
                 page = [each for each in page if each.key not in without]
-            if keys is not None and at is not None:
-                keys += [key for key, _, _ in page]
-                at += [each for _, each, _ in page]
+            keys += [key for key, _, _ in page]
+            at += [each for _, each, _ in page]
             builder.add(page)
             if builder.rows >= BATCH_ROWS:
-                yield builder.batch()
+                yield builder.batch(), keys, at
+                keys, at = [], []
         if builder.rows:
-            yield builder.batch()
+            yield builder.batch(), keys, at
 
     def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
         """With all that happened up to `read_at`; None if that is no longer all there."""
@@ -184,7 +202,8 @@ class Columnar:
         self, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None], check: Check
     ) -> Columns:
         def batches() -> Iterator[Any]:
-            yield from self._batches(wanted, read_at, None, None, check, without=over)
+            for made, _, _ in self._batches(wanted, read_at, check, without=over):
+                yield made
             yield batch(wanted, _own(over))
 
         return Columns(
@@ -200,6 +219,7 @@ class _Slot:
         self.held: Held | None = None
         self.rows = 0
         self.too_large_bytes = 0
+        self.used = 0.0
 
     @property
     def held_bytes(self) -> int:

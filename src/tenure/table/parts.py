@@ -42,6 +42,12 @@ class Part(NamedTuple):
     until: Any
     table: Any
 
+    @property
+    def held_bytes(self) -> int:
+        # Of Python's bytes, numpy counts the pointers only.
+        keys = self.keys.nbytes if self.keys.dtype != object else len(self.keys) * 2 * KEY_BYTES_MAX
+        return int(self.table.nbytes + keys + self.at.nbytes + self.until.nbytes)
+
 
 class Held(NamedTuple):
     wanted: Wanted
@@ -53,29 +59,41 @@ class Held(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        return sum(
-            part.table.nbytes + part.keys.nbytes + part.at.nbytes + part.until.nbytes for part in self.parts
-        )
+        return sum(part.held_bytes for part in self.parts)
 
     def has(self, wanted: Wanted) -> bool:
         return wanted.columns.items() <= self.wanted.columns.items()
 
 
-def first_part(keys: list[bytes], at: list[Timestamp], batches: list[Any], schema: Any) -> Part:
-    times = np.array(at, dtype=np.int64)
-    table = pa.Table.from_batches(batches, schema)
-    return Part(_keys(keys), times, np.full(len(keys), OPEN, dtype=np.int64), table)
+def piece(keys: list[bytes], at: list[Timestamp], batch: Any) -> Part:
+    """Rows that are all open, in the order of their keys."""
+    until = np.full(len(keys), OPEN, dtype=np.int64)
+    return Part(_keys(keys), np.array(at, dtype=np.int64), until, pa.Table.from_batches([batch]))
+
+
+def together(pieces: Sequence[Part], schema: Any) -> Part:
+    """Pieces that follow one another, as one part."""
+    if not pieces:
+        return Part(_keys([]), np.array([], np.int64), np.array([], np.int64), schema.empty_table())
+    return Part(
+        _joined_keys(pieces),
+        np.concatenate([each.at for each in pieces]),
+        np.concatenate([each.until for each in pieces]),
+        pa.concat_tables([each.table for each in pieces]),
+    )
 
 
 def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, read_at: Timestamp) -> Held:
     """With everything that happened up to `through_at`; readable at `read_at` and later in any case."""
     if not revisions:
         return held._replace(through_at=through_at)
-    ordered = sorted(revisions, key=_by_key)
+    ordered = sorted(revisions)  # by key, then time; there are no two of both
     until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
     firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
-    parts = [_ended(part, firsts) for part in held.parts]
+    keys = [each.key for each in firsts]
+    ends = np.array([each.at for each in firsts], dtype=np.int64)
+    parts = [_ended(part, keys, ends) for part in held.parts]
     rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
     if rows:
         made = [each for each, _ in rows]
@@ -90,24 +108,19 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, re
     return _compacted(held._replace(parts=tuple(parts), through_at=through_at), read_at)
 
 
-def _by_key(revision: Revision) -> tuple[bytes, Timestamp]:
-    return revision.key, revision.at
-
-
-def _ended(part: Part, firsts: Sequence[Revision]) -> Part:
-    """The part with its open rows ended that have a newer revision."""
+def _ended(part: Part, newer: Sequence[bytes], ends: Any) -> Part:
+    """The part with its open rows ended that have a newer revision; these are in the order of keys."""
     if not len(part.at):
         return part
-    keys = sorted_keys([each.key for each in firsts], part.keys)
+    keys = sorted_keys(newer, part.keys)
     places = np.searchsorted(part.keys, keys, "right") - 1
-    at = np.array([each.at for each in firsts], dtype=np.int64)
     is_there = places >= 0
     is_there &= part.keys[places] == keys
     is_there &= part.until[places] == OPEN
     if not is_there.any():
         return part
     until = part.until.copy()
-    until[places[is_there]] = at[is_there]
+    until[places[is_there]] = ends[is_there]
     return part._replace(until=until)
 
 
@@ -123,11 +136,11 @@ def _keys(keys: Sequence[bytes]) -> Any:
 
 
 def _array(suffixes: list[bytes], *, is_object: bool) -> Any:
-    """An array of bytes drops zeros at the end; no key is another one with zeros added (`key-prefix`)."""
+    """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added."""
     if not is_object:
         return np.array(suffixes, dtype=np.bytes_)
     array = np.empty(len(suffixes), dtype=object)
-    array[:] = suffixes
+    array[:] = [each.rstrip(b"\0") for each in suffixes]
     return array
 
 
@@ -147,14 +160,19 @@ def _filtered(part: Part, mask: Any) -> Part:
 
 
 def _joined(parts: Sequence[Part]) -> Part:
-    if any(part.keys.dtype == object for part in parts):
-        parts = [part._replace(keys=part.keys.astype(object)) for part in parts]
-    keys = np.concatenate([part.keys for part in parts])
+    """Parts whose keys lie among one another, as one."""
+    keys = _joined_keys(parts)
     at = np.concatenate([part.at for part in parts])
     order = np.lexsort((at, keys)) if keys.dtype != object else _object_order(keys, at)
     until = np.concatenate([part.until for part in parts])
     table = pa.concat_tables([part.table for part in parts]).take(pa.array(order))
     return Part(keys[order], at[order], until[order], table)
+
+
+def _joined_keys(parts: Sequence[Part]) -> Any:
+    if any(part.keys.dtype == object for part in parts):
+        return np.concatenate([part.keys.astype(object) for part in parts])
+    return np.concatenate([part.keys for part in parts])
 
 
 def _object_order(keys: Any, at: Any) -> Any:

@@ -48,8 +48,8 @@ def test_moving_names_writes_the_difference_and_says_whose_map_changed(node: Sch
     assert schema is not None
     txn = node.store.begin()
     renamed = replace(schema, name="r")
-    assert move_names(txn, node.catalog, schema, renamed) == {DEFAULT_DATABASE}
-    assert move_names(txn, node.catalog, renamed, renamed) == frozenset()
+    assert move_names(txn, node.catalog, [(schema, renamed)]) == {DEFAULT_DATABASE}
+    assert move_names(txn, node.catalog, [(renamed, renamed)]) == frozenset()
     assert node.catalog.id_at(txn, schema_place("s")) is None
     assert node.catalog.id_at(txn, schema_place("r")) == id
     assert node.catalog.schema_entry(txn, DEFAULT_DATABASE, "s") is None

@@ -128,6 +128,10 @@ SETS = [
     "generate_subscripts('{a,b,c}'::text[], 2)",
     "string_to_table('a,b,,c', ',')",
     "string_to_table('abc', NULL)",
+    "regexp_matches('foobarbaz', 'b(a)(.)', 'g')",
+    "regexp_matches('foobarbaz', 'b.')",
+    "regexp_split_to_table('a1b22c', '[0-9]+')",
+    "regexp_split_to_table('abc', '')",
     "string_to_table('a,b,c', ',', 'b')",
     *(
         f"{name}('{text}'::{name[:5].rstrip('_')})"

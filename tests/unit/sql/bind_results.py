@@ -185,4 +185,6 @@ SELECT (jsonb_each('{"a": 1, "b": 2}')).key, (jsonb_each('{"a": 1, "b": 2}')).va
 SELECT id, (s.k).n, (k).x FROM (SELECT id, information_schema._pg_expandarray(w) AS k FROM b) s WHERE (s.k).x > 0 ORDER BY 1, 2
 SELECT id, (information_schema._pg_expandarray(w)).n AS n, unnest(w) FROM b ORDER BY 1, 2
 WITH s AS (SELECT id, jsonb_each('{"a": 1}') AS k FROM a) SELECT id, (k).value FROM s ORDER BY id
+SELECT (ARRAY[[1, 2], [3, 4]])[2][1], (ARRAY[[1, 2], [3, 4]])[3][1], (ARRAY[[1, 2]])[1][NULL], (ARRAY[1, 2])[1][1]
+SELECT x, count(*) OVER w FROM a WINDOW w AS (PARTITION BY x), v AS (ORDER BY id) ORDER BY id
 """

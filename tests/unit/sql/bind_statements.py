@@ -196,6 +196,8 @@ WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT 1 WHERE EXISTS (SELECT 1 FROM 
 """
 
 WINDOWS = r"""
+SELECT 1 FROM t WINDOW w AS (ORDER BY nope)
+SELECT 1 FROM t WINDOW w AS (PARTITION BY a ORDER BY b), v AS (w ROWS 1 PRECEDING), x AS (v)
 SELECT sum(sum(age)) OVER () FROM people
 SELECT lower(name) OVER () FROM people
 SELECT row_number() OVER (), rank() OVER (ORDER BY age), lag(name) OVER (PARTITION BY city ORDER BY age) FROM people
@@ -483,6 +485,9 @@ SELECT a FROM t OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY
 """
 
 EXPRESSIONS = r"""
+SELECT tags[1], tags[1][2] FROM people
+SELECT tags[1]['x'] FROM people
+SELECT tags[1][true] FROM people
 SELECT 'a'::"char"
 SELECT 1
 SELECT 1, 'a', NULL, 1.5, true, 10000000000, 0x1F, 1e10, -1, - 2.5
@@ -659,7 +664,6 @@ REFUSED = r"""
 SELECT jsonb_each('{}')
 SELECT * FROM (SELECT jsonb_each('{}') AS k) s
 SELECT s.* FROM (SELECT jsonb_each('{}') AS k) s
-SELECT tags[1], tags[1][2] FROM people
 SELECT ctid FROM people
 SELECT people FROM people
 SELECT b'101'

@@ -224,6 +224,10 @@ def test_a_system_table_is_made_when_asked_for() -> None:
     assert kinds(bound("SELECT id FROM nodes").plan) == [Virtual]
 
 
+def test_a_system_table_may_be_called_by_its_schema() -> None:
+    assert [each.name for each in bound("SELECT system.nodes.id FROM nodes").outputs] == ["id"]
+
+
 def test_columns_know_the_table_they_come_from() -> None:
     plan = bound("SELECT s.id, s.id + 1 FROM (SELECT id FROM people) s").plan
     assert [(each.table, each.number) for each in plan.outputs] == [(201, 1), (0, 0)]

@@ -113,5 +113,5 @@ def test_analyze_says_what_was_taken_over(desk: Desk) -> None:
     asked = query("SELECT count(*) FROM a")
     shown = list(analyzed(asked, compile(asked), desk.run(instead=instead), lambda: 0.0))
     assert any("Aggregate (actual time=0.000 rows=1.00 loops=1) in DuckDB" in line for line in shown)
-    assert not any("Seq Scan" in line for line in shown)
+    assert not any("never executed" in line for line in shown)  # below it, nobody here can tell
     assert shown[-1] == "Executor: rows and DuckDB"

@@ -75,6 +75,18 @@ def test_every_connection_is_durable_and_distrusts_the_schema(engine: SqliteEngi
         assert connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1) == 1
 
 
+def test_no_connection_loads_code_or_reaches_another_file(engine: SqliteEngine, path: Path) -> None:
+    engine.clock_at()
+    for connection in [each for each in apsw.connections() if each.filename == str(path)]:
+        with pytest.raises(apsw.SQLError, match="too many attached databases"):
+            connection.execute("ATTACH ? AS other", (str(path.parent / "other.db"),))
+        with pytest.raises(apsw.SQLError, match="not authorized"):
+            connection.execute("SELECT load_extension('anything')")
+        with pytest.raises(apsw.ExtensionLoadingError):
+            connection.load_extension("anything")
+    assert not (path.parent / "other.db").exists()
+
+
 def test_what_was_committed_is_there_after_a_restart(path: Path) -> None:
     env = ManualEnv()
     first = SqliteEngine(str(path), env)

@@ -3,15 +3,18 @@
 import random
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tenure.base.env import SystemEnv
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Table, TypeRef, replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.storage.sqlite import SqliteEngine
 from tenure.table import parts
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Columnar
@@ -124,7 +127,7 @@ def test_columns_are_what_a_scan_gives_at_any_time(
 
     def change(txn: Transaction) -> None:
         for _ in range(rng.randrange(1, 30)):
-            id = rng.randrange(200)
+            id = rng.randrange(50) * rng.choice((1, 256, 2**24, 2**40))
             if id in known and rng.random() < 0.4:
                 _delete(txn, layout, known.pop(id))
             elif id not in known or rng.random() < 0.9:
@@ -136,6 +139,8 @@ def test_columns_are_what_a_scan_gives_at_any_time(
     for step in range(60):
         store.transact(change)
         times.append(store.engine.clock_at())
+        if rng.random() < 0.3:
+            cache.keep_up()
         if step % 3 == 0:
             chosen = tuple(sorted(rng.sample(columns, rng.randrange(1, 11))))
             source = store.snapshot(rng.choice(times[-8:]))
@@ -218,3 +223,39 @@ def test_tables_not_used_for_longest_go_first(store: Store) -> None:
     for layout in layouts:
         _cached(cache, store.snapshot(), layout, (1, 2))
     assert [cache.rows(layout) for layout in layouts] == [None, 100, 100]
+
+
+def test_threads_at_different_times_do_not_disturb_one_another(tmp_path: Path) -> None:
+    env = SystemEnv()
+    engine = SqliteEngine(str(tmp_path / "store"), env)
+    store = Store(engine, env)
+    layout = _layout(store, _table())
+    _fill(store, layout, 200)
+    cache = Columnar(store)
+    faults: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        try:
+            for _ in range(15):
+                ids = rng.sample(range(200), 5)
+                store.transact(lambda txn, ids=ids: _change(txn, layout, rng, ids))  # type: ignore[misc]
+                source = store.snapshot()
+                columns = (1, 2) if rng.random() < 0.5 else (1, 3, 4)
+                assert _cached(cache, source, layout, columns) == _naive(source, layout, columns)
+        except BaseException as fault:
+            faults.append(fault)
+
+    tasks = [env.spawn(f"worker {seed}", lambda seed=seed: work(seed)) for seed in range(4)]  # type: ignore[misc]
+    for task in tasks:
+        task.join()
+    engine.close()
+    assert faults == []
+
+
+def _change(txn: Transaction, layout: Layout, rng: random.Random, ids: list[int]) -> None:
+    for id in ids:
+        if rng.random() < 0.3:
+            _delete(txn, layout, _values(rng, id))
+        else:
+            _put(txn, layout, _values(rng, id))

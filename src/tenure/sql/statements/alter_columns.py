@@ -90,7 +90,14 @@ def drop(definer: Definer, table: Table, action: Tree) -> None:
     is_cascade = option(action, "behavior") == "DROP_CASCADE"
     if is_cascade:
         tell_cascade(definer, [Thing(table.id, COLUMN, column.id)])
-    drops.drop_column(definer.draft, definer.known, table.id, action.name, is_cascade=is_cascade)
+    drops.drop_column(
+        definer.draft,
+        definer.known,
+        table.id,
+        action.name,
+        is_cascade=is_cascade,
+        qualifies=definer.qualifies,
+    )
 
 
 def set_default(definer: Definer, table: Table, action: Tree) -> None:

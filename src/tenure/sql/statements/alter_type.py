@@ -34,12 +34,13 @@ def alter_type(definer: Definer, table: Table, action: Tree) -> None:
     if tree.HasField("coll_clause"):
         check_collation(names(tree.coll_clause.collname))
     using = child(tree, "raw_default")
+    computed = _computed(definer, table, column, ref, using)
     default = _default(definer, column, ref)
     is_read = any(True for _ in _reading(table, column))
     if using is None and is_held_alike(column.type, ref) and not (is_read and column.type.name != ref.name):
         change = AlterType(column.name, ref, default=default)
     else:
-        change = _rewrite(definer, table, column, ref, using, default)
+        change = _rewrite(definer, table, column, ref, computed, default, has_using=using is not None)
     alter(definer.draft, definer.known, table.id, change)
 
 
@@ -75,8 +76,10 @@ def _rewrite(
     table: Table,
     column: Column,
     ref: TypeRef,
-    using: Tree | None,
+    computed: Typed,
     default: Expression | None,
+    *,
+    has_using: bool,
 ) -> AlterType:
     known = columns_of(table)
     titles = {id: name for id, name, _ in known}
@@ -91,12 +94,11 @@ def _rewrite(
         elif each.predicate is not None:
             tree = expression(definer.text_of(each.predicate, table))
             predicates.append((each.id, definer.condition(tree, new, "WHERE")))
-    computed = _computed(definer, table, column, ref, using)
     return AlterType(
         column.name,
         ref,
         computed=definer.stored(computed.node, titles),
-        reverse=None if using is not None else _reverse(definer, table, column, ref),
+        reverse=None if has_using else _reverse(definer, table, column, ref),
         default=default,
         checks=tuple(checks),
         predicates=tuple(predicates),

@@ -8,7 +8,7 @@ from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import SetConstraintComment
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors import Table, View
-from tenure.catalog.errors import UndefinedObject, WrongKind
+from tenure.catalog.errors import UndefinedDatabase, UndefinedObject, WrongKind, WrongSyntax
 from tenure.catalog.index_changes import SetIndexComment
 from tenure.catalog.object_changes import set_comment
 from tenure.catalog.parts import constraint_named
@@ -27,7 +27,7 @@ def comment(definer: Definer, tree: Tree) -> str | None:
     target, text = child(tree, "object"), tree.comment
     match option(tree, "objtype"):
         case "OBJECT_DATABASE":
-            set_comment(definer.draft, definer.known, database_named(definer, target.sval).id, text)
+            _on_database(definer, target.sval, text)
         case "OBJECT_SCHEMA":
             set_comment(definer.draft, definer.known, schema_named(definer, target.sval).id, text)
         case "OBJECT_TYPE":
@@ -48,6 +48,14 @@ def comment(definer: Definer, tree: Tree) -> str | None:
     return None
 
 
+def _on_database(definer: Definer, name: str, text: str) -> None:
+    try:
+        set_comment(definer.draft, definer.known, database_named(definer, name).id, text)
+    except UndefinedDatabase as error:
+        # Dumps are restored into databases of other names: PostgreSQL only warns.
+        definer.session.notice(str(error), "WARNING", error.sqlstate)
+
+
 def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> None:
     found = definer.relation(path)
     if not isinstance(found, RELATIONS[what]):
@@ -57,6 +65,8 @@ def _on_relation(definer: Definer, what: str, path: list[str], text: str) -> Non
 
 
 def _on_column(definer: Definer, path: list[str], text: str) -> None:
+    if len(path) < 2:
+        raise WrongSyntax("column name must be qualified")
     found = definer.relation(path[:-1])
     match found:
         case Table():

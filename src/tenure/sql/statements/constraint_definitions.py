@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from tenure.catalog.changes import alter, referring_to
 from tenure.catalog.constraint_changes import AddCheck, AddForeignKey, target_key
 from tenure.catalog.descriptors import Action, Column, Expression, Schema, Table
-from tenure.catalog.index_changes import AddIndex, AlterPrimaryKey
+from tenure.catalog.index_changes import AddIndex, AlterPrimaryKey, primary_of
 from tenure.catalog.parts import Change, Part, find_column, staying
 from tenure.expr.build import Typed, call
 from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef
 from tenure.sql.parse import Tree, child, names, option
+from tenure.sql.statements.column_definitions import NOT_DEFERRED
 from tenure.sql.statements.definitions import Definer, columns_of, path_of
-from tenure.sql.statements.naming import constraint_name, index_name, names_in, require_free
+from tenure.sql.statements.naming import constraint_name, index_name, names_in, object_name, require_free
 
 ACTIONS = {
     "a": Action.NO_ACTION,
@@ -37,8 +38,8 @@ def add_constraint(
 def changes_of(
     definer: Definer, schema: Schema, table: Table, tree: Tree, columns: tuple[str, ...]
 ) -> Iterator[Change]:
-    if tree.deferrable or tree.initdeferred:
-        raise NotSupported("deferrable constraints are not supported")
+    if tree.deferrable:
+        definer.notice(NOT_DEFERRED)
     if option(tree, "contype") in ("CONSTR_PRIMARY", "CONSTR_UNIQUE"):
         if tree.indexname:
             raise NotSupported("constraints USING INDEX are not supported")
@@ -71,10 +72,11 @@ def primary_key(
     is_added: bool = True,
 ) -> AlterPrimaryKey:
     """ADD PRIMARY KEY; or, where the former one goes in the same statement, another in its place."""
-    name = tree.conname
-    if not name:
-        others = {each for each in names_in(table) if each != table.index(table.primary).name}
-        name = index_name(definer, schema, table.name, (), "pkey", others)
+    name, former = tree.conname, primary_of(table).name
+    if not name and former == object_name(table.name, "", "pkey"):
+        name = former  # which the new one takes over
+    elif not name:
+        name = index_name(definer, schema, table.name, (), "pkey", names_in(table))
     elif all(each.name != name for each in staying(table.indexes)):
         require_free(definer, schema, name)
     referring = referring_to(definer.draft, definer.known, table)

@@ -27,6 +27,7 @@ from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names
 from tenure.sql.statement import Result
 from tenure.sql.statements import queries
 from tenure.sql.statements.queries import Select, SelectAsOf
+from tenure.sql.statements.writes import WrongKind, refuse_system
 from tenure.sql.statements.writing import writer_of
 from tenure.table.write import Writer
 
@@ -314,8 +315,9 @@ def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
         each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
     ]
     table = planner.names.relation(path, tree.relation.location + 1)
+    refuse_system(table)
     if not isinstance(table, Table):
-        raise NotSupported(f'cannot copy to "{path[-1]}": it is not a table')
+        raise WrongKind(f'cannot copy to "{path[-1]}": it is not a table')
     if planner.block.is_read_only:
         raise ReadOnlyTransaction("cannot execute COPY FROM in a read-only transaction")
     targets = _columns(table, tree)

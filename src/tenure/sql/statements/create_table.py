@@ -68,6 +68,8 @@ def skips(definer: Definer, schema: Schema, name: str, *, if_not_exists: bool) -
 def _refuse(tree: Tree) -> None:
     if tree.relation.relpersistence == "t":
         raise NotSupported("temporary tables are not supported")
+    if option(tree, "oncommit") not in ("ONCOMMIT_NOOP", "ON_COMMIT_ACTION_UNDEFINED"):
+        raise InvalidTable("ON COMMIT can only be used on temporary tables")
     if tree.inh_relations or tree.HasField("partspec") or tree.HasField("partbound"):
         raise NotSupported("inheritance and partitions are not supported")
     if tree.HasField("of_typename"):

@@ -13,7 +13,8 @@ from tenure.catalog.errors import WrongSyntax
 from tenure.expr.errors import NotSupported
 from tenure.sql import access, rows
 from tenure.sql.bind import bind_query
-from tenure.sql.parameters import Parameters
+from tenure.sql.locking import settled
+from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, child, kind, names, option
 from tenure.sql.plan import Query
 from tenure.sql.statements.column_definitions import NewColumn
@@ -46,7 +47,7 @@ def _make(definer: Definer, into: Tree, tree: Tree, *, if_not_exists: bool) -> s
     schema = definer.schema_for(path_of(relation)[:-1])
     if skips(definer, schema, relation.relname, if_not_exists=if_not_exists):
         return None
-    query = access.with_access(bind_query(tree, definer.names, Parameters()))
+    query = access.with_access(bind_query(tree, definer.names, NoParameters()))
     table = make_table(definer, schema, relation.relname, _columns(query, names(into.col_names)), ())
     return None if into.skip_data else f"SELECT {_fill(definer, table.id, query)}"
 
@@ -64,10 +65,9 @@ def _fill(definer: Definer, id: int, query: Query) -> int:
     assert isinstance(table, Table), "the table was made a moment ago"
     writer = writer_of(execution, table)
     columns = [each.id for each in table.columns if not each.is_hidden]
-    run = run_of(execution, query)
-    count = 0
-    for row in rows.compile(query, definer.names.enum).rows(run):
+    runner = rows.compile(query, definer.names.enum)
+    found = settled(execution, lambda passing: list(runner.rows(run_of(execution, query, passing))))
+    for row in found:
         writer.insert(txn, dict(zip(columns, row, strict=True)))
-        count += 1
     writer.finish(txn)
-    return count
+    return len(found)

@@ -6,6 +6,7 @@ Walk: `sql.planning` adds `PLANNERS` to its own table; each gives a `Definition`
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tenure.expr.errors import NotSupported
 from tenure.sql.own import Reader
 from tenure.sql.parse import Tree, has, parse
 from tenure.sql.statements import alter_table, dropping, object_names
@@ -16,7 +17,7 @@ from tenure.sql.statements.databases import alter_database, create_database, dro
 from tenure.sql.statements.definitions import Definer, Definition
 from tenure.sql.statements.enums import alter_type, create_type, refuse_other_types
 from tenure.sql.statements.indexes import create_index
-from tenure.sql.statements.roles import alter_role, create_role, drop_role, without_password
+from tenure.sql.statements.roles import alter_role, create_role, drop_role
 from tenure.sql.statements.schemas import create_schema
 from tenure.sql.statements.sequences import alter_sequence, create_sequence
 from tenure.sql.statements.truncate import truncate
@@ -30,33 +31,24 @@ Tag = str | Callable[[Tree], str]
 
 
 def defining(
-    tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], bool] = lambda tree: False
+    tag: Tag, apply: Apply, *, not_in_block: Callable[[Tree], str] = lambda tree: ""
 ) -> "Callable[[Planner, Tree], Definition]":
     def plan(planner: "Planner", tree: Tree) -> Definition:
+        if planner.as_of:
+            raise NotSupported("AS OF SYSTEM TIME is not supported in statements that define")
         spoken = tag if isinstance(tag, str) else tag(tree)
         return Definition(spoken, tree, apply, planner.text, not_in_block(tree))
 
     return plan
 
 
-def _role(tag: str, apply: Apply) -> "Callable[[Planner, Tree], Definition]":
-    """A statement whose text may hold a password."""
-
-    def plan(planner: "Planner", tree: Tree) -> Definition:
-        return Definition(tag, tree, apply, planner.text, shown=without_password(planner.text))
-
-    return plan
-
-
-def _always(tree: Tree) -> bool:
-    return True
-
-
-def _is_concurrent(tree: Tree) -> bool:
-    return bool(tree.concurrent)
+def _concurrently(tag: str) -> Callable[[Tree], str]:
+    return lambda tree: f"{tag} CONCURRENTLY" if tree.concurrent else ""
 
 
 def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
+    if planner.as_of:
+        raise NotSupported("AS OF SYSTEM TIME is not supported with INTO")
     return Definition("SELECT INTO", tree, select_into, planner.text)
 
 
@@ -73,7 +65,7 @@ def create_database_if_not_exists(planner: "Planner", reader: Reader) -> Definit
     def apply(definer: Definer, tree: Tree) -> str | None:
         return create_database(definer, tree, if_not_exists=True)
 
-    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block=True)
+    return Definition("CREATE DATABASE", tree, apply, planner.text, not_in_block="CREATE DATABASE")
 
 
 def create_schema_in_database(planner: "Planner", reader: Reader) -> Definition:
@@ -100,7 +92,7 @@ PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
     "AlterEnumStmt": defining("ALTER TYPE", alter_type),
     "AlterObjectSchemaStmt": defining(object_names.object_tag, object_names.set_schema),
     "AlterOwnerStmt": defining(object_names.object_tag, object_names.set_owner),
-    "AlterRoleStmt": _role("ALTER ROLE", alter_role),
+    "AlterRoleStmt": defining("ALTER ROLE", alter_role),
     "AlterSeqStmt": defining("ALTER SEQUENCE", alter_sequence),
     "AlterTableStmt": defining(alter_table.alter_tag, alter_table.alter_table),
     "CommentStmt": defining("COMMENT", comment),
@@ -108,17 +100,17 @@ PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
     "CreateDomainStmt": defining("CREATE DOMAIN", refuse_other_types),
     "CreateEnumStmt": defining("CREATE TYPE", create_type),
     "CreateRangeStmt": defining("CREATE TYPE", refuse_other_types),
-    "CreateRoleStmt": _role("CREATE ROLE", create_role),
+    "CreateRoleStmt": defining("CREATE ROLE", create_role),
     "CreateSchemaStmt": defining("CREATE SCHEMA", create_schema),
     "CreateSeqStmt": defining("CREATE SEQUENCE", create_sequence),
     "CreateStmt": defining("CREATE TABLE", create_table),
     "CreateTableAsStmt": defining("CREATE TABLE AS", create_table_as),
-    "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=_always),
+    "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=lambda tree: "CREATE DATABASE"),
     "DefineStmt": defining("CREATE", refuse_other_types),
     "DropRoleStmt": defining("DROP ROLE", drop_role),
-    "DropStmt": defining(dropping.tag_of, dropping.drop, not_in_block=_is_concurrent),
-    "DropdbStmt": defining("DROP DATABASE", drop_database, not_in_block=_always),
-    "IndexStmt": defining("CREATE INDEX", create_index, not_in_block=_is_concurrent),
+    "DropStmt": defining(dropping.tag_of, dropping.drop, not_in_block=_concurrently("DROP INDEX")),
+    "DropdbStmt": defining("DROP DATABASE", drop_database, not_in_block=lambda tree: "DROP DATABASE"),
+    "IndexStmt": defining("CREATE INDEX", create_index, not_in_block=_concurrently("CREATE INDEX")),
     "RenameStmt": defining(object_names.rename_tag, object_names.rename),
     "TruncateStmt": defining("TRUNCATE TABLE", truncate),
     "ViewStmt": defining("CREATE VIEW", create_view),

@@ -29,7 +29,7 @@ from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.drafts import Draft
 from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
 from tenure.catalog.parts import staying
-from tenure.catalog.resolution import schemas_of
+from tenure.catalog.resolution import find, schemas_of
 from tenure.catalog.uses import Use
 from tenure.expr import build
 from tenure.expr.build import Typed
@@ -47,10 +47,13 @@ from tenure.sql.bind_types import type_at
 from tenure.sql.errors import ActiveTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.names import SessionNames
+from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, option
 from tenure.sql.plan import Output
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Result
+
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tenure_internal")
 
 
 class SystemObject(UserError):
@@ -65,9 +68,8 @@ class Definition:
     tree: Tree
     apply: "Callable[[Definer, Tree], str | None]"
     text: str = ""
-    not_in_block: bool = False
-    shown: str = ""
-    """What others may see of the text, if not all of it."""
+    not_in_block: str = ""
+    """What it is called where it says that it cannot run inside a transaction block."""
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = False
@@ -75,7 +77,7 @@ class Definition:
     def run(self, execution: Execution) -> Result:
         block = execution.block
         if self.not_in_block and block.is_explicit:
-            raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
+            raise ActiveTransaction(f"{self.not_in_block} cannot run inside a transaction block")
         block.txn(self.tag)
         use = block.use
         before, use.draft = use.draft, use.draft.copy()
@@ -122,7 +124,7 @@ class Definer:
         return self.session.user
 
     def fresh_id(self) -> int:
-        return self.session.parts.catalog.fresh_id(self.use.txn)
+        return self.session.parts.changer.fresh_id()
 
     def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
         self.session.notice(message, "NOTICE", sqlstate, detail=detail)
@@ -144,12 +146,16 @@ class Definer:
         raise UndefinedSchema("no schema has been selected to create in")
 
     def is_system_schema(self, name: str) -> bool:
-        return self.session.parts.virtual.has_schema(name)
+        return name in SYSTEM_SCHEMAS or self.session.parts.virtual.has_schema(name)
 
     def object(self, name: Sequence[str]) -> AnyDescriptor | None:
-        """What a name means, as declared so far."""
+        """What a name means, as declared so far; once a change of it that is under way is over."""
         found = self.names.object(name)
-        return None if found is None else self.draft.declared.get(found.id, found)
+        if found is None or found.id in self.draft.declared:
+            return None if found is None else self.draft.declared[found.id]
+        if isinstance(found, Table | EnumType) and found.job:
+            self.session.parts.changer.await_change(self.use, found)
+        return found
 
     def relation(self, name: Sequence[str], position: int = 0) -> Table | View | SequenceDescriptor:
         """Anything that can stand in FROM. Raises UndefinedRelation (42P01)."""
@@ -179,6 +185,11 @@ class Definer:
         if found is None:
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')
         raise WrongKind(f"{'.'.join(name)} is not an enum")
+
+    def qualifies(self, descriptor: AnyDescriptor) -> bool:
+        """Whether messages name it with its schema: its name alone does not find it."""
+        found = find(self.use, [descriptor.name], self.names.path)
+        return found is None or found.id != descriptor.id
 
     def declared(self, id: int) -> Table:
         """A table with what was declared of it so far."""
@@ -221,7 +232,7 @@ class Definer:
 
     def default(self, tree: Tree, column: str, ref: TypeRef) -> Expression:
         """A DEFAULT for a column of this type."""
-        typed = bind_scalar(tree, (), self.names, what="DEFAULT")
+        typed = bind_scalar(tree, (), self.names, NoParameters(), "DEFAULT")
         target = self.type_of(ref)
         try:
             assigned = build.assign(typed, target)
@@ -236,7 +247,7 @@ class Definer:
     def over_table(self, tree: Tree, columns: Sequence[tuple[int, str, TypeRef]], what: str) -> Typed:
         """An expression over columns that are given by id, name and type."""
         outputs = [Output(name, self.type_of(ref)) for _, name, ref in columns]
-        typed = bind_scalar(tree, outputs, self.names, what=what)
+        typed = bind_scalar(tree, outputs, self.names, NoParameters(), what)
         ids = [id for id, _, _ in columns]
 
         def by_id(node: Node) -> Node | None:

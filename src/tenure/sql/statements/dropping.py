@@ -64,7 +64,7 @@ def _drop_objects(
             ids.append(found.id)
     if is_cascade:
         tell_cascade(definer, [Thing(id) for id in dict.fromkeys(ids)])
-    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade)
+    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
 
 
 def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> AnyDescriptor | None:
@@ -80,10 +80,17 @@ def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> An
         )
     if definer.session.parts.virtual.table(path, definer.names) is not None:
         raise SystemObject(f'permission denied: "{path[-1]}" is a system catalog')
-    if wanted is Table and find_index(definer, path) is not None:
-        raise WrongKind(f'"{path[-1]}" is not a table', hint="Use DROP INDEX to remove an index.")
+    if wanted is not EnumType and _is_index(definer, path):
+        raise WrongKind(f'"{path[-1]}" is not {SPOKEN[wanted]}', hint="Use DROP INDEX to remove an index.")
     _missing(definer, word, path, missing_ok)
     return None
+
+
+def _is_index(definer: Definer, path: list[str]) -> bool:
+    try:
+        return find_index(definer, path) is not None
+    except UndefinedSchema:
+        return False
 
 
 def _missing(definer: Definer, word: str, path: list[str], missing_ok: bool) -> None:
@@ -138,7 +145,9 @@ def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_
     contents = [id for each in schemas for id in definer.contents(each.database, each.id)]
     if is_cascade:
         tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.known, ids, contents))
-    drop_schemas(definer.draft, definer.known, ids, contents, is_cascade=is_cascade)
+    drop_schemas(
+        definer.draft, definer.known, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
+    )
 
 
 # ── what CASCADE takes along ───────────────────────────────────────────────────────────────────
@@ -151,7 +160,7 @@ def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | 
     """Says what else goes, before it does."""
     going = closure(definer.draft, definer.known, roots, contents)
     told = [
-        name_of(definer.draft, definer.known, each.thing, is_qualified=contents is not None)
+        name_of(definer.draft, definer.known, each.thing, qualifies=definer.qualifies)
         for each in reversed(going)
         if not each.is_owned
     ]

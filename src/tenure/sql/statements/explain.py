@@ -58,7 +58,7 @@ class Explain:
 def _lines(statement: Statement, execution: Execution) -> Iterator[str]:
     match statement:
         case Select():
-            run = run_of(execution)
+            run = run_of(execution, None if statement.is_bounded else statement.query)
             yield from lines(statement.query, run)
         case Insert():
             yield f"Insert on {statement.table.name}"

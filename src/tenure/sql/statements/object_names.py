@@ -11,7 +11,13 @@ from tenure.catalog.column_changes import RenameColumn
 from tenure.catalog.constraint_changes import RenameConstraint
 from tenure.catalog.descriptors import Contained, Index, Schema, Table, View
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.errors import DuplicateObject, UndefinedColumn, UndefinedObject, WrongKind
+from tenure.catalog.errors import (
+    DuplicateObject,
+    DuplicateRelation,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongKind,
+)
 from tenure.catalog.index_changes import RenameIndex
 from tenure.catalog.parts import constraint_named, find_column, staying
 from tenure.catalog.views import rename_view_column
@@ -24,10 +30,11 @@ from tenure.sql.statements.schemas import require_allowed, schema_named
 
 RELATIONS: dict[str, tuple[str, type | None]] = {
     "OBJECT_TABLE": ("a table", None),
+    "OBJECT_INDEX": ("an index", None),
     "OBJECT_VIEW": ("a view", View),
     "OBJECT_SEQUENCE": ("a sequence", SequenceDescriptor),
 }
-"""ALTER TABLE does for views and sequences too."""
+"""ALTER TABLE and ALTER INDEX do for others too."""
 
 
 def rename_tag(tree: Tree) -> str:
@@ -92,6 +99,9 @@ def _schema_of(definer: Definer, descriptor: Contained) -> Schema:
 
 
 def _rename_index(definer: Definer, tree: Tree) -> None:
+    if definer.object(path_of(tree.relation)) is not None:
+        _rename_relation(definer, tree)  # as in PostgreSQL, it does for tables too
+        return
     table, found = index(definer, path_of(tree.relation))
     require_free(definer, _schema_of(definer, table), tree.newname)
     alter(definer.draft, definer.known, table.id, RenameIndex(found.name, tree.newname))
@@ -184,10 +194,10 @@ def set_schema(definer: Definer, tree: Tree) -> str | None:
 
 def _require_free_there(definer: Definer, schema: Schema, found: Contained) -> None:
     if definer.is_taken(schema, found.name):
-        raise DuplicateObject(
-            f"{'type' if not isinstance(found, Table | View | SequenceDescriptor) else 'relation'} "
-            f'"{found.name}" already exists in schema "{schema.name}"'
-        )
+        there = f'"{found.name}" already exists in schema "{schema.name}"'
+        if isinstance(found, Table | View | SequenceDescriptor):
+            raise DuplicateRelation(f"relation {there}")
+        raise DuplicateObject(f"type {there}")
     for each in staying(found.indexes) if isinstance(found, Table) else ():
         require_free(definer, schema, each.name)
 

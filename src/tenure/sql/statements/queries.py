@@ -6,23 +6,21 @@ one DuckDB is asked at each node of the plan whether it takes it over.
 Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows`; `run` -> `sql.run`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tenure.base.settings import QUERY_MEMORY
-from tenure.cluster.lock_table import Mode
-from tenure.cluster.lock_waits import Wait
 from tenure.expr.datatype import Type
 from tenure.sql import access, as_of, bind, rows
 from tenure.sql.answers import Column
 from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
-from tenure.sql.locking import acquire, settled
+from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
-from tenure.sql.plan import Lock, Output, Query, walk
-from tenure.sql.plan_facts import is_bounded, is_point_query
+from tenure.sql.plan import Lock, Output, Query
+from tenure.sql.plan_facts import everything, is_bounded, is_point_query
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import Runner
 from tenure.sql.run import Memory, Run, Tuple
@@ -40,7 +38,8 @@ class Select:
     parameters: tuple[Type, ...]
     is_short: bool
     is_bounded: bool
-    locks: tuple[Lock, ...] = ()
+    locks: bool = False
+    """Whether FOR UPDATE or its like is anywhere in it."""
     lookup: Lookup | None = None
     """The short way, if it is one row by its key."""
     is_kept: bool = True
@@ -55,45 +54,14 @@ class Select:
         return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
 
     def _locked(self, execution: Execution) -> list[Tuple]:
-        """FOR UPDATE: all of it, found and locked; one table is locked after the other."""
+        """FOR UPDATE: all of it, found and locked."""
         execution.block.txn("SELECT FOR UPDATE")
-        passed: dict[Lock, list[bytes]] = {}
-
-        def find() -> list[Tuple]:
-            passed.update({each: [] for each in self.locks})
-            run = run_of(execution)
-            run.lock = lambda lock, row: _passes(execution, lock, row, passed[lock])
-            return list(self.runner.rows(run))
-
-        def lock_all(found: list[Tuple]) -> None:
-            for lock, keys in passed.items():
-                _acquire(execution, lock, keys)
-
-        return settled(execution, find, lock_all, relation=self.locks[0].table.name)
+        return settled(execution, lambda passing: list(self.runner.rows(run_of(execution, passing=passing))))
 
 
-def _passes(execution: Execution, lock: Lock, row: Tuple, passed: list[bytes]) -> bool:
-    """Whether a row goes on, to be locked with all others; SKIP LOCKED has to know at once."""
-    layout = execution.block.layout(lock.table)
-    key = layout.primary.prefix([row[position] for position in lock.key])
-    if Wait(lock.wait) is Wait.SKIP and not _acquire(execution, lock, [key]):
-        return False
-    passed.append(key)
-    return True
-
-
-def _acquire(execution: Execution, lock: Lock, keys: Sequence[bytes]) -> Sequence[bytes]:
-    return acquire(
-        execution,
-        keys,
-        relation=lock.table.name,
-        mode=Mode.SHARE if lock.is_shared else Mode.EXCLUSIVE,
-        wait=Wait(lock.wait),
-    )
-
-
-def run_of(execution: Execution, query: Query | None = None) -> Run:
-    """One run of a plan in this execution; DuckDB may take over parts of `query`."""
+def run_of(execution: Execution, query: Query | None = None, passing: Passing | None = None) -> Run:
+    """One run of a plan in this execution; DuckDB may take over parts of `query`, `passing` sees what is
+    to be locked."""
     session, block = execution.session, execution.block
     parts = session.parts
     executor = session.variables["tenure.executor"]
@@ -104,6 +72,7 @@ def run_of(execution: Execution, query: Query | None = None) -> Run:
         virtual=lambda key: parts.virtual.rows(key, execution),
         check=execution.check,
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
+        lock=None if passing is None else passing.passes,
     )
     if query is not None and parts.duck is not None and executor != "rows":
         run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
@@ -160,7 +129,7 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 
 def compiled(planner: "Planner", bound: Query) -> Select:
     query = access.with_access(bound)
-    locks = tuple(each for each in walk(query.plan) if isinstance(each, Lock))
+    locks = any(isinstance(each, Lock) for each in everything(query.plan, query))
     is_point = is_point_query(query) and not locks
     return Select(
         query,

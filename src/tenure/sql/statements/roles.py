@@ -1,10 +1,8 @@
 """CREATE, ALTER and DROP ROLE or USER.
 
-A password is turned into a verifier here, before anything is written, and cut out of what others see of
-the statement: see `without_password`. Who may create objects and read them is not decided by
+A password is turned into a verifier here, before anything is written; `sql.redaction` cuts it out
+of what others see of the statement. Who may create objects and read them is not decided by
 roles yet; roles themselves are a superuser's to make, and everybody may change their own password.
-
-Invariant (password-hidden): no password of CREATE or ALTER ROLE is kept as a part of a statement's text.
 
 Walk: `sql.planning` -> these -> `catalog.users`, `catalog.passwords`.
 """
@@ -17,11 +15,16 @@ from tenure.catalog.descriptors import is_dropped
 from tenure.catalog.errors import DependentObjects, UndefinedObject, WrongSyntax
 from tenure.catalog.passwords import SALT_BYTES, stored_password
 from tenure.expr.errors import NotSupported
-from tenure.sql.parse import Tree, child, items, option, tokens
+from tenure.sql.parse import Tree, child, items, option
 from tenure.sql.statements.definitions import Definer
 
-HIDDEN = "'********'"
-REFUSED = {"addroleto": "IN ROLE", "rolemembers": "ROLE", "adminmembers": "ADMIN", "sysid": "SYSID"}
+REFUSED = {
+    "addroleto": "IN ROLE",
+    "rolemembers": "ROLE",
+    "adminmembers": "ADMIN",
+    "sysid": "SYSID",
+    "validUntil": "VALID UNTIL",
+}
 
 
 class NotAllowed(UserError):
@@ -138,14 +141,3 @@ def _verifier(definer: Definer, value: Tree | None) -> str:
     if not verifier:
         definer.notice("empty string is not a valid password, clearing password")
     return verifier
-
-
-def without_password(text: str) -> str:
-    """The text of CREATE or ALTER ROLE as others may see it."""
-    data = text.encode()
-    pieces, start = [], 0
-    for before, token in zip(found := tokens(text), found[1:], strict=False):
-        if token.kind in ("SCONST", "USCONST") and before.text.lower() == "password":
-            pieces += [data[start : token.start].decode(), HIDDEN]
-            start = token.end
-    return "".join([*pieces, data[start:].decode()])

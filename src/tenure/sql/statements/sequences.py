@@ -55,7 +55,8 @@ def alter_sequence(definer: Definer, tree: Tree) -> str | None:
 def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequence[Tree]) -> None:
     restarts, value = restart_of(nodes)
     parts = definer.session.parts
-    last = parts.sequences.state(definer.use.txn, sequence).last_value
+    # Values belong to no transaction: read in this one, a RESTART would be its own rival.
+    last = parts.sequences.state(parts.store.snapshot(), sequence).last_value
     altered = change(
         definer.draft,
         definer.known,

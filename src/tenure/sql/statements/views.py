@@ -8,7 +8,6 @@ Walk: `sql.planning` -> `create_view` -> `catalog.views.create_view`; `sql.view_
 
 from collections.abc import Sequence
 
-from tenure.base.errors import UserError
 from tenure.catalog.descriptors import (
     Depends,
     EnumType,
@@ -31,7 +30,7 @@ from tenure.expr.expressions import sequences
 from tenure.sql import access
 from tenure.sql.bind import bind_query
 from tenure.sql.names import SessionNames
-from tenure.sql.parameters import Parameters
+from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, child, deparsed, names, option
 from tenure.sql.plan import Output, Query, Scan, Virtual, walk
 from tenure.sql.relations import Relation, VirtualTable
@@ -40,10 +39,6 @@ from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.naming import require_free
 
 VIEW_KEY = "view:"
-
-
-class UndefinedParameter(UserError):
-    sqlstate = "42P02"
 
 
 def create_view(definer: Definer, tree: Tree) -> str | None:
@@ -55,9 +50,7 @@ def create_view(definer: Definer, tree: Tree) -> str | None:
         require_free(definer, schema, name)
     query = child(tree, "query")
     known = ReadNames(definer.names)
-    bound = bind_query(query, known, Parameters())
-    if bound.parameters:
-        raise UndefinedParameter("there is no parameter $1")
+    bound = bind_query(query, known, NoParameters())
     path = definer.names.path
     create(
         definer.draft,

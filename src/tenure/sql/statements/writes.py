@@ -28,11 +28,12 @@ from tenure.expr.types import type_of
 from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
 from tenure.sql.answers import Column
 from tenure.sql.bind_targets import check_boolean
-from tenure.sql.errors import UndefinedTable
+from tenure.sql.errors import InsufficientPrivilege, UndefinedTable
 from tenure.sql.locations import location_of
 from tenure.sql.parse import SyntaxFault, Tree, child, items
 from tenure.sql.plan import Among, Filter, Join, JoinKind, Output, Plan, Project, Query, Scan, Values, walk
 from tenure.sql.plan_facts import is_bounded
+from tenure.sql.relations import Relation, VirtualTable
 from tenure.sql.scope import Level
 from tenure.sql.statements.writing import Change, Conflict, Given, Insert, Returning
 
@@ -82,6 +83,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
+    conflict = _conflict(planner, level, table, scan, tree)
+    returning = _returning(planner, level, tree)
     return Insert(
         table,
         tuple(each.id for each in targets),
@@ -89,8 +92,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         isinstance(made, Given) or is_bounded(made.plan, made),
         planner.parameters.types(),
         scan.columns,
-        _conflict(planner, level, table, scan, tree),
-        _returning(planner, level, tree),
+        conflict,
+        returning,
         is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
     )
 
@@ -102,9 +105,16 @@ SHORT_ROWS_MAX = 20
 def _target(planner: "Planner", tree: Tree) -> Table:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     relation = planner.names.relation(path, tree.location + 1)
+    refuse_system(relation)
     if not isinstance(relation, Table):
         raise WrongKind(f'cannot change relation "{path[-1]}": it is not a table')
     return relation
+
+
+def refuse_system(relation: Relation) -> None:
+    """What a system table shows is not changed through it."""
+    if isinstance(relation, VirtualTable):
+        raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
 
 
 class WrongKind(UndefinedTable):
@@ -444,7 +454,7 @@ def _assignments(
     for target in items(targets):
         column = _column(table, target)
         if column in defaults or any(column == each for each, _ in changes):
-            raise DuplicateTarget(f'multiple assignments to same column "{column.name}"')
+            raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
         value = _set_value(parse.unwrap(target.val))
         if parse.kind(value) == "SetToDefault":
             defaults.append(column)

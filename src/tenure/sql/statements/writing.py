@@ -22,7 +22,7 @@ from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.execution import Execution
-from tenure.sql.locking import acquire, freshen, settled
+from tenure.sql.locking import Passing, acquire, freshen, settled
 from tenure.sql.rows import Runner
 from tenure.sql.run import Tuple
 from tenure.sql.statement import Result
@@ -116,8 +116,8 @@ class Insert:
                     if evaluate is not None
                 }
             return
-        run = run_of(execution, None if self.is_bounded else self.source.query)
-        for found in list(self.source.rows(run)):
+        source, query = self.source, None if self.is_bounded else self.source.query
+        for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
             yield dict(zip(targets, found, strict=True))
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
@@ -209,7 +209,13 @@ class Change:
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn(self.verb)
         writer = writer_of(execution, self.table)
-        found = self._settled(execution, txn, writer.layout)
+        found = settled(
+            execution,
+            lambda passing: self._found(execution, txn, writer.layout, passing),
+            lambda each: each.row.key,
+            relation=self.table.name,
+            known=self._known_keys(execution, writer.layout),
+        )
         changed = [(self._written(txn, writer, each), each.joined) for each in found]
         writer.finish(txn)
         if self.returning is None:
@@ -221,29 +227,17 @@ class Change:
         ]
         return Result(f"{self.verb} {len(rows)}", iter(rows))
 
-    def _settled(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
-        """The rows, locked. A row that the statement names is locked before anything is read."""
-        relation = self.table.name
-        known = self._known_keys(execution, layout)
-        if known:
-            acquire(execution, known, relation=relation)
-            freshen(execution)
-            return self._found(execution, txn, layout)
-
-        def lock(found: list[_Found]) -> None:
-            acquire(execution, [each.row.key for each in found], relation=relation)
-
-        return settled(execution, lambda: self._found(execution, txn, layout), lock, relation=relation)
-
     def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
         if self.point is None:
             return []
         values = [evaluate((), execution.context) for evaluate in self.point]
         return [] if None in values else [layout.primary.prefix(values)]
 
-    def _found(self, execution: Execution, txn: Transaction, layout: Layout) -> list[_Found]:
+    def _found(
+        self, execution: Execution, txn: Transaction, layout: Layout, passing: Passing
+    ) -> list[_Found]:
         """Each row once, as it is now, with the first that it was joined with."""
-        run = run_of(execution, None if self.is_bounded else self.source.query)
+        run = run_of(execution, None if self.is_bounded else self.source.query, passing)
         width = self.key_width
         end = width + len(self.targets or ())
         rests: dict[Tuple, Tuple] = {}

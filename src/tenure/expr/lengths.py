@@ -1,0 +1,33 @@
+"""How long a value may become: asked before it is made, by whatever makes values longer.
+
+PostgreSQL ends at 1 GB. Here it is 64 Mi characters, bytes or elements: no transaction could store more.
+
+Walk: functions on texts, arrays and JSON call `check_length`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.base.memory import LARGE_BYTES, check_room
+from tenure.expr.errors import LimitExceeded
+
+LENGTH_MAX = 1 << 26
+
+
+def check_length(size: int) -> None:
+    """Raises LimitExceeded (54000), or OutOfMemory (53200) if the node has no room for it."""
+    if size > LARGE_BYTES:
+        if size > LENGTH_MAX:
+            raise LimitExceeded("requested length too large")
+        check_room(size)
+
+
+def joined(left: Any, right: Any) -> Any:
+    if len(left) + len(right) > LARGE_BYTES:
+        check_length(len(left) + len(right))
+    return left + right
+
+
+def join_all(between: Any, pieces: Sequence[Any]) -> Any:
+    check_length(sum(map(len, pieces)) + len(between) * max(len(pieces) - 1, 0))
+    return between.join(pieces)

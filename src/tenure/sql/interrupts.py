@@ -1,0 +1,92 @@
+"""What ends a statement early: its client cancels it, or its time is up.
+
+    statement_timeout     of the session, else the cluster's sql.statement_timeout    57014
+    transaction_timeout   from the transaction's begin; ends the session              25P04
+
+Whoever does something long asks `check` now and then; whoever waits does so through here.
+
+Walk: `sql.session` starts it with each statement; executors call `check`; the door calls `cancel`.
+"""
+
+from typing import TYPE_CHECKING
+
+from tenure.base.settings import STATEMENT_TIMEOUT
+from tenure.sql.answers import NotShort, QueryCanceled
+from tenure.sql.errors import StatementTimeout, TransactionTimeout
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+LATE_SECONDS = 0.001
+"""A wait that a time-out cuts short ends just after it."""
+
+
+class Interrupts:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._env = session.parts.env
+        self._canceled = self._env.event()
+        self._ends_at: float | None = None
+
+    def start(self) -> None:
+        """A statement begins: what came before is forgotten."""
+        self._canceled.clear()
+        ends = [each for each in (self._statement_ends_at(), self.transaction_ends_at()) if each is not None]
+        self._ends_at = min(ends, default=None)
+
+    def _statement_ends_at(self) -> float | None:
+        session = self._session
+        if "statement_timeout" in session.variables.values:
+            seconds = session.variables.seconds("statement_timeout")
+        else:
+            seconds = session.parts.settings.current()[STATEMENT_TIMEOUT] or None
+        return None if seconds is None else self._env.monotonic() + seconds
+
+    def transaction_ends_at(self) -> float | None:
+        session = self._session
+        if "transaction_timeout" not in session.variables.values:
+            return None
+        seconds = session.variables.seconds("transaction_timeout")
+        if seconds is None:
+            return None
+        return (self._env.monotonic() if session.block is None else session.block.began) + seconds
+
+    def check(self) -> None:
+        """Raises if the statement must not go on."""
+        self.check_time()
+        block = self._session.block
+        if block is not None and block.past is None and block.has_begun:
+            block.use.check()
+
+    def check_time(self) -> None:
+        """Raises if it was canceled, or its time is up."""
+        if self._canceled.is_set():
+            raise QueryCanceled("canceling statement due to user request")
+        if self._ends_at is not None and self._env.monotonic() > self._ends_at:
+            self._time_is_up()
+
+    def _time_is_up(self) -> None:
+        ends_at = self.transaction_ends_at()
+        if ends_at is not None and self._env.monotonic() > ends_at:
+            raise TransactionTimeout("terminating connection due to transaction timeout")
+        raise StatementTimeout("canceling statement due to statement timeout")
+
+    def sleep(self, seconds: float) -> None:
+        """Waits, unless it is interrupted."""
+        if self._session.is_inline:
+            raise NotShort
+        until = self._env.monotonic() + seconds
+        while (left := until - self._env.monotonic()) > 0:
+            if self._ends_at is not None:
+                left = min(left, max(0.0, self._ends_at - self._env.monotonic()) + LATE_SECONDS)
+            self._canceled.wait(left)
+            self.check()
+
+    def pause(self, seconds: float) -> None:
+        """Between two tries: as long at most, by chance."""
+        self._canceled.wait(self._env.rng.uniform(0, seconds))
+        self.check()
+
+    def cancel(self) -> None:
+        """From any thread."""
+        self._canceled.set()

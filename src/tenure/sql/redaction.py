@@ -1,0 +1,28 @@
+"""Statements as they may be shown to others, kept in records and logged: without passwords.
+
+Invariant (S24): the text of a statement that may give a password leaves its session without it.
+
+Walk: `sql.session` keeps what `without_password` gives as what it is doing; sessions, leases and jobs tell.
+"""
+
+from tenure.sql import parse
+from tenure.sql.parse import SyntaxFault, TooComplex
+
+OFTEN = frozenset("sSiIuUdD")
+"""SELECT, INSERT, UPDATE, DELETE, SET, SHOW: nothing else needs to be quick."""
+
+ABOUT_USERS = ("user", "role", "group")
+HIDDEN = "..."
+
+
+def without_password(text: str) -> str:
+    """The text as it is, or of one about users no more than its first words."""
+    if text[:1] in OFTEN or "password" not in text.lower():
+        return text
+    try:
+        words = [each.text.lower() for each in parse.tokens(text)[:2]]
+    except (SyntaxFault, TooComplex):
+        return HIDDEN
+    if words[:1] not in (["create"], ["alter"]) or words[1:] not in ([each] for each in ABOUT_USERS):
+        return text
+    return f"{' '.join(words).upper()} {HIDDEN}"

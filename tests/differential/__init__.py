@@ -1,0 +1,12 @@
+"""Generated statements asked of Tenure and of PostgreSQL, which have to answer alike.
+
+    values, words        texts of each type; what functions are given
+    expressions, calls   typed expressions; calls of every function that `expr` lists
+    queries, shapes      SELECTs: calls, aggregates, windows; joins, subqueries, WITH, set operations
+    writes, mistakes     DML on tables with all kinds of constraints; what has to fail
+    world                the tables, and their rows
+    sides, comparison    asking both; what counts as the same answer
+    run                  a run of many statements by seed; failures as scripts
+
+Walk: `test_differential` runs few statements, `python -m tests.differential` as many as wished.
+"""

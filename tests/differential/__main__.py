@@ -1,0 +1,46 @@
+"""python -m tests.differential --statements 20000 --seed 7: prints what differs, and what is refused."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from time import monotonic
+
+from tests import postgres_server
+from tests.differential.run import Report, Run, both_sides
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--statements", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shown", type=int, default=40, help="how many differences are printed")
+    given = parser.parse_args()
+    directory = postgres_server.make_directory()
+    os.environ[postgres_server.SHARED_DIRECTORY_VARIABLE] = str(directory)
+    began = monotonic()
+    try:
+        with both_sides(postgres_server.start(directory, "fsync=off")) as (ours, theirs):
+            report = Run(ours, theirs, given.seed).run(given.statements)
+    finally:
+        postgres_server.remove_directory(directory)
+    _print(report, given.shown)
+    print(f"{monotonic() - began:.0f} s")
+    return 1 if report.differences else 0
+
+
+def _print(report: Report, shown: int) -> None:
+    for each in report.differences[:shown]:
+        print(each.script, end="\n\n")
+    print("refused:")
+    for message, count in report.refusals.most_common():
+        print(f"  {count:5} {message}   e.g. {report.refused[message][:200]}")
+    verdicts = ", ".join(f"{count} {each.value}" for each, count in report.verdicts.items())
+    print(f"{report.count} statements: {verdicts}; PostgreSQL failed in {report.errors}")
+    print("kinds:", dict(report.kinds), "failing:", dict(report.failed_kinds))
+    states = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
+    print("differences by SQLSTATE (here, PostgreSQL):", dict(states))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""What counts as the same answer.
+
+Rows are a multiset unless the order is determined; values are equal as the wire has them, but for sums of
+floats. A refusal (0A000) that PostgreSQL does not make is no difference, but is counted.
+
+Walk: `run` asks `verdict` about each statement.
+"""
+
+import re
+from collections import Counter
+from decimal import Decimal
+from enum import Enum
+from math import isclose, isnan
+from struct import unpack
+
+from tests.differential.sides import Answer, Row, Statement
+
+NUMERIC = "1700"
+FLOAT4, FLOAT8 = "700", "701"
+CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
+NOT_SUPPORTED = "0A000"
+CANCELED = "57014"
+AMBIGUOUS, INDETERMINATE = "42725", "42804"
+RESTRICTED, NO_PARENT = "23001", "23503"
+"""Of several foreign keys that a row is bound by, any may be the first to complain."""
+_MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT")
+RUNTIME = ("22", "21")
+"""Classes of errors that depend on which row is looked at first."""
+
+
+class Verdict(Enum):
+    SAME = "same"
+    REFUSED = "refused"
+    UNDETERMINED = "undetermined"
+    ADMITTED = "admitted"
+    """PostgreSQL finds a call ambiguous because of types that do not exist here."""
+    DIFFERENT = "different"
+
+
+def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
+    if ours.sqlstate == NOT_SUPPORTED != theirs.sqlstate:
+        return Verdict.REFUSED
+    if CANCELED in (ours.sqlstate, theirs.sqlstate):
+        return Verdict.UNDETERMINED
+    if ours.sqlstate or theirs.sqlstate:
+        if ours.sqlstate == theirs.sqlstate:
+            return Verdict.SAME
+        if theirs.sqlstate == AMBIGUOUS and ours.sqlstate in ("", INDETERMINATE):
+            return Verdict.ADMITTED
+        if (ours.sqlstate, theirs.sqlstate) == (RESTRICTED, NO_PARENT):
+            return Verdict.UNDETERMINED
+        states = [each for each in (ours.sqlstate, theirs.sqlstate) if each]
+        classes = RUNTIME if statement.kind != "write" or theirs.sqlstate[:2] == "23" else (*RUNTIME, "23")
+        may_differ = not statement.has_one_error and all(each.startswith(classes) for each in states)
+        return Verdict.UNDETERMINED if may_differ else Verdict.DIFFERENT
+    if ours.tag != theirs.tag or ours.columns != theirs.columns:
+        return Verdict.DIFFERENT
+    return Verdict.SAME if _same_rows(statement, ours, theirs) else Verdict.DIFFERENT
+
+
+def _same_rows(statement: Statement, ours: Answer, theirs: Answer) -> bool:
+    if statement.is_ordered:
+        mine, other = list(ours.rows), list(theirs.rows)
+    else:
+        mine, other = (sorted(each.rows, key=_place) for each in (ours, theirs))
+    if mine == other:
+        return True
+    kinds = [kind for _, kind in ours.columns]
+    if _MAKES_SETS.search(statement.text) and not statement.is_binary:
+        return _by_number(mine, kinds) == _by_number(other, kinds) or _are_close(
+            statement, mine, other, kinds
+        )
+    return _are_close(statement, mine, other, kinds)
+
+
+def _are_close(statement: Statement, mine: list[Row], other: list[Row], kinds: list[str]) -> bool:
+    if not statement.has_close_floats or len(mine) != len(other):
+        return False
+    return all(
+        _is_close(a, b, kind, statement.is_binary)
+        for ours_row, theirs_row in zip(mine, other, strict=True)
+        for a, b, kind in zip(ours_row, theirs_row, kinds, strict=True)
+    )
+
+
+def _by_number(rows: list[Row], kinds: list[str]) -> Counter[tuple[object, ...]]:
+    """Rows with their numbers as such: of 1.5 and 1.50 either may stand for both in a set."""
+    return Counter(
+        tuple(_number(each) if kind == NUMERIC else each for each, kind in zip(row, kinds, strict=True))
+        for row in rows
+    )
+
+
+def _number(value: bytes | None) -> object:
+    return value if value is None or value == b"NaN" else Decimal(value.decode())
+
+
+def _place(row: Row) -> list[tuple[bool, bytes]]:
+    return [(each is None, each or b"") for each in row]
+
+
+def _is_close(a: bytes | None, b: bytes | None, kind: str, is_binary: bool) -> bool:
+    if a == b:
+        return True
+    if a is None or b is None or kind not in CLOSE:
+        return False
+    left, right = (_float(each, kind, is_binary) for each in (a, b))
+    return (isnan(left) and isnan(right)) or isclose(left, right, rel_tol=CLOSE[kind], abs_tol=1e-12)
+
+
+def _float(value: bytes, kind: str, is_binary: bool) -> float:
+    if is_binary:
+        return float(unpack(">f" if kind == FLOAT4 else ">d", value)[0])
+    return float(value)

@@ -1,0 +1,33 @@
+"""SHOW BLOCKERS: who holds up a schema change, on whichever node."""
+
+from pathlib import Path
+from threading import Thread
+
+from tests.unit.sql.served import Served, serving
+
+
+def _waited_for(served: Served) -> list[tuple[object, ...]]:
+    while True:
+        rows = served.rows(
+            "SELECT waiting_node_id, descriptor_name, node_id, transaction IS NOT NULL, statement, job_id "
+            "FROM tenure_internal.blockers"
+        )
+        if any(row[3] for row in rows):
+            return rows
+
+
+def test_the_transaction_of_another_node_is_named(tmp_path: Path) -> None:
+    with serving(tmp_path) as one, serving(tmp_path) as two:
+        one.tag("CREATE TABLE t (a int)")
+        with one.connect() as holder, two.connect() as changer:
+            holder.execute("BEGIN")
+            holder.execute("SELECT * FROM t")
+            change = Thread(target=lambda: changer.execute("ALTER TABLE t ADD COLUMN b int"))
+            change.start()
+            (blocker,) = _waited_for(two)
+            shown = two.rows(f"SHOW BLOCKERS FOR JOB {blocker[5]}")
+            holder.execute("COMMIT")
+            change.join()
+        assert blocker[1:5] == ("t", 1, True, "SELECT * FROM t")
+        assert len(shown) == 1
+        assert two.rows("SHOW BLOCKERS") == []

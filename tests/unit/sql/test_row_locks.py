@@ -1,0 +1,111 @@
+"""SELECT ... FOR UPDATE wherever it stands: what is locked, what is passed over."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.unit.sql.served import Served, serving
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    directory: Path = tmp_path_factory.mktemp("row_locks")
+    with serving(directory) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def jobs(served: Served) -> None:
+    served.tag("DROP TABLE IF EXISTS jobs")
+    served.tag("DROP TABLE IF EXISTS taken")
+    served.tag("CREATE TABLE jobs (id int PRIMARY KEY, state text)")
+    served.tag("CREATE TABLE taken (id int PRIMARY KEY)")
+    served.tag("INSERT INTO jobs SELECT n, 'new' FROM generate_series(1, 60) n")
+
+
+def _locked_ids(served: Served) -> list[int]:
+    with served.connect() as other:
+        free = other.execute("SELECT id FROM jobs FOR UPDATE SKIP LOCKED").fetchall()
+    return sorted(set(range(1, 61)) - {id for (id,) in free})
+
+
+def _holding(client: "psycopg.Connection[Any]", statement: str) -> list[tuple[Any, ...]]:
+    client.execute("BEGIN")
+    return client.execute(statement.encode()).fetchall()
+
+
+def test_rows_of_a_subquery_are_locked_whatever_becomes_of_them_above(served: Served) -> None:
+    with served.connect() as client:
+        counted = _holding(client, "SELECT count(*) FROM (SELECT id FROM jobs WHERE id < 4 FOR UPDATE) s")
+        assert counted == [(3,)]
+        assert _locked_ids(served) == [1, 2, 3]
+
+
+def test_rows_of_both_joined_tables_are_locked(served: Served) -> None:
+    with served.connect() as client:
+        served.tag("INSERT INTO taken VALUES (2)")
+        assert _holding(client, "SELECT state FROM jobs JOIN taken USING (id) FOR UPDATE") == [("new",)]
+        assert _locked_ids(served) == [2]
+        assert served.rows("SELECT * FROM taken FOR UPDATE SKIP LOCKED") == []
+
+
+def test_rows_of_a_with_query_are_locked(served: Served) -> None:
+    with served.connect() as client:
+        query = "WITH w AS (SELECT id FROM jobs WHERE id = 5 FOR UPDATE) SELECT max(id) FROM w"
+        assert _holding(client, query) == [(5,)]
+        assert _locked_ids(served) == [5]
+
+
+def test_limit_1_skip_locked_finds_the_first_that_is_free(served: Served) -> None:
+    with served.connect() as client:
+        _holding(client, "SELECT id FROM jobs WHERE id <= 40 FOR UPDATE")
+        first = served.rows("SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED")
+        assert first == [(41,)]
+
+
+def test_many_rows_are_passed_over_together(served: Served) -> None:
+    with served.connect() as client:
+        _holding(client, "SELECT id FROM jobs WHERE id % 2 = 0 FOR UPDATE")
+        free = served.rows("SELECT count(*) FROM (SELECT id FROM jobs FOR UPDATE SKIP LOCKED) s")
+        assert free == [(30,)]
+
+
+def test_an_update_takes_the_next_free_row_of_a_queue(served: Served) -> None:
+    take = (
+        "UPDATE jobs SET state = 'taken' WHERE id = (SELECT id FROM jobs WHERE state = 'new' "
+        "ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+    )
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, take) == [(1,)]
+        assert _holding(two, take) == [(2,)]
+        one.execute("ROLLBACK")
+        two.execute("COMMIT")
+    assert served.rows(take) == [(1,)]
+
+
+def test_a_delete_takes_the_free_rows_of_a_queue(served: Served) -> None:
+    take = (
+        "DELETE FROM jobs WHERE id IN "
+        "(SELECT id FROM jobs ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED) RETURNING id"
+    )
+    with served.connect() as one:
+        assert _holding(one, take) == [(1,), (2,)]
+        assert served.rows(take) == [(3,), (4,)]
+        one.execute("ROLLBACK")
+
+
+def test_an_insert_locks_what_it_selects(served: Served) -> None:
+    with served.connect() as client:
+        client.execute("BEGIN")
+        client.execute("INSERT INTO taken SELECT id FROM jobs WHERE id > 58 FOR UPDATE")
+        assert _locked_ids(served) == [59, 60]
+
+
+def test_nowait_in_a_subquery_is_an_error(served: Served) -> None:
+    with served.connect() as client:
+        _holding(client, "SELECT id FROM jobs WHERE id = 1 FOR UPDATE")
+        refusal = served.refusal("SELECT * FROM (SELECT id FROM jobs FOR UPDATE NOWAIT) s")
+        assert refusal.sqlstate == "55P03"
