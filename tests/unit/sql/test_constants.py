@@ -197,7 +197,7 @@ def _outcome(speaker: Speaker, text: str) -> Any:
 
 
 @pytest.mark.invariant("lifted-same")
-@pytest.mark.parametrize("text", (*QUERIES, *WRITES))
+@pytest.mark.parametrize("text", [*QUERIES, *WRITES])
 def test_a_statement_gives_the_same_with_its_constants_lifted(
     speaker: Speaker, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
