@@ -141,15 +141,15 @@ def arguments(maker: Maker, call: Callable, *, are_strange: float = 0.12) -> lis
         words = words_for(call.name, call.arguments, at) if at < len(call.arguments) else None
         if random.random() < are_strange and call.name != "timezone":
             kind, words = random.choice([*NASTY]), None
-        made.append(_argument(maker, kind, words))
+        made.append(_argument(maker, kind, words, has_untyped=not call.name.startswith("percentile")))
     return made
 
 
-def _argument(maker: Maker, kind: str, words: list[str] | None) -> str:
+def _argument(maker: Maker, kind: str, words: list[str] | None, *, has_untyped: bool) -> str:
     random = maker.random
     if words is not None:
         text = None if random.random() < 0.05 else random.choice(words)
-        return quoted(text) if random.random() < 0.3 else typed(text, kind)
+        return quoted(text) if has_untyped and random.random() < 0.3 else typed(text, kind)
     if random.random() < 0.12:
         return quoted(random.choice(maker.pools[kind]))
     return maker.leaf(kind)

@@ -20,7 +20,8 @@ FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
 NOT_SUPPORTED = "0A000"
 CANCELED = "57014"
-AMBIGUOUS, INDETERMINATE = "42725", "42804"
+AMBIGUOUS, UNTYPED = "42725", "42P18"
+UNREADABLE = {"22007", "22008", "22015", "22P02"}
 RESTRICTED, NO_PARENT = "23001", "23503"
 """Of several foreign keys that a row is bound by, any may be the first to complain."""
 _MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT")
@@ -33,7 +34,7 @@ class Verdict(Enum):
     REFUSED = "refused"
     UNDETERMINED = "undetermined"
     ADMITTED = "admitted"
-    """PostgreSQL finds a call ambiguous because of types that do not exist here."""
+    """Differences in errors that the page of differences admits."""
     DIFFERENT = "different"
 
 
@@ -45,7 +46,7 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.sqlstate or theirs.sqlstate:
         if ours.sqlstate == theirs.sqlstate:
             return Verdict.SAME
-        if theirs.sqlstate == AMBIGUOUS and ours.sqlstate in ("", INDETERMINATE):
+        if theirs.sqlstate in (AMBIGUOUS, UNTYPED) or {ours.sqlstate, theirs.sqlstate} <= UNREADABLE:
             return Verdict.ADMITTED
         if (ours.sqlstate, theirs.sqlstate) == (RESTRICTED, NO_PARENT):
             return Verdict.UNDETERMINED

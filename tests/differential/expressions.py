@@ -97,11 +97,11 @@ _MAKING = {
 }
 
 
-_PARAMETER = re.compile(r"\$(\d+)(?=::)")
+_PARAMETER = re.compile(r"§(\d+)§")
 
 
 def numbered(text: str, parameters: list[str | None]) -> tuple[str, tuple[str | None, ...]]:
-    """Numbers the parameters anew that the text does have; returns it, and their values."""
+    """Writes $1, $2 ... for the parameters that the text has; returns it, and their values."""
     used: list[int] = []
 
     def renumber(found: re.Match[str]) -> str:
@@ -157,7 +157,8 @@ class Maker:
 
     def parameter(self, kind: str) -> str:
         self.parameters.append(pick(self.random, self.pools[kind]))
-        return f"${len(self.parameters)}::{kind}"
+        mark = f"§{len(self.parameters)}§"
+        return mark if self.random.random() < 0.3 else f"{mark}::{kind}"
 
     def filled(self, template: str, depth: int) -> str:
         parts = template.split("{")

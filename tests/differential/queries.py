@@ -101,7 +101,7 @@ class Queries:
             return self._statement(text, maker, close=True, one_error=False)
         among = tuple(each for each in COMPARABLE if table != "w" or each not in INEXACT)
         keys = [maker.leaf(maker.some_type(among)) for _ in range(random.randint(1, 2))]
-        keys = [each for each in keys if "." in each and "$" not in each and "'" not in each] or [
+        keys = [each for each in keys if "." in each and "§" not in each and "'" not in each] or [
             f"{table}.b"
         ]
         group = self._grouping(keys)

@@ -179,7 +179,7 @@ class Shapes:
             return self._statement(f"SELECT DISTINCT {column} AS k FROM a", maker)
         way = random.choice(("", " DESC"))
         text = f"SELECT DISTINCT ON ({column}) {column} AS k, id FROM a ORDER BY {column}{way}, id DESC"
-        if "$" in text:
+        if "§" in text:
             text, maker.parameters = "SELECT DISTINCT ON (t) t, id FROM a ORDER BY t, id", []
         return self._statement(text, maker, is_ordered=True)
 
@@ -271,7 +271,7 @@ class Shapes:
         maker = Maker(random, [])
         made = maker.filled(condition, 1)
         rest = f" AND {Maker(random, scope_of(table)).condition(0)}" if random.random() < 0.2 else ""
-        if "$" in rest:
+        if "§" in rest:
             rest = ""
         order = " ORDER BY " + ", ".join(KEYS[table])
         return self._statement(f"SELECT * FROM {table} WHERE {made}{rest}{order}", maker, is_ordered=True)

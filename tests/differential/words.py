@@ -95,7 +95,7 @@ _BY_PLACE: dict[tuple[str, int], list[str]] = {
     ("to_number", 0): ["12", "-1.5", "1,234.5", " 7 ", "x", ""],
     ("to_number", 1): NUMBER_FORMATS,
     ("to_date", 0): ["2024-02-29", "29 Feb 2024", "20240229", "x", ""],
-    ("to_date", 1): ["YYYY-MM-DD", "DD Mon YYYY", "YYYYMMDD", "YY"],
+    ("to_date", 1): ["YYYY-MM-DD", "DD Mon YYYY", "YY"],
     ("to_timestamp", 0): ["2024-02-29 01:02:03", "29 Feb 2024", "x"],
     ("to_timestamp", 1): ["YYYY-MM-DD HH24:MI:SS", "DD Mon YYYY", "YYYY"],
     ("jsonb_path_query", 1): ["$", "$.a", "$[*]", "$.*"],

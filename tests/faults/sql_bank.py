@@ -29,7 +29,6 @@ def sql_bank(run: Run) -> Result:
         nodes.start(*names)
         load = Load(nodes, run.seed, clients=3 * len(names))
         load.set_up(names[0])
-        nodes.shorten_lives(names[0])
         load.start()
         faults = _break(run, nodes, load, names, result)
         result.violations += load.standstill(TTL_SECONDS + SLACK_SECONDS)

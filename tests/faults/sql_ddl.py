@@ -64,7 +64,6 @@ def sql_ddl(run: Run) -> Result:
         nodes.start(*names)
         load = Load(nodes, run.seed, clients=2 * len(names))
         load.set_up(names[0])
-        nodes.shorten_lives(names[0])
         changers = [
             Changer(nodes, PAIRS, random.Random(f"{run.seed}.a")),
             Changer(nodes, LEDGER_PAIRS, random.Random(f"{run.seed}.b")),

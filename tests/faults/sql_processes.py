@@ -39,7 +39,6 @@ def sql_processes(run: Run) -> Result:
         orphans.callback(_kill_all, nodes)
         load = Load(nodes, run.seed, clients=4)
         load.set_up(PARENT)
-        nodes.shorten_lives(PARENT)
         load.start()
         routed = _cancel(nodes, result)
         while not kills or time.monotonic() < until:
