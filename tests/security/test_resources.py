@@ -5,6 +5,7 @@ is must not decide. The neighbour's answers are only counted.
 """
 
 from collections.abc import Iterator
+
 import psycopg
 import pytest
 
