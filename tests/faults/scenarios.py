@@ -24,6 +24,10 @@ from tests.faults import (
     schema_stops,
     schema_upgrade,
     sql_bank,
+    sql_clients,
+    sql_ddl,
+    sql_drain,
+    sql_processes,
 )
 from tests.faults.harness import Result, Run
 
@@ -64,5 +68,9 @@ SCENARIOS = (
     Scenario("long_transaction", long_transactions.long_transaction, seconds_max=20.0),
     Scenario("lost_notifications", lost_notifications.lost_notifications),
     Scenario("sql_bank", sql_bank.sql_bank),
+    Scenario("sql_ddl", sql_ddl.sql_ddl),
+    Scenario("sql_drain", sql_drain.sql_drain),
+    Scenario("sql_processes", sql_processes.sql_processes),
+    Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

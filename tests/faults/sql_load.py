@@ -7,6 +7,7 @@
     ticket     one INSERT under a number that only one may have
     total      sums, by rows and by DuckDB
     look       an acknowledged transfer is looked up on another node
+    star       SELECT *, prepared: its columns may change under it
 
 A client that loses its connection connects again, to any node.
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import psycopg
 
+from tests.faults.harness import wait_for
 from tests.faults.sql_history import (
     ACKED,
     REFUSED,
@@ -47,6 +49,7 @@ START = 1_000
 JOIN_SECONDS_MAX = 40.0
 PAUSE_SECONDS = 0.1
 UNKNOWN_STATE = "40003"
+PLAN_CHANGED = "0A000"
 
 SETUP = (
     "CREATE TABLE accounts (id int PRIMARY KEY, branch int NOT NULL, balance int NOT NULL, note text)",
@@ -91,14 +94,19 @@ class Load:
             if thread.is_alive()
         ]
 
-    def progress(self, seconds: float) -> bool:
-        """Whether something is acknowledged within that time."""
-        before, give_up = self.history.acked(), time.monotonic() + seconds
-        while time.monotonic() < give_up:
-            if self.history.acked() > before:
-                return True
-            time.sleep(0.02)
-        return False
+    def standstill(self, seconds: float) -> list[str]:
+        """A violation unless something is acknowledged within that time: what all are at instead."""
+        before = self.history.acked()
+        if wait_for(lambda: self.history.acked() > before, seconds):
+            return []
+        found = [f"standstill: nothing was acknowledged within {seconds:.0f} s"]
+        now = time.monotonic()
+        found += [f"{each.name} at {each.doing} for {now - each.since:.1f} s" for each in self.clients]
+        for name in self.nodes.ports:
+            with suppress(psycopg.Error):
+                rows = self.nodes.execute(name, "SELECT * FROM tenure_internal.locks LIMIT 20")
+                found += [f"{name} has {row}" for row in rows]
+        return found
 
     def final(self, name: str) -> Final:
         """Reads the tables whole, and compares them with what their indexes say."""
@@ -154,6 +162,7 @@ class Client:
             *[self._ticket] * 2,
             *[self._total] * 2,
             self._look,
+            self._star,
         )
         while not self._load.stopping.is_set():
             connection = self._connected()
@@ -320,3 +329,17 @@ class Client:
         self._attempt("look", connection, work)
         if not seen:
             self._load.history.add(Missing(f"transfer {id}, acknowledged before, was not seen"))
+
+    def _star(self, connection: Connection) -> None:
+        id = self._rng.randint(1, ACCOUNTS)
+        seen: list[tuple[int, ...]] = []
+
+        def work() -> None:
+            query = f"SELECT * FROM {self._load.accounts} WHERE id = %s"
+            seen.extend(connection.execute(query.encode(), (id,), prepare=True).fetchall())
+
+        _, sqlstate = self._attempt("star", connection, work)
+        if sqlstate == PLAN_CHANGED:
+            connection.close()  # the way out of a prepared statement whose columns have changed
+        elif not sqlstate and [row[0] for row in seen] != [id]:
+            self._load.history.add(Missing(f"account {id} was seen as {seen}"))

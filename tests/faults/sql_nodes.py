@@ -16,20 +16,30 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psycopg
 
-from tests.faults.harness import ROOT, Result, Run, wait_for
+from tenure.base.env import SystemEnv
+from tenure.base.settings import DEFINITIONS, Settings
+from tenure.cluster.settings import ClusterSettings
+from tenure.kv.store import Store
+from tenure.node import open_engine
+from tests.faults.harness import ROOT, Result, Run
 
 TTL_SECONDS = 2.0
 HEARTBEAT_SECONDS = 0.4
 """A fifth of the ttl: a machine that is busy with other things may miss a few."""
 
-READY_SECONDS_MAX = 60.0
+SETTINGS = {
+    "liveness.ttl": f"{TTL_SECONDS}s",
+    "liveness.heartbeat": f"{HEARTBEAT_SECONDS}s",
+    "jobs.adopt_interval": "1s",
+}
+
 EXIT_SECONDS_MAX = 40.0
 CONNECT_SECONDS = 20
 TROUBLE_MARKS = ("Traceback", "AssertionError", "was never retrieved")
@@ -43,6 +53,7 @@ class SqlNodes:
         self.directory.mkdir(parents=True)
         self._more = more
         self._store = self._make_store(name)
+        _set_up(self._store)
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self.ports: dict[str, int] = {}
         self.violations: list[str] = []
@@ -137,17 +148,6 @@ class SqlNodes:
                 cursor = client.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
 
-    def shorten_lives(self, name: str) -> None:
-        """Nodes are declared dead after TTL_SECONDS; known to all when this returns."""
-        self.execute(
-            name,
-            f"SET CLUSTER SETTING liveness.ttl = '{TTL_SECONDS}s'",
-            f"SET CLUSTER SETTING liveness.heartbeat = '{HEARTBEAT_SECONDS}s'",
-            "SET CLUSTER SETTING jobs.adopt_interval = '1s'",
-        )
-        # The nodes' present sessions were made for the default ttl: one heartbeat later they are short.
-        time.sleep(0.1)
-
     def stop(self, result: Result) -> None:
         """Drains them all; one that does not exit with 0 is a violation, and so is a crash in a log."""
         for process in self._processes.values():
@@ -164,16 +164,16 @@ class SqlNodes:
         found = [mark for mark in TROUBLE_MARKS if mark in text]
         return [f"{name}'s log: {text[max(0, text.index(mark) - 300) :][:2500]}" for mark in found[:1]]
 
-    def await_listening(self, name: str) -> bool:
-        return wait_for(lambda: _answers(self.ports[name]), READY_SECONDS_MAX)
 
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
+def _set_up(address: str) -> None:
+    """Nodes are declared dead after TTL_SECONDS. Set before there are any: a session that was made for a
+    longer time lasts that long if its node dies before the next heartbeat."""
+    env = SystemEnv()
+    with closing(open_engine(address, env)) as engine, closing(Store(engine, env)) as store:
+        settings = ClusterSettings(store, Settings(DEFINITIONS))
+        for name, text in SETTINGS.items():
+            store.transact(lambda txn, name=name, text=text: settings.set(txn, name, text))  # type: ignore[misc]
+        settings.close()
 
 
 def _free_port() -> int:

@@ -15,7 +15,13 @@ KNOWN_TO = {
     "numpy": ("sql/duck*.py", "table/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
-    "pyarrow": ("sql/duck*.py", "table/arrow.py", "table/column_batches.py", "table/columnar.py", "table/parts.py"),
+    "pyarrow": (
+        "sql/duck*.py",
+        "table/arrow.py",
+        "table/column_batches.py",
+        "table/columnar.py",
+        "table/parts.py",
+    ),
     "re2": ("expr/regex.py",),
 }
 

@@ -189,9 +189,7 @@ def test_a_node_serves_sql_where_it_says(tmp_path: Path) -> None:
     with _node(tmp_path) as node:
         host, port = _ready_parts(node)[0].removeprefix("sql=").split(":")
         with psycopg.connect(f"host={host} port={port} user=root dbname=defaultdb") as client:
-            assert client.execute("SELECT addr FROM system.sql_instances").fetchall() == [
-                (f"{host}:{port}",)
-            ]
+            assert client.execute("SELECT addr FROM system.sql_instances").fetchall() == [(f"{host}:{port}",)]
         _stop(node, signal.SIGTERM)
     assert node.returncode == 0
 

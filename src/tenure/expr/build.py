@@ -214,11 +214,13 @@ def coalesce(*operands: Typed) -> Typed:
 
 
 def nullif(left: Typed, right: Typed) -> Typed:
+    """The first operand as the comparison takes it: of varchar it is text, of int2 and numeric a numeric."""
     equal = _comparison("=", left, right)
     first, second = equal.arguments
-    is_unknown = left.type.family == "unknown"
-    kind = resolve("=", [left.type, right.type])[1][0] if is_unknown else left.type
-    return Typed(NullIf(equal.function, first, second, first if is_unknown else left.node), kind)
+    taken = resolve("=", [left.type, right.type])[1][0]
+    if taken.family == left.type.family:
+        return Typed(NullIf(equal.function, first, second, left.node), left.type)
+    return Typed(NullIf(equal.function, first, second, first), taken)
 
 
 def greatest(*operands: Typed) -> Typed:

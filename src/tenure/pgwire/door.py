@@ -152,6 +152,9 @@ class Door(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         connection = self.connection
+        if self._hall.is_draining and connection.is_outside:
+            self.settle()  # whatever it wants would be a new transaction
+            return
         connection.receive(data)
         if connection.wait is not None or connection.is_closing or self._hall.is_draining:
             self.settle()
@@ -165,7 +168,12 @@ class Door(asyncio.Protocol):
         """After whatever happened: writes, and sees to what the connection waits for."""
         connection = self.connection
         if self._hall.is_draining and (connection.is_outside or connection.is_starting):
-            connection.close(shutting_down())
+            if connection.output and connection.is_outside:
+                # The answer alone: clients take what comes with it for a notice, and learn of the end when
+                # they read on. It is said to what they send next, or in a moment.
+                self._hall.loop.call_later(self._hall.limits.pass_seconds, self.settle)
+            else:
+                connection.close(shutting_down())
         if connection.output:
             self._transport.write(connection.take_output())
         if connection.is_closing:

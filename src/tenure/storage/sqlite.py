@@ -399,6 +399,7 @@ def _inspect(path: str, vfs: str | None) -> None:
     connection = apsw.Connection(path, vfs=vfs)
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.execute("BEGIN")  # one moment: another process may be laying it out right now
         _is_empty(lambda statement, values: connection.execute(statement, values).fetchall(), path)
     finally:
         connection.close()

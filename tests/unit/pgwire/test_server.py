@@ -325,6 +325,33 @@ def test_a_drain_lets_transactions_finish(start: Start) -> None:
     assert results == [True]
 
 
+def test_what_a_client_sends_after_its_last_transaction_in_a_drain_is_answered_with_the_reason(
+    start: Start,
+) -> None:
+    server = start(limits=Limits(pass_seconds=60.0))
+    with Socket(server).log_in() as client:
+        client.say(query("begin"))
+        client.hear("Z")
+        drain = threading.Thread(target=lambda: server.drain(10))
+        drain.start()
+        _await_refusal(server)
+        client.say(query("commit"))
+        client.hear("Z")
+        client.say(query("select 1"))
+        assert client.ends_with() == "E:57P01"
+        drain.join()
+
+
+def _await_refusal(server: Server) -> None:
+    """Returns when nobody is let in any more."""
+    while True:
+        try:
+            with Socket(server):
+                pass
+        except ConnectionRefusedError:
+            return
+
+
 def test_a_drain_cuts_off_who_does_not_finish(start: Start) -> None:
     server = start()
     with Socket(server).log_in() as client:

@@ -1,0 +1,39 @@
+"""SQL on real nodes that are broken, a few seconds on each engine; `make faults` runs longer."""
+
+import pytest
+
+from tests.faults import sql_bank, sql_clients, sql_ddl, sql_drain, sql_processes
+from tests.faults.harness import Run
+from tests.faults.smoke import both_engines, holds
+
+SECONDS = 2.0
+
+pytestmark = [
+    pytest.mark.xdist_group("faults"),
+    pytest.mark.timeout(240),
+]
+
+
+@both_engines
+def test_no_money_is_made_or_lost_when_nodes_clients_and_stores_go_away(run: Run) -> None:
+    holds(sql_bank.sql_bank(run))
+
+
+@both_engines
+def test_clients_go_on_while_tables_change_and_nodes_die(run: Run) -> None:
+    holds(sql_ddl.sql_ddl(run))
+
+
+@both_engines
+def test_a_drain_finishes_what_is_in_flight_and_ends_in_time(run: Run) -> None:
+    holds(sql_drain.sql_drain(run))
+
+
+@both_engines
+def test_a_process_that_is_killed_comes_back_and_harms_nobody_else(run: Run) -> None:
+    holds(sql_processes.sql_processes(run))
+
+
+@both_engines
+def test_clients_that_vanish_leave_nothing_behind(run: Run) -> None:
+    holds(sql_clients.sql_clients(run))
