@@ -32,6 +32,11 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 IDLE_SECONDS = 1.0
 """The main thread only waits for a signal; this bounds the wait if another thread catches it."""
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes may keep the interpreter from one that wants it. Python's own 5 ms are long
+for the door: it gives the interpreter up at each read and write of a socket, and gets it back that much
+later if a statement is being worked on beside."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -105,6 +110,7 @@ def _listen(options: argparse.Namespace) -> Listen:
 def _start(address: str, version: int, listen: Listen, env: Env) -> None:
     for number in STOP_SIGNALS:
         signal.signal(number, _interrupt)
+    sys.setswitchinterval(SWITCH_SECONDS)
     # Whichever signal comes, and whenever: during the start it ends the start.
     with suppress(KeyboardInterrupt):
         node = Node(address, env, version=version, listen=listen)

@@ -11,7 +11,6 @@ from tests.differential.run import Report, Run, both_sides
 
 
 def main() -> int:
-    __import__("faulthandler").dump_traceback_later(400, exit=True)
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--statements", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -20,20 +20,71 @@ from tests.differential.values import ENUM, NASTY, quoted, typed
 from tests.differential.words import words_for
 
 OWN_ANSWER = (
-    *("now", "current_timestamp", "transaction_timestamp", "statement_timestamp", "current_date", "localtimestamp"),
-    *("localtime", "current_user", "current_role", "user", "session_user", "current_catalog", "current_database"),
+    *(
+        "now",
+        "current_timestamp",
+        "transaction_timestamp",
+        "statement_timestamp",
+        "current_date",
+        "localtimestamp",
+    ),
+    *(
+        "localtime",
+        "current_user",
+        "current_role",
+        "user",
+        "session_user",
+        "current_catalog",
+        "current_database",
+    ),
     *("version", "pg_backend_pid", "txid_current", "pg_postmaster_start_time", "cluster_logical_timestamp"),
     *("inet_server_addr", "inet_server_port", "inet_client_addr", "inet_client_port", "current_schema"),
-    *("current_schemas", "current_setting", "pg_my_temp_schema", "uuid_generate_v4", "format_type", "pg_jit_available"),
+    *(
+        "current_schemas",
+        "current_setting",
+        "pg_my_temp_schema",
+        "uuid_generate_v4",
+        "format_type",
+        "pg_jit_available",
+    ),
     *("to_regclass", "to_regproc", "to_regprocedure", "to_regnamespace", "to_regrole", "to_regtype"),
 )
 """What each server, session or moment answers for itself."""
 OWN_SYNTAX = ("subscript", "array_element", "array_slice", "similar_to_escape")
 """Names here of what SQL writes without a name: `shapes` writes it."""
 
-_STAND_INS = {"char": ["char(5)"], "varchar": ["varchar(10)"], "anynonarray": ["int8", "date", "bool", "jsonb", ENUM]}
-_ELEMENTS = ["int4", "text", "numeric", "int8", "bool", "date", ENUM, "jsonb", "uuid", "timestamptz", "float8"]
-_ANY = ["int4", "text", "numeric", "bool", "date", "jsonb", "int4[]", "interval", ENUM, "bytea", "timestamp", "json"]
+_STAND_INS = {
+    "char": ["char(5)"],
+    "varchar": ["varchar(10)"],
+    "anynonarray": ["int8", "date", "bool", "jsonb", ENUM],
+}
+_ELEMENTS = [
+    "int4",
+    "text",
+    "numeric",
+    "int8",
+    "bool",
+    "date",
+    ENUM,
+    "jsonb",
+    "uuid",
+    "timestamptz",
+    "float8",
+]
+_ANY = [
+    "int4",
+    "text",
+    "numeric",
+    "bool",
+    "date",
+    "jsonb",
+    "int4[]",
+    "interval",
+    ENUM,
+    "bytea",
+    "timestamp",
+    "json",
+]
 
 
 class Callable(Protocol):
@@ -88,17 +139,17 @@ def arguments(maker: Maker, call: Callable, *, are_strange: float = 0.12) -> lis
     for at, family in enumerate(families):
         kind = _kind_of(random, family, element)
         words = words_for(call.name, call.arguments, at) if at < len(call.arguments) else None
-        if random.random() < are_strange:
+        if random.random() < are_strange and call.name != "timezone":
             kind, words = random.choice([*NASTY]), None
-        made.append(_argument(maker, kind, words))
+        made.append(_argument(maker, kind, words, has_untyped=not call.name.startswith("percentile")))
     return made
 
 
-def _argument(maker: Maker, kind: str, words: list[str] | None) -> str:
+def _argument(maker: Maker, kind: str, words: list[str] | None, *, has_untyped: bool) -> str:
     random = maker.random
     if words is not None:
         text = None if random.random() < 0.05 else random.choice(words)
-        return quoted(text) if random.random() < 0.3 else typed(text, kind)
+        return quoted(text) if has_untyped and random.random() < 0.3 else typed(text, kind)
     if random.random() < 0.12:
         return quoted(random.choice(maker.pools[kind]))
     return maker.leaf(kind)
@@ -120,6 +171,10 @@ def _kind_of(random: Random, family: str, element: str) -> str:
 
 def call_text(name: str, given: Sequence[str]) -> str:
     if name[0].isalpha() or name[0] == "_":
-        quoted_name = f'pg_catalog."{name}"' if name in ("position", "overlay", "extract", "overlaps", "substring") else name
+        quoted_name = (
+            f'pg_catalog."{name}"'
+            if name in ("position", "overlay", "extract", "overlaps", "substring")
+            else name
+        )
         return f"{quoted_name}({', '.join(given)})"
     return f"({name} {given[0]})" if len(given) == 1 else f"({given[0]} {name} {given[1]})"

@@ -15,14 +15,13 @@ from struct import unpack
 
 from tests.differential.sides import Answer, Row, Statement
 
-
-
 NUMERIC = "1700"
 FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
 NOT_SUPPORTED = "0A000"
 CANCELED = "57014"
-AMBIGUOUS = "42725"
+AMBIGUOUS, UNTYPED = "42725", "42P18"
+UNREADABLE = {"22007", "22008", "22015", "22P02"}
 RESTRICTED, NO_PARENT = "23001", "23503"
 """Of several foreign keys that a row is bound by, any may be the first to complain."""
 _MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT")
@@ -35,7 +34,7 @@ class Verdict(Enum):
     REFUSED = "refused"
     UNDETERMINED = "undetermined"
     ADMITTED = "admitted"
-    """PostgreSQL finds a call ambiguous because of types that do not exist here."""
+    """Differences in errors that the page of differences admits."""
     DIFFERENT = "different"
 
 
@@ -47,7 +46,7 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.sqlstate or theirs.sqlstate:
         if ours.sqlstate == theirs.sqlstate:
             return Verdict.SAME
-        if theirs.sqlstate == AMBIGUOUS and not ours.sqlstate:
+        if theirs.sqlstate in (AMBIGUOUS, UNTYPED) or {ours.sqlstate, theirs.sqlstate} <= UNREADABLE:
             return Verdict.ADMITTED
         if (ours.sqlstate, theirs.sqlstate) == (RESTRICTED, NO_PARENT):
             return Verdict.UNDETERMINED
@@ -69,7 +68,9 @@ def _same_rows(statement: Statement, ours: Answer, theirs: Answer) -> bool:
         return True
     kinds = [kind for _, kind in ours.columns]
     if _MAKES_SETS.search(statement.text) and not statement.is_binary:
-        return _by_number(mine, kinds) == _by_number(other, kinds) or _are_close(statement, mine, other, kinds)
+        return _by_number(mine, kinds) == _by_number(other, kinds) or _are_close(
+            statement, mine, other, kinds
+        )
     return _are_close(statement, mine, other, kinds)
 
 
@@ -86,7 +87,8 @@ def _are_close(statement: Statement, mine: list[Row], other: list[Row], kinds: l
 def _by_number(rows: list[Row], kinds: list[str]) -> Counter[tuple[object, ...]]:
     """Rows with their numbers as such: of 1.5 and 1.50 either may stand for both in a set."""
     return Counter(
-        tuple(_number(each) if kind == NUMERIC else each for each, kind in zip(row, kinds, strict=True)) for row in rows
+        tuple(_number(each) if kind == NUMERIC else each for each, kind in zip(row, kinds, strict=True))
+        for row in rows
     )
 
 

@@ -28,7 +28,19 @@ _CASTS = {
     "float8": ("int4", "int8", "float4", "numeric"),
     "numeric": ("int4", "int8", "numeric(10,2)"),
     "numeric(10,2)": ("int2", "numeric"),
-    "text": ("int4", "bool", "date", "numeric", "uuid", "interval", ENUM, "jsonb", "int4[]", "char(5)", "bytea"),
+    "text": (
+        "int4",
+        "bool",
+        "date",
+        "numeric",
+        "uuid",
+        "interval",
+        ENUM,
+        "jsonb",
+        "int4[]",
+        "char(5)",
+        "bytea",
+    ),
     "varchar(10)": ("int2", "text", "char(5)"),
     "char(5)": ("text", "bool"),
     "date": ("timestamp", "timestamptz"),
@@ -43,13 +55,37 @@ _CASTS = {
 }
 _MAKING = {
     "int2": ["({int2} / 2::int2)", "(- {int2})"],
-    "int4": ["({int4} + {int2})", "({int4} * 2)", "length({text})", "abs({int4})", "({date} - {date})", "cardinality({int4[]})"],
+    "int4": [
+        "({int4} + {int2})",
+        "({int4} * 2)",
+        "length({text})",
+        "abs({int4})",
+        "({date} - {date})",
+        "cardinality({int4[]})",
+    ],
     "int8": ["({int8} + {int4})", "({int8} % 7)", "(- {int8})"],
     "float8": ["({float8} * 0.5)", "({float8} + {float4})", "({float8} - {int4})"],
     "float4": ["(- {float4})", "({float4} + {float4})"],
-    "numeric": ["({numeric} + {int4})", "({numeric} * {numeric(10,2)})", "round({numeric}, 1)", "({numeric} / 4)"],
-    "text": ["({text} || {text})", "upper({text})", "substr({text}, 1, 2)", "({int4} || {text})", "({jsonb} ->> 'a')"],
-    "bool": ["({int4} > {int8})", "({text} LIKE 'a%')", "({jsonb} ? 'a')", "({int4} = ANY ({int4[]}))", "(NOT {bool})"],
+    "numeric": [
+        "({numeric} + {int4})",
+        "({numeric} * {numeric(10,2)})",
+        "round({numeric}, 1)",
+        "({numeric} / 4)",
+    ],
+    "text": [
+        "({text} || {text})",
+        "upper({text})",
+        "substr({text}, 1, 2)",
+        "({int4} || {text})",
+        "({jsonb} ->> 'a')",
+    ],
+    "bool": [
+        "({int4} > {int8})",
+        "({text} LIKE 'a%')",
+        "({jsonb} ? 'a')",
+        "({int4} = ANY ({int4[]}))",
+        "(NOT {bool})",
+    ],
     "date": ["({date} + 1)", "({timestamp})::date"],
     "timestamp": ["({timestamp} + {interval})", "({date} + {time})", "date_trunc('month', {timestamp})"],
     "timestamptz": ["({timestamptz} - {interval})", "date_trunc('day', {timestamptz})"],
@@ -61,11 +97,11 @@ _MAKING = {
 }
 
 
-_PARAMETER = re.compile(r"\$(\d+)(?=::)")
+_PARAMETER = re.compile(r"§(\d+)§")
 
 
 def numbered(text: str, parameters: list[str | None]) -> tuple[str, tuple[str | None, ...]]:
-    """Numbers the parameters anew that the text does have; returns it, and their values."""
+    """Writes $1, $2 ... for the parameters that the text has; returns it, and their values."""
     used: list[int] = []
 
     def renumber(found: re.Match[str]) -> str:
@@ -110,13 +146,19 @@ class Maker:
 
     def literal(self, kind: str) -> str:
         text = pick(self.random, self.pools[kind])
-        if kind in ("int4", "numeric") and text is not None and self.random.random() < 0.5 and text.lstrip("-").replace(".", "").isdigit():
+        if (
+            kind in ("int4", "numeric")
+            and text is not None
+            and self.random.random() < 0.5
+            and text.lstrip("-").replace(".", "").isdigit()
+        ):
             return f"({text})"
         return typed(text, kind)
 
     def parameter(self, kind: str) -> str:
         self.parameters.append(pick(self.random, self.pools[kind]))
-        return f"${len(self.parameters)}::{kind}"
+        mark = f"§{len(self.parameters)}§"
+        return mark if self.random.random() < 0.3 else f"{mark}::{kind}"
 
     def filled(self, template: str, depth: int) -> str:
         parts = template.split("{")
@@ -172,7 +214,9 @@ class Maker:
                 like = self.random.choice(("LIKE", "NOT LIKE", "ILIKE"))
                 return f"{self.of(self.random.choice(STRINGS), depth - 1)} {like} {pattern}"
             case 4:
-                return f"{self.of('bool', 1)} IS {self.random.choice(('TRUE', 'NOT TRUE', 'FALSE', 'UNKNOWN'))}"
+                return (
+                    f"{self.of('bool', 1)} IS {self.random.choice(('TRUE', 'NOT TRUE', 'FALSE', 'UNKNOWN'))}"
+                )
             case 5 if kind in NUMBERS:
                 other = self.random.choice(NUMBERS)
                 return f"{value} {self.random.choice(SIGNS)} {self.of(other, 0)}"
@@ -184,4 +228,6 @@ class Maker:
     def some_type(self, among: tuple[str, ...] = TYPES) -> str:
         """Rather one that there are columns of."""
         there = [kind for _, kind in self.scope if kind in among]
-        return self.random.choice(there) if there and self.random.random() < 0.8 else self.random.choice(among)
+        return (
+            self.random.choice(there) if there and self.random.random() < 0.8 else self.random.choice(among)
+        )

@@ -25,7 +25,9 @@ def needed(statement: Statement, ours: Side, theirs: Side, fails: Callable[[], b
     kept = _shrunk(kept, lambda trial: _fails_with(trial, ours, theirs, fails))
     script = [world.schema()[0] + ";"]
     for table in tables:
-        mine = [each + ";" for each in world.schema() if re.match(rf"CREATE (TABLE|INDEX \w+ ON) {table} ", each)]
+        mine = [
+            each + ";" for each in world.schema() if re.match(rf"CREATE (TABLE|INDEX \w+ ON) {table} ", each)
+        ]
         script += [*mine, *_rows(theirs, table, kept[table])]
     return script
 
@@ -80,5 +82,8 @@ def _others(table: str, keys: list[str]) -> str:
 def _rows(side: Side, table: str, keys: list[str]) -> list[str]:
     condition = f"NOT ({_others(table, keys)})"
     found = side.must(f"SELECT * FROM {table} WHERE {condition}").rows
-    rows = ["(" + ", ".join(quoted(None if each is None else each.decode()) for each in row) + ")" for row in found]
+    rows = [
+        "(" + ", ".join(quoted(None if each is None else each.decode()) for each in row) + ")"
+        for row in found
+    ]
     return [f"INSERT INTO {table} VALUES {', '.join(rows)};"] if rows else []

@@ -14,16 +14,43 @@ SYNTAX = (
     *("({int4[]})[{int4}]", "({int4[]})[{int4}:{int4}]", "({text[]})[1]", "ARRAY(SELECT a.i4 ORDER BY 1)"),
     *("ARRAY[[1, {int4}], [3, 4]]", "extract(year FROM {date})", "extract(epoch FROM {interval})"),
     *("position({text} IN {text})", "substring({text} FROM 2)", "substring({text} FROM 1 FOR 2)"),
-    *("trim(BOTH 'a' FROM {text})", "trim({text})", "overlay({text} PLACING 'x' FROM 1)", "{timestamp} AT TIME ZONE 'UTC'"),
+    *(
+        "trim(BOTH 'a' FROM {text})",
+        "trim({text})",
+        "overlay({text} PLACING 'x' FROM 1)",
+        "{timestamp} AT TIME ZONE 'UTC'",
+    ),
     *("{timestamptz} AT TIME ZONE 'Europe/Berlin'", "({date}, {interval}) OVERLAPS ({date}, {interval})"),
-    *("{text} SIMILAR TO '%(a|b)%'", "{text} LIKE 'a!%' ESCAPE '!'", "{int4} = ALL ({int4[]})", "{text} < ANY ({text[]})"),
-    *("({int4}, {text}) = ({int4}, {text})", "({int4}, {int8}) < ({int4}, {int8})", "ROW({int4}, {text}) IS NULL"),
+    *(
+        "{text} SIMILAR TO '%(a|b)%'",
+        "{text} LIKE 'a!%' ESCAPE '!'",
+        "{int4} = ALL ({int4[]})",
+        "{text} < ANY ({text[]})",
+    ),
+    *(
+        "({int4}, {text}) = ({int4}, {text})",
+        "({int4}, {int8}) < ({int4}, {int8})",
+        "ROW({int4}, {text}) IS NULL",
+    ),
     *("{jsonb} IS JSON", "{text} IS NFC NORMALIZED", "{bool} IS NOT UNKNOWN", "{int4} IN (1, 2, NULL)"),
-    *("({int4}, {text}) IN ((1, 'a'), (2, 'b'))", "interval '1' day + {interval}", "date '2024-01-01' + {int4}"),
-    *("cast({text} AS varchar(2))", "{int4}::text::varchar(1)", "{text} COLLATE \"C\"", "{mood} < 'happy'", "-{float8}"),
+    *(
+        "({int4}, {text}) IN ((1, 'a'), (2, 'b'))",
+        "interval '1' day + {interval}",
+        "date '2024-01-01' + {int4}",
+    ),
+    *(
+        "cast({text} AS varchar(2))",
+        "{int4}::text::varchar(1)",
+        '{text} COLLATE "C"',
+        "{mood} < 'happy'",
+        "-{float8}",
+    ),
     *("json_build_object('a', {int4}, 'b', {text})", "{jsonb} -> 'a' -> 'b' ->> 0", "({jsonb})['a']"),
     *("current_date = now()::date", "NOT {bool} AND {bool} OR {bool}", "coalesce(NULL, {numeric}, 1)"),
-    *("CASE WHEN {bool} THEN 1 WHEN {bool} THEN 2.5 ELSE {int8} END", "greatest({int4}, {numeric}, {float8})"),
+    *(
+        "CASE WHEN {bool} THEN 1 WHEN {bool} THEN 2.5 ELSE {int8} END",
+        "greatest({int4}, {numeric}, {float8})",
+    ),
 )
 
 
@@ -35,14 +62,23 @@ class Shapes:
         """What SQL writes in its own way, rather than as a call."""
         maker = Maker(self._random, scope_of("a"))
         made = maker.filled(self._random.choice(SYNTAX), 1)
-        return self._statement(f"SELECT a.id, {made} AS x FROM a WHERE a.id < 12 ORDER BY a.id", maker, is_ordered=True)
+        return self._statement(
+            f"SELECT a.id, {made} AS x FROM a WHERE a.id < 12 ORDER BY a.id", maker, is_ordered=True
+        )
 
     def join(self) -> Statement:
         random = self._random
         maker = Maker(random, [*scope_of("a", "x"), *scope_of("b", "y")])
         kind = random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", ","))
         on = random.choice(
-            ["x.id = y.a_id", "x.i4 = y.i4", "x.t = y.v", "x.n = y.n2", "x.i8 = y.f8", "x.c = y.c AND x.b = y.b"]
+            [
+                "x.id = y.a_id",
+                "x.i4 = y.i4",
+                "x.t = y.v",
+                "x.n = y.n2",
+                "x.i8 = y.f8",
+                "x.c = y.c AND x.b = y.b",
+            ]
         )
         source = f"a AS x {kind} b AS y"
         where = f" WHERE {maker.condition()}" if random.random() < 0.6 else ""
@@ -63,7 +99,8 @@ class Shapes:
         columns = random.choice(("i4", "t", "id", "i4, b", "d", "e", "u", "n", "c", "iv", "f8", "ai", "jb"))
         maker = Maker(random, [(each.strip(), "int4") for each in columns.split(",") if each.strip() == "i4"])
         return self._statement(
-            f"SELECT {columns}, x.id, y.id FROM a x {kind} b y USING ({columns}) WHERE {maker.condition(1)}", maker
+            f"SELECT {columns}, x.id, y.id FROM a x {kind} b y USING ({columns}) WHERE {maker.condition(1)}",
+            maker,
         )
 
     def subquery(self) -> Statement:
@@ -85,15 +122,19 @@ class Shapes:
             7: f"EXISTS (SELECT FROM b s WHERE s.a_id = a.id AND {inner.condition(1)})",
         }[form]
         if random.random() < 0.35:
-            made = f"(SELECT {random.choice(('count(*)', 'min(s.t)', 'sum(s.i4)', 'bool_or(s.b)'))} FROM b s WHERE s.a_id = a.id)"
-            return self._statement(f"SELECT id, {made} AS x, {test} AS y FROM a ORDER BY id", maker, is_ordered=True)
+            value = random.choice(("count(*)", "min(s.t)", "sum(s.i4)", "bool_or(s.b)"))
+            made = f"(SELECT {value} FROM b s WHERE s.a_id = a.id)"
+            return self._statement(
+                f"SELECT id, {made} AS x, {test} AS y FROM a ORDER BY id", maker, is_ordered=True
+            )
         return self._statement(f"SELECT id FROM a WHERE {test}", maker)
 
     def derived(self) -> Statement:
         random = self._random
         maker = Maker(random, scope_of("a"))
         kinds = [maker.some_type(COMPARABLE) for _ in range(2)]
-        inner = f"SELECT id, {maker.of(kinds[0])} AS c0, {maker.of(kinds[1])} AS c1 FROM a WHERE {maker.condition(1)}"
+        columns = f"{maker.of(kinds[0])} AS c0, {maker.of(kinds[1])} AS c1"
+        inner = f"SELECT id, {columns} FROM a WHERE {maker.condition(1)}"
         outer = Maker(random, [("q.id", "int4"), ("q.c0", kinds[0]), ("q.c1", kinds[1])])
         outer.parameters = maker.parameters
         limited = f"{inner} ORDER BY id LIMIT {random.randint(0, 20)} OFFSET {random.randint(0, 5)}"
@@ -114,7 +155,10 @@ class Shapes:
         other = Maker(random, scope_of("b"))
         other.parameters = maker.parameters
         kinds = [maker.some_type(COMPARABLE) for _ in range(random.randint(1, 2))]
-        theirs = [random.choice(("int8", "numeric", "int4")) if each in ("int4", "int8", "int2") else each for each in kinds]
+        theirs = [
+            random.choice(("int8", "numeric", "int4")) if each in ("int4", "int8", "int2") else each
+            for each in kinds
+        ]
 
         def part(which: Maker, table: str, types: list[str]) -> str:
             made = ", ".join(f"{which.of(each, 1)} AS k{at}" for at, each in enumerate(types))
@@ -133,8 +177,9 @@ class Shapes:
         column = maker.of(key, 1)
         if random.random() < 0.5:
             return self._statement(f"SELECT DISTINCT {column} AS k FROM a", maker)
-        text = f"SELECT DISTINCT ON ({column}) {column} AS k, id FROM a ORDER BY {column}{random.choice(('', ' DESC'))}, id DESC"
-        if "$" in text:
+        way = random.choice(("", " DESC"))
+        text = f"SELECT DISTINCT ON ({column}) {column} AS k, id FROM a ORDER BY {column}{way}, id DESC"
+        if "§" in text:
             text, maker.parameters = "SELECT DISTINCT ON (t) t, id FROM a ORDER BY t, id", []
         return self._statement(text, maker, is_ordered=True)
 
@@ -143,13 +188,24 @@ class Shapes:
         table = random.choice(("a", "b", "p", "w"))
         maker = Maker(random, scope_of(table), is_nasty=False)
         ways = ("", " ASC", " DESC", " NULLS FIRST", " DESC NULLS LAST")
-        keys = [maker.of(maker.some_type(COMPARABLE), 1) + random.choice(ways) for _ in range(random.randint(1, 2))]
+        keys = [
+            maker.of(maker.some_type(COMPARABLE), 1) + random.choice(ways)
+            for _ in range(random.randint(1, 2))
+        ]
         keys += [f"{table}.{each}" for each in KEYS[table]]
-        bounds = "" if random.random() < 0.4 else f" LIMIT {random.choice(('3', '0', 'NULL', 'ALL', '10'))} OFFSET {random.choice(('0', '2', '100'))}"
+        bounds = (
+            ""
+            if random.random() < 0.4
+            else random.choice(
+                (" LIMIT 3", " LIMIT 0", " LIMIT NULL OFFSET 2", " LIMIT ALL", " LIMIT 10 OFFSET 2")
+            )
+        )
         ties = " FETCH FIRST 3 ROWS WITH TIES" if not bounds and random.random() < 0.2 else bounds
         where = f" WHERE {maker.condition(1)}" if random.random() < 0.4 else ""
         columns = random.choice(("*", ", ".join(f"{table}.{each}" for each in KEYS[table])))
-        return self._statement(f"SELECT {columns} FROM {table}{where} ORDER BY {', '.join(keys)}{ties}", maker, is_ordered=True)
+        return self._statement(
+            f"SELECT {columns} FROM {table}{where} ORDER BY {', '.join(keys)}{ties}", maker, is_ordered=True
+        )
 
     def recursive(self) -> Statement:
         random = self._random
@@ -170,7 +226,9 @@ class Shapes:
         maker = Maker(random, [], is_nasty=True)
         kinds = [random.choice(COMPARABLE) for _ in range(random.randint(1, 3))]
         rows = ", ".join(
-            "(" + ", ".join(maker.literal(each) if at == 0 or random.random() < 0.8 else "NULL" for each in kinds) + ")"
+            "("
+            + ", ".join(maker.literal(each) if at == 0 or random.random() < 0.8 else "NULL" for each in kinds)
+            + ")"
             for at in range(random.randint(1, 4))
         )
         if random.random() < 0.5:
@@ -180,8 +238,11 @@ class Shapes:
     def lateral(self) -> Statement:
         random = self._random
         maker = Maker(random, [*scope_of("b", "s"), *scope_of("a")])
-        inner = f"SELECT s.id AS sid, {maker.of('text', 1)} AS x FROM b s WHERE s.a_id = a.id ORDER BY s.id LIMIT 2"
-        form = random.choice((", LATERAL ({}) q", " LEFT JOIN LATERAL ({}) q ON true", " CROSS JOIN LATERAL ({}) q"))
+        source = "FROM b s WHERE s.a_id = a.id ORDER BY s.id LIMIT 2"
+        inner = f"SELECT s.id AS sid, {maker.of('text', 1)} AS x {source}"
+        form = random.choice(
+            (", LATERAL ({}) q", " LEFT JOIN LATERAL ({}) q ON true", " CROSS JOIN LATERAL ({}) q")
+        )
         return self._statement(f"SELECT a.id, q.* FROM a{form.format(inner)}", maker)
 
     def point(self) -> Statement:
@@ -210,7 +271,7 @@ class Shapes:
         maker = Maker(random, [])
         made = maker.filled(condition, 1)
         rest = f" AND {Maker(random, scope_of(table)).condition(0)}" if random.random() < 0.2 else ""
-        if "$" in rest:
+        if "§" in rest:
             rest = ""
         order = " ORDER BY " + ", ".join(KEYS[table])
         return self._statement(f"SELECT * FROM {table} WHERE {made}{rest}{order}", maker, is_ordered=True)
@@ -225,4 +286,3 @@ class Shapes:
             has_one_error=False,
             is_binary=self._random.random() < 0.1,
         )
-

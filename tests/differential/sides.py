@@ -1,6 +1,6 @@
 """One side of a comparison: a connection, asked by libpq itself, so that nothing is read or changed between.
 
-An `Answer` is what came: the tag, columns with names and types, and the values as the wire has them; or a SQLSTATE.
+An `Answer` is what came: the tag, columns with names and types, values as the wire has them; or a SQLSTATE.
 
 Walk: `run` asks both sides each `Statement`; `comparison` judges.
 """
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import psycopg
 from psycopg import pq
+from psycopg.pq.abc import PGresult
 
 from tests.differential.values import ENUM
 
@@ -54,7 +55,9 @@ class Answer(NamedTuple):
             return f"{self.sqlstate} {self.message}"
         names = ", ".join(f"{name} {kind}" for name, kind in self.columns)
         rows = [_row_text(each) for each in (Counter(self.rows) - Counter(known)).elements()]
-        return "\n    ".join([f"{self.tag} ({names})", *rows[:ROWS_SHOWN], *(["..."] if len(rows) > ROWS_SHOWN else [])])
+        return "\n    ".join(
+            [f"{self.tag} ({names})", *rows[:ROWS_SHOWN], *(["..."] if len(rows) > ROWS_SHOWN else [])]
+        )
 
 
 def _row_text(row: Row) -> str:
@@ -91,7 +94,7 @@ class Side:
             result = connection.exec_(text)
         return self._answer(result)
 
-    def _answer(self, result: pq.PGresult) -> Answer:
+    def _answer(self, result: PGresult) -> Answer:
         if result.status == pq.ExecStatus.FATAL_ERROR:
             state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
             message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
@@ -106,7 +109,7 @@ class Side:
         return Answer(tag=(result.command_status or b"").decode(), columns=columns, rows=rows)
 
     @staticmethod
-    def _value(result: pq.PGresult, row: int, at: int, kind: str) -> bytes | None:
+    def _value(result: PGresult, row: int, at: int, kind: str) -> bytes | None:
         value = result.get_value(row, at)
         if value is not None and kind == f"{ENUM}[]" and result.fformat(at) == pq.Format.BINARY:
             # An array in binary says the number of its element's type, which is not compared.

@@ -10,21 +10,77 @@ UNITS = [
 ]
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "+02", "EST5EDT", "x"]
 LIKES = ["%", "a%", "%c", "a_c", "ab\\", "%b%", "A%", "", "\\%", "100\\%", "___", "%ä%", "_"]
-REGEXES = ["a", "^a", "b$", "a.c", "[[:alpha:]]+", "(", "*", "\\d", "^\\s", "ä|ö", "[b-a]", "", "(a)(b)?", "a*?"]
+REGEXES = [
+    "a",
+    "^a",
+    "b$",
+    "a.c",
+    "[[:alpha:]]+",
+    "(",
+    "*",
+    "\\d",
+    "^\\s",
+    "ä|ö",
+    "[b-a]",
+    "",
+    "(a)(b)?",
+    "a*?",
+]
 FLAGS = ["", "g", "i", "gi", "x", "n", "q"]
 TIME_FORMATS = [
     *["YYYY-MM-DD HH24:MI:SS.US", "DD Mon YYYY", "Day, DDth Month YYYY", "IYYY-IW-ID", "HH12:MI AM"],
     *["J Q CC", "FMMonth FMDD", '"lit" YY', "TZ OF", "MS US SSSS", "WW W DDD D", "", "b.c. B.C.", "RM rm"],
 ]
-NUMBER_FORMATS = ["999.99", "FM9990.00", "S999", "9,999", "0000", "PL99", "RN", "9.99EEEE", "$99", "999MI", "V99", ""]
+NUMBER_FORMATS = [
+    "999.99",
+    "FM9990.00",
+    "S999",
+    "9,999",
+    "0000",
+    "PL99",
+    "RN",
+    "9.99EEEE",
+    "$99",
+    "999MI",
+    "V99",
+    "",
+]
 PATHS = ["{a}", "{b,1}", "{b,-1}", "{0}", "{x}", "{}", "{a,b}", "{-9}", "{1,0}", "{NULL}"]
 SMALL = ["0", "3", "-1", "7", "1", "2"]
 
 _SMALL_NAMES = (
-    *("lpad", "rpad", "repeat", "left", "right", "array_fill", "trim_array", "substr", "substring", "overlay"),
+    *(
+        "lpad",
+        "rpad",
+        "repeat",
+        "left",
+        "right",
+        "array_fill",
+        "trim_array",
+        "substr",
+        "substring",
+        "overlay",
+    ),
     *("generate_series", "set_byte", "get_byte", "get_bit", "set_bit", "factorial", "<<", ">>", "make_date"),
-    *("make_time", "make_timestamp", "make_timestamptz", "make_interval", "ntile", "lag", "lead", "nth_value"),
-    *("split_part", "width_bucket", "regexp_replace", "regexp_substr", "regexp_instr", "regexp_count", "round"),
+    *(
+        "make_time",
+        "make_timestamp",
+        "make_timestamptz",
+        "make_interval",
+        "ntile",
+        "lag",
+        "lead",
+        "nth_value",
+    ),
+    *(
+        "split_part",
+        "width_bucket",
+        "regexp_replace",
+        "regexp_substr",
+        "regexp_instr",
+        "regexp_count",
+        "round",
+    ),
     *("trunc", "chr"),
 )
 _BY_PLACE: dict[tuple[str, int], list[str]] = {
@@ -39,7 +95,7 @@ _BY_PLACE: dict[tuple[str, int], list[str]] = {
     ("to_number", 0): ["12", "-1.5", "1,234.5", " 7 ", "x", ""],
     ("to_number", 1): NUMBER_FORMATS,
     ("to_date", 0): ["2024-02-29", "29 Feb 2024", "20240229", "x", ""],
-    ("to_date", 1): ["YYYY-MM-DD", "DD Mon YYYY", "YYYYMMDD", "YY"],
+    ("to_date", 1): ["YYYY-MM-DD", "DD Mon YYYY", "YY"],
     ("to_timestamp", 0): ["2024-02-29 01:02:03", "29 Feb 2024", "x"],
     ("to_timestamp", 1): ["YYYY-MM-DD HH24:MI:SS", "DD Mon YYYY", "YYYY"],
     ("jsonb_path_query", 1): ["$", "$.a", "$[*]", "$.*"],
@@ -74,7 +130,9 @@ def _texts_for(name: str, arguments: tuple[str, ...], at: int) -> list[str] | No
     is_last = at == len(arguments) - 1
     if name in ("date_trunc", "extract", "date_part") and at == 0:
         return UNITS
-    if name == "timezone" or (name in ("date_trunc", "make_timestamptz", "date_add", "date_subtract") and is_last):
+    if name == "timezone" or (
+        name in ("date_trunc", "make_timestamptz", "date_add", "date_subtract") and is_last
+    ):
         return ZONES
     if name in ("~", "~*", "!~", "!~*") and at == 1:
         return REGEXES
@@ -86,5 +144,3 @@ def _texts_for(name: str, arguments: tuple[str, ...], at: int) -> list[str] | No
         is_time = arguments[0] in ("timestamp", "timestamptz", "interval", "date", "time")
         return TIME_FORMATS if is_time else NUMBER_FORMATS
     return None
-
-

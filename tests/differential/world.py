@@ -56,9 +56,9 @@ def schema() -> list[str]:
 
 def _written() -> Iterator[str]:
     yield (
-        "CREATE TABLE parent (id int4 PRIMARY KEY, name varchar(8) NOT NULL UNIQUE, n numeric(6,2) DEFAULT 1.5,"
-        f" e {ENUM} DEFAULT 'ok', tags text[] DEFAULT '{{}}', doc jsonb, at timestamp DEFAULT '2024-01-01',"
-        " CHECK (n > 0), UNIQUE (e, n))"
+        "CREATE TABLE parent (id int4 PRIMARY KEY, name varchar(8) NOT NULL UNIQUE, n numeric(6,2)"
+        f" DEFAULT 1.5, e {ENUM} DEFAULT 'ok', tags text[] DEFAULT '{{}}', doc jsonb,"
+        " at timestamp DEFAULT '2024-01-01', CHECK (n > 0), UNIQUE (e, n))"
     )
     yield (
         "CREATE TABLE child (id int4 PRIMARY KEY, p_cascade int4 REFERENCES parent ON DELETE CASCADE"
@@ -74,8 +74,8 @@ def _written() -> Iterator[str]:
     )
     yield "CREATE UNIQUE INDEX item_flag ON item (amount) WHERE flag"
     yield (
-        "CREATE TABLE note (id serial PRIMARY KEY, body text DEFAULT 'none' NOT NULL, day date, t time, iv interval,"
-        " by bytea, j json, f float8, i8 int8)"
+        "CREATE TABLE note (id serial PRIMARY KEY, body text DEFAULT 'none' NOT NULL, day date, t time,"
+        " iv interval, by bytea, j json, f float8, i8 int8)"
     )
 
 
@@ -111,9 +111,10 @@ def refill() -> list[str]:
         "INSERT INTO parent (id, name, n, e) VALUES (1, 'one', 1, 'sad'), (2, 'two', 2, 'ok'),"
         " (3, 'three', 3, 'happy'), (4, 'four', 4, NULL), (5, 'five', 5, 'ok')",
         "INSERT INTO child (id, p_cascade, p_null, p_default, p_restrict, p_none) VALUES"
-        " (1, 2, 2, 2, NULL, NULL), (2, 3, NULL, 3, NULL, 'five'), (3, NULL, 4, 1, 1, NULL), (4, 4, 4, 4, 1, 'one')",
-        "INSERT INTO item (k, m, price, amount, c, f) VALUES ('a', 1, 1.5, 1, 'x', 0.1), ('a', 2, 2.25, 2, 'y', 1e10),"
-        " ('b', 1, NULL, 3, NULL, NULL), ('', 7, 0.01, 4, 'xyz', -0)",
+        " (1, 2, 2, 2, NULL, NULL), (2, 3, NULL, 3, NULL, 'five'), (3, NULL, 4, 1, 1, NULL),"
+        " (4, NULL, 4, 4, 1, 'one')",
+        "INSERT INTO item (k, m, price, amount, c, f) VALUES ('a', 1, 1.5, 1, 'x', 0.1), "
+        " ('a', 2, 2.25, 2, 'y', 1e10), ('b', 1, NULL, 3, NULL, NULL), ('', 7, 0.01, 4, 'xyz', -0)",
         "INSERT INTO note (id, body, day, f, i8) VALUES (-1, 'first', '2024-02-29', 'NaN', 1),"
         " (-2, '', NULL, 1e300, -9223372036854775808), (-3, 'third', '1999-12-31', -0.0, NULL)",
     ]

@@ -18,12 +18,13 @@ Invariant (I17): a lookup under a lease at L answers what a full read at L would
 Walk: `catalog.leases` calls `advance`; `catalog.uses` looks up through a `Version`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
+from tenure.catalog.index_holders import IndexHolders
 from tenure.catalog.stored import Catalog, NameEntry
 from tenure.kv.snapshot import Snapshot
 
@@ -48,6 +49,11 @@ class Entry:
             decoded = self._decoded or catalog.decode(value or b"")
             self._decoded, self._value = decoded, None
         return decoded
+
+    def glance(self, catalog: Catalog) -> AnyDescriptor:
+        """The same, without keeping what is decoded: for a pass over all of them."""
+        value = self._value
+        return catalog.decode(value) if value is not None else self.descriptor(catalog)
 
 
 Value: TypeAlias = Entry | int | SchemaEntry
@@ -76,6 +82,18 @@ class Version:
             found = self.descriptor(id)
             if found is not None:
                 yield found
+
+    def index_holders(self, schema: int, name: str) -> frozenset[int]:
+        """Tables of a schema that may have an index of this name: others do not."""
+        return self._cache.index_holders().of(schema, name)
+
+    def glances(self) -> Iterator[AnyDescriptor]:
+        """All descriptors; what had not been decoded yet is not kept."""
+        for id in self.ids():
+            entry = self.find(id)
+            if entry is not None:
+                assert isinstance(entry, Entry)
+                yield entry.glance(self._cache.catalog)
 
     def id_at(self, place: Place) -> int | None:
         found = self.find((place.database, place.schema, place.name))
@@ -121,6 +139,8 @@ class Cache:
         self.catalog = catalog
         self._values: dict[Key, Value] = {}
         self.newest = Version(self, ZERO_AT)
+        self._indexes: tuple[Version, IndexHolders] | None = None
+        """As of which version, if anybody has asked."""
 
     def __len__(self) -> int:
         return len(self._values)
@@ -130,6 +150,16 @@ class Cache:
 
     def newest_value(self, key: Key) -> Value | None:
         return self._values.get(key)
+
+    def index_holders(self) -> IndexHolders:
+        """As of the newest version, or one that is just becoming it."""
+        known, newest = self._indexes, self.newest
+        if known is not None and known[0] is newest:
+            return known[1]
+        # Overtaken by the writer, this is of an older version: the next who asks makes it again.
+        made = IndexHolders(newest.glances())
+        self._indexes = newest, made
+        return made
 
     def advance(self, snapshot: Snapshot) -> None:
         """Takes in what has changed since the newest version; that one stays as it is."""
@@ -143,7 +173,19 @@ class Cache:
                 self._values.pop(key, None)
             else:
                 self._values[key] = change
+        self._move_indexes(older, newer, changes)
         self.newest = newer
+
+    def _move_indexes(self, older: Version, newer: Version, changes: Mapping[Key, Value | None]) -> None:
+        known = self._indexes
+        if known is None or known[0] is not older:
+            self._indexes = None  # what is of an older version would keep that alive
+            return
+        for key, change in changes.items():
+            if isinstance(key, int):
+                assert change is None or isinstance(change, Entry)
+                known[1].moved(key, None if change is None else change.glance(self.catalog))
+        self._indexes = newer, known[1]
 
     def _changes(self, snapshot: Snapshot) -> dict[Key, Value | None]:
         if self.newest.at == ZERO_AT:

@@ -31,6 +31,7 @@ from tenure.catalog.errors import (
     DuplicateColumn,
     InvalidTable,
     NotSupported,
+    TooManyColumns,
     WrongState,
     WrongSyntax,
 )
@@ -49,6 +50,9 @@ from tenure.catalog.parts import (
     staying,
 )
 
+COLUMNS_MAX = 1600
+"""As in PostgreSQL, whose clients know it."""
+
 
 class AddColumn(Change, frozen=True):
     name: str
@@ -64,6 +68,8 @@ class AddColumn(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         require_free_column(table, self.name)
+        if sum(not each.is_hidden for each in table.columns) >= COLUMNS_MAX:
+            raise TooManyColumns(f"tables can have at most {COLUMNS_MAX} columns")
         has_value = self.filled is not None
         column = Column(
             id=table.next_column,

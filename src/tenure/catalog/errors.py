@@ -23,6 +23,7 @@ UserError
 ├── DependentObjects        2BP01  others need it; `detail` names them
 ├── WrongState              55000  it would be fine if the object were otherwise
 ├── ObjectInUse             55006  a name is draining: older leases may still resolve it
+├── TooManyColumns          54011
 └── NotSupported            0A000
 """
 
@@ -131,6 +132,10 @@ class DependentObjects(UserError):
 
 class ObjectInUse(UserError):
     sqlstate = "55006"
+
+
+class TooManyColumns(UserError):
+    sqlstate = "54011"
 
 
 class NotSupported(UserError):

@@ -94,9 +94,13 @@ class Catalog:
         return self._descriptors.key(id)
 
     def fresh_id(self, txn: Transaction) -> int:
+        return self.fresh_ids(txn, 1)
+
+    def fresh_ids(self, txn: Transaction, count: int) -> int:
+        """The first of some ids in a row that nobody has."""
         stored = self._next_id.get(txn)
         id = DEFAULT_SCHEMA + 1 if stored is None else stored.id
-        self._next_id.put(txn, NextId(id + 1))
+        self._next_id.put(txn, NextId(id + count))
         return id
 
     # ── names ──────────────────────────────────────────────────────────────────────────────────

@@ -25,9 +25,10 @@ def aggregates() -> Iterator[Aggregate]:
         joined = _always(Steps(list, _gather_pair, partial(_join, empty)))
         yield Aggregate("string_agg", (family, family), family, joined, is_strict=False)
     json = partial(Aggregate, wants_context=True)
-    for suffix, is_strict in (("", False), ("_strict", True)):
-        yield json(f"json_agg{suffix}", ("anyelement",), "json", _json_array, is_strict=is_strict)
-        yield json(f"jsonb_agg{suffix}", ("anyelement",), "jsonb", _jsonb_array, is_strict=is_strict)
+    for suffix, gather in (("", _gather_some), ("_strict", _gather_values)):
+        array, binary = partial(_json_array, gather), partial(_jsonb_array, gather)
+        yield json(f"json_agg{suffix}", ("anyelement",), "json", array, is_strict=False)
+        yield json(f"jsonb_agg{suffix}", ("anyelement",), "jsonb", binary, is_strict=False)
     yield json("json_object_agg", ("any", "any"), "json", _json_object, is_strict=False)
     yield json("jsonb_object_agg", ("any", "any"), "jsonb", _jsonb_object, is_strict=False)
 
@@ -44,6 +45,20 @@ def _gather(rows: list[Datum], value: Datum) -> list[Datum]:
 def _gather_pair(rows: list[Datum], *values: Datum) -> list[Datum]:
     rows.append(values)
     return rows
+
+
+def _nothing() -> list[Datum] | None:
+    return None
+
+
+def _gather_some(rows: list[Datum] | None, value: Datum) -> list[Datum]:
+    return _gather([] if rows is None else rows, value)
+
+
+def _gather_values(rows: list[Datum] | None, value: Datum) -> list[Datum]:
+    """Without NULLs; but where there were rows there is a list, though it be empty."""
+    known = [] if rows is None else rows
+    return known if value is None else _gather(known, value)
 
 
 def _elements(rows: list[Datum]) -> Datum:
@@ -77,22 +92,27 @@ def _join(empty: Any, rows: list[tuple[Any, Any]]) -> Datum:
 # json: written as PostgreSQL writes it, spaces and all
 
 
-def _json_array(context: Context, kind: Type) -> Steps:
+Gather = Callable[[list[Datum] | None, Datum], list[Datum]]
+
+
+def _json_array(gather: Gather, context: Context, kind: Type) -> Steps:
     text, between = json_text_of(kind), ", \n " if isinstance(kind, ArrayOf) else ", "
 
-    def finish(rows: list[Datum]) -> Json | None:
-        return Json("[" + between.join([text(each, context.zone) for each in rows]) + "]") if rows else None
+    def finish(rows: list[Datum] | None) -> Json | None:
+        if rows is None:
+            return None
+        return Json("[" + between.join([text(each, context.zone) for each in rows]) + "]")
 
-    return Steps(list, _gather, finish)
+    return Steps(_nothing, gather, finish)
 
 
-def _jsonb_array(context: Context, kind: Type) -> Steps:
+def _jsonb_array(gather: Gather, context: Context, kind: Type) -> Steps:
     value_of = jsonb_value_of(kind)
 
-    def finish(rows: list[Datum]) -> Jsonb | None:
-        return Jsonb(tuple(value_of(each, context.zone) for each in rows)) if rows else None
+    def finish(rows: list[Datum] | None) -> Jsonb | None:
+        return None if rows is None else Jsonb(tuple(value_of(each, context.zone) for each in rows))
 
-    return Steps(list, _gather, finish)
+    return Steps(_nothing, gather, finish)
 
 
 def _json_object(context: Context, key: Type, kind: Type) -> Steps:

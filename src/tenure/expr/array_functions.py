@@ -79,7 +79,7 @@ def _shapes() -> Iterator[Function]:
     yield function("array_dims", "anyarray -> text", _dims)
     yield function("trim_array", "anyarray, int4 -> anyarray", _trim)
     yield function("array_reverse", "anyarray -> anyarray", lambda array: array[::-1])
-    yield Function("array_slice", ("anyarray", "int4", "int4"), "anyarray", _slice, is_strict=False)
+    yield Function("array_slice", ("anyarray", "int4", "int4"), "anyarray", _slice)
     yield Function("array_sort", ("anyarray",), "anyarray", _sort, wants_types=True)
     yield Function("array_sort", ("anyarray", "bool"), "anyarray", _sort, wants_types=True)
     yield Function("array_fill", ("anyelement", "int4[]"), "anyarray", _fill, is_strict=False)
@@ -245,11 +245,9 @@ def _trim(array: Datum, count: int) -> Datum:
     return array[: len(array) - count]
 
 
-def _slice(array: Datum, first: int | None, last: int | None) -> Datum:
-    """array[first:last] of the first dimension; NULL for a bound means up to the end."""
-    if array is None:
-        return None
-    return array[max((1 if first is None else first) - 1, 0) : max(len(array) if last is None else last, 0)]
+def _slice(array: Datum, first: int, last: int) -> Datum:
+    """array[first:last] of the first dimension."""
+    return array[max(first - 1, 0) : max(last, 0)]
 
 
 def _sort(array_type: Type, *_: Type) -> Callable[..., Datum]:

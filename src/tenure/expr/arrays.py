@@ -10,6 +10,7 @@ each dimension; NULL among the elements is greatest. Lower bounds other than one
 Walk: `expr.types` makes one per element type; `expr.array_functions` works on the values.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -65,6 +66,9 @@ class ArrayOf(Type):
         return self.element.follows_zone
 
     def parse_in(self, text: str, zone: tzinfo) -> Datum:
+        if _PLAIN.fullmatch(text):
+            parse = self.element.parse_in
+            return tuple([None if each in _NULLS else parse(each, zone) for each in text[1:-1].split(",")])
         return _Reader(text, self, zone).read()
 
     def render_in(self, value: Datum, zone: tzinfo) -> str:
@@ -111,6 +115,11 @@ class ArrayOf(Type):
         if isinstance(value, tuple):
             return self.render_in(value, zone)
         return "NULL" if value is None else _quote(self.element.render_in(value, zone))
+
+
+_PLAIN = re.compile(r"\{[^\s{}\",\\]+(?:,[^\s{}\",\\]+)*+\}", re.ASCII)
+"""One dimension without quotes, escapes and spaces: cut at its commas, many times faster than read."""
+_NULLS = frozenset(a + b + c + d for a in "nN" for b in "uU" for c in "lL" for d in "lL")
 
 
 def flatten(value: Datum) -> Iterator[Datum]:

@@ -214,11 +214,13 @@ def coalesce(*operands: Typed) -> Typed:
 
 
 def nullif(left: Typed, right: Typed) -> Typed:
+    """The first operand as the comparison takes it: of varchar it is text, of int2 and numeric a numeric."""
     equal = _comparison("=", left, right)
     first, second = equal.arguments
-    is_unknown = left.type.family == "unknown"
-    kind = resolve("=", [left.type, right.type])[1][0] if is_unknown else left.type
-    return Typed(NullIf(equal.function, first, second, first if is_unknown else left.node), kind)
+    taken = resolve("=", [left.type, right.type])[1][0]
+    if taken.family == left.type.family:
+        return Typed(NullIf(equal.function, first, second, left.node), left.type)
+    return Typed(NullIf(equal.function, first, second, first), taken)
 
 
 def greatest(*operands: Typed) -> Typed:
@@ -239,8 +241,14 @@ def _extreme(operands: Sequence[Typed], *, is_greatest: bool) -> Typed:
 def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
     """operand IN (items): all sides get one type, unless that cannot be; then each is compared alone."""
     kind = common_type([operand.type, *(each.type for each in items)], "IN")
-    equal = _comparison("=", coerce(operand, kind), coerce(items[0], kind))
-    made = [_comparison("=", coerce(operand, kind), coerce(each, kind)).arguments[1] for each in items]
+    left, first = coerce(operand, kind), coerce(items[0], kind)
+    equal = _comparison("=", left, first)
+    # Lists can be very long: what is of the first one's type is compared as that is.
+    is_as_it_is = equal.arguments[1] is first.node
+    made = [
+        each.node if is_as_it_is and each.type == first.type else _comparison("=", left, each).arguments[1]
+        for each in (coerce(item, kind) for item in items)
+    ]
     return Typed(InList(equal.function, equal.arguments[0], tuple(made), is_negated), BOOL)
 
 

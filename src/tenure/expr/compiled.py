@@ -241,12 +241,13 @@ class _Compiler:
 
     def _in(self, tree: InList) -> Evaluate:
         operand, _ = self.compile(tree.operand)
-        items = [self._equality(tree.equality, tree.operand, each) for each in tree.items]
         found = not tree.is_negated
         if fixed := self._fixed_items(tree):
+            self._equality(tree.equality, tree.operand, tree.items[0])  # all others are of its type
             return lambda row, context: (
                 None if (sought := operand(row, context)) is None else (sought in fixed) is found
             )
+        items = [self._equality(tree.equality, tree.operand, each) for each in tree.items]
 
         def is_in(row: Row, context: Context) -> bool | None:
             sought = operand(row, context)

@@ -13,11 +13,11 @@ Walk: `expr.format_functions` lists the functions.
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from math import isfinite
+from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
-from tenure.expr.errors import InvalidText
+from tenure.expr.errors import InvalidText, NotSupported
 from tenure.expr.format_pattern import Piece, ordinal, pieces
 from tenure.expr.numbers import rounded
 
@@ -147,7 +147,7 @@ def format_float(value: float, pattern: str, digits: int) -> str:
     value *= 10.0**shape.multiplied
     whole = len(f"{abs(value):.0f}")
     after = 0 if whole >= digits else min(shape.after, digits - whole)
-    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=value < 0)
+    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
 
 
 def _written(shape: _Shape, text: str, after: int, *, is_negative: bool) -> str:
@@ -341,8 +341,12 @@ class _Writer:
 
 
 def parse_number(text: str, pattern: str) -> Decimal | None:
-    """Takes the digits that the pattern has places for; what stands between them is passed over."""
+    """Takes the digits that the pattern has places for."""
+    if not pattern:
+        return None
     shape = _shape(pattern)
+    if shape.multiplied:
+        raise NotSupported('"V" is not supported for input')
     if shape.flags & {"E", "RN"}:
         raise _NotForInput('"EEEE" and "RN" are not supported for input')
     digits, is_negative, places = "", "<" in text or "-" in text, shape.before
@@ -366,10 +370,18 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
             has_point = True
     if not digits.strip("."):
         raise InvalidText(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
+    _check_follows(text, pattern)
     value = Decimal(digits)
-    if shape.multiplied:
-        value = value.scaleb(-shape.multiplied)
     return value.copy_negate() if is_negative else value
+
+
+def _check_follows(text: str, pattern: str) -> None:
+    """PostgreSQL goes through both in step; where they do not match, the digits it finds are odd ones."""
+    is_odd = ("." in text and not set(".Dd") & set(pattern)) or (
+        "," in text and not set(",Gg") & set(pattern)
+    )
+    if is_odd or set(text) - set("0123456789,.+-<> ") or "$" in pattern:
+        raise NotSupported(f'to_number of "{text}", which does not follow the pattern, is not supported')
 
 
 class _NotForInput(UserError):

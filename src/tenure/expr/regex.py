@@ -38,16 +38,26 @@ class Regex:
 
     def search(self, text: str, start: int = 0) -> Any:
         """The leftmost match from there on: has start(), end(), group(n), as those of `re`."""
-        if self.is_mixed:
-            raise NotSupported("quantifiers of both kinds in one regular expression are not supported")
+        self._check_mixed()
         self._check_text(text)
         return self.compiled.search(text, start)
 
     def matches(self, text: str, start: int = 0) -> Iterator[Any]:
-        """All matches from left to right; after an empty one the search goes on one character later."""
-        while start <= len(text) and (found := self.search(text, start)) is not None:
-            yield found
-            start = found.end() + (found.start() == found.end())
+        """All matches from left to right; after an empty one the search goes on one character later.
+
+        The text is encoded once for all of them: one search after the other would take quadratic time.
+        """
+        self._check_mixed()
+        self._check_text(text)
+        last = None
+        for found in self.compiled.finditer(text, start):
+            if found.span() != last:  # RE2 tells an empty match twice that it had to look for
+                yield found
+            last = found.span()
+
+    def _check_mixed(self) -> None:
+        if self.is_mixed:
+            raise NotSupported("quantifiers of both kinds in one regular expression are not supported")
 
     def _check_text(self, text: str) -> None:
         if self.has_boundaries and not text.isascii():

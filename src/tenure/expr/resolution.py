@@ -136,7 +136,7 @@ def _takes_exactly(function: Signature, types: Sequence[Type]) -> bool:
         parameter == kind.family
         or (is_alike and parameter == "anyarray" and isinstance(kind, ArrayOf))
         or (is_alike and parameter == "anyenum" and isinstance(kind, EnumOf))
-        for parameter, kind in zip(function.arguments, types, strict=False)
+        for parameter, kind in ((_parameter(function, at), kind) for at, kind in enumerate(types))
     )
 
 
@@ -259,12 +259,19 @@ def _by_known_type(candidates: list[S], given: Sequence[Type]) -> list[S]:
 
 
 def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
-    element = _element(function, given)
+    try:
+        element = _element(function, given)
+    except IndeterminateType:
+        # A literal without a type is taken for an element or an array, but never for an enum.
+        if "anyenum" in function.arguments:
+            raise _missing(function.name, given) from None
+        raise
     targets: list[Type] = []
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)
         if parameter in ("any", "anynonarray"):
-            targets.append(TEXT if kind.family == UNKNOWN else kind)
+            is_read = kind.family == UNKNOWN and function.name != "pg_typeof"
+            targets.append(TEXT if is_read else kind)
         elif parameter in _ARRAYS:
             assert element is not None
             targets.append(array_of(element))
@@ -289,6 +296,8 @@ def _element(function: Signature, given: Sequence[Type]) -> Type | None:
             found.append(kind.element if parameter in _ARRAYS and isinstance(kind, ArrayOf) else kind)
     if not is_needed:
         return None
+    if not found and not set(function.arguments) & set(_STRICT):
+        return TEXT
     if not found:
         raise IndeterminateType("could not determine polymorphic type because input has type unknown")
     if set(function.arguments) & set(_STRICT) and len({each.family for each in found}) > 1:

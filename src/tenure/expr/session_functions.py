@@ -123,8 +123,13 @@ def _type_of(kind: Type) -> Callable[[Datum], Reg]:
     return lambda value: reg
 
 
+UNKNOWN_OID = 705
+
+
 def type_reg(kind: Type) -> Reg:
     """The type as a value of regtype; an enum has its descriptor's id."""
+    if kind.family == "unknown":
+        return Reg(UNKNOWN_OID, kind.family)
     element = kind.element if isinstance(kind, ArrayOf) else kind
     oids = TYPE_OIDS.get(element.ref.name, (element.ref.enum, 0))
     name = kind.sql_name.partition("(")[0] + kind.sql_name.partition(")")[2]

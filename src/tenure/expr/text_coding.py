@@ -9,6 +9,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import md5, sha224, sha256, sha384, sha512
+from typing import Literal
+from unicodedata import is_normalized, normalize
 
 from tenure.base.errors import InvalidParameter, UserError
 from tenure.expr.errors import InvalidText, LimitExceeded, SubscriptError, UnknownCharacter
@@ -42,6 +44,21 @@ def functions() -> Iterator[Function]:
     yield function("convert_from", "bytea, text -> text", _convert_from)
     yield function("convert_to", "text, text -> bytea", _convert_to)
     yield function("unistr", "text -> text", _unistr)
+    yield function("normalize", "text, text -> text", lambda text, form: normalize(_form(form), text))
+    yield function("normalize", "text -> text", lambda text: normalize("NFC", text))
+    yield function("is_normalized", "text, text -> bool", lambda text, form: is_normalized(_form(form), text))
+    yield function("is_normalized", "text -> bool", lambda text: is_normalized("NFC", text))
+
+
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+FORMS: tuple[Form, ...] = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+def _form(name: str) -> Form:
+    for each in FORMS:
+        if each == name.upper():
+            return each
+    raise InvalidParameter(f"invalid normalization form: {name}")
 
 
 # encode and decode

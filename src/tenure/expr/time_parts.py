@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, UserError
 from tenure.expr.errors import NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import UNITS, Interval
@@ -65,7 +65,9 @@ def _to_year(at: datetime, year: int) -> datetime:
 def _truncate(unit: str, at: datetime) -> datetime:
     known = _unit(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
     if known not in _TRUNCATED:
-        raise _unsupported(unit, "timestamp with time zone" if at.tzinfo else "timestamp without time zone")
+        raise _not_truncated(
+            unit, known, "timestamp with time zone" if at.tzinfo else "timestamp without time zone"
+        )
     try:
         return _TRUNCATED[known](at)
     except OverflowError:
@@ -102,7 +104,7 @@ def _truncate_interval(unit: str, value: Interval) -> Interval:
         return Interval(value.months, value.days)
     steps = {"microsecond": 1, "millisecond": 1000, "second": _SECOND, "minute": 60 * _SECOND, "hour": _HOUR}
     if known not in steps:
-        raise _unsupported(unit, "interval")
+        raise _not_truncated(unit, known, "interval")
     step = steps[known]
     return Interval(value.months, value.days, trunc_divide(value.micros, step) * step)
 
@@ -112,6 +114,16 @@ def _unit(word: str, kind: str) -> str:
     if known is None:
         raise InvalidParameter(f'unit "{word}" not recognized for type {kind}')
     return known
+
+
+_ONLY_EXTRACTED = ("isoyear", "epoch", "dow", "isodow", "doy", "julian")
+
+
+def _not_truncated(word: str, known: str, kind: str) -> UserError:
+    """PostgreSQL knows these words in extract only."""
+    if known in _ONLY_EXTRACTED:
+        return InvalidParameter(f'unit "{word}" not recognized for type {kind}')
+    return _unsupported(word, kind)
 
 
 def _unsupported(word: str, kind: str) -> NotSupported:

@@ -25,7 +25,7 @@ from tenure.pgwire.binary import text_of
 from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
 from tenure.pgwire.codecs import oid_of, type_with_oid
 from tenure.pgwire.copying import copy_in, copy_out
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.errors import NoSuchParameter, ProtocolViolation
 from tenure.pgwire.messages import (
     BIND_COMPLETE,
     CLOSE_COMPLETE,
@@ -291,7 +291,9 @@ class Conversation:
     def _simple(self, statement: str, *, ends: bool) -> Talk[None]:
         client = self.client
         is_short = len(statement) <= INLINE_TEXT_CHARS_MAX
-        yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
+        prepared = yield from self._called(partial(client.prepare, "", statement, ()), is_short=is_short)
+        if prepared.parameters:
+            raise NoSuchParameter("there is no parameter $1")
         portal = yield from self._called(partial(client.bind, "", "", ()), is_short=True)
         shape = None if portal.columns is None else make_shape(portal.columns, ALL_TEXT, self._bound.zone)
         if shape is not None:

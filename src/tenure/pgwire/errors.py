@@ -2,6 +2,7 @@
 
     UserError
     ├── ProtocolViolation   08P01  a message or a value that ends too early, or makes no sense
+    ├── NoSuchParameter     42P02  $1 in a simple query, which gives no values
     ├── LoginRefused        28000  not this user, not from there, not without TLS
     └── WrongPassword       28P01  or no such user: nobody is told which
 
@@ -14,6 +15,10 @@ from tenure.base.errors import UserError
 
 class ProtocolViolation(UserError):
     sqlstate = "08P01"
+
+
+class NoSuchParameter(UserError):
+    sqlstate = "42P02"
 
 
 class LoginRefused(UserError):

@@ -33,6 +33,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
+from tenure.catalog.ids import DescriptorIds
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
@@ -114,9 +115,14 @@ class SchemaChanger:
         self._worker = worker
         self._jobs = jobs
         self._session = session
+        self._ids = DescriptorIds(store, catalog)
         keyspace = store.keyspace
         self._user_tables = Span(keyspace.table_span(USER_TABLES).lo, keyspace.all().hi)
         self._in_transaction = InTransaction(catalog, publisher, worker, jobs, session, self.walk, keep_out)
+
+    def fresh_id(self) -> int:
+        """For a new descriptor; never given again."""
+        return self._ids.next()
 
     def walk(self, ids: Sequence[int], **how: object) -> Walk:
         return Walk(self._store, self._catalog, self._publisher, self._worker, ids, **how)  # type: ignore[arg-type]

@@ -298,14 +298,19 @@ def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
             position=location + 1,
         )
     if tree.is_slice:
-        bounds = [_bound(child(tree, field), level) for field in ("lidx", "uidx")]
+        ends = (("lidx", FIRST_PLACE), ("uidx", LAST_PLACE))
+        bounds = [_bound(child(tree, field), level, otherwise) for field, otherwise in ends]
         return build.call("array_slice", operand, *bounds)
     return build.call("subscript", operand, _bound(child(tree, "uidx"), level))
 
 
-def _bound(tree: Tree | None, level: Level) -> Typed:
+FIRST_PLACE, LAST_PLACE = 1, 2**31 - 1
+"""What a slice reaches to where it does not say."""
+
+
+def _bound(tree: Tree | None, level: Level, otherwise: int | None = None) -> Typed:
     if tree is None:
-        return build.const(None, INT4)
+        return build.const(otherwise, INT4)
     subscript = level.expression(tree)
     with at(location_of(tree)):
         try:

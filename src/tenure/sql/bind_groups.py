@@ -19,7 +19,7 @@ from itertools import product
 
 from tenure.catalog.descriptors import replace
 from tenure.expr import build
-from tenure.expr.aggregates import aggregates_named
+from tenure.expr.aggregates import aggregate_with_id, aggregates_named
 from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported
 from tenure.expr.expressions import ColumnRef, Const, Nested, Node
@@ -256,8 +256,12 @@ class _Mover:
         calls = self.level.calls
         for tree in trees:
             self._look_at(tree, in_subquery=False)
-        for call in calls.windows:
-            call.rewritten(lambda node: self._look_at(node, in_subquery=False))
+        for call in tuple(calls.aggregates):
+            # What an ordered-set aggregate is given directly is the same for the whole group.
+            for given in call.arguments[: aggregate_with_id(call.function).direct_count]:
+                self._look_at(given, in_subquery=False)
+        for window in calls.windows:
+            window.rewritten(lambda node: self._look_at(node, in_subquery=False))
 
     def _look_at(self, tree: Node, *, in_subquery: bool) -> Node:
         def look(node: Node) -> Node | None:

@@ -9,6 +9,7 @@ Walk: `sql.bind_select`, `sql.bind_groups`, and for RETURNING the binders of sta
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tenure.catalog.errors import TooManyColumns
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
@@ -72,7 +73,13 @@ def _stars(tree: Tree, level: Level) -> list[Target]:
     return found
 
 
+TARGETS_MAX = 1664
+"""As in PostgreSQL."""
+
+
 def outputs(targets: Sequence[Target], level: Level) -> tuple[Output, ...]:
+    if len(targets) > TARGETS_MAX:
+        raise TooManyColumns(f"target lists can have at most {TARGETS_MAX} entries")
     made = []
     for target in targets:
         node = target.typed.node

@@ -50,11 +50,15 @@ def literal(text: str | None, location: int) -> Typed:
 
 
 def _number(text: str) -> Typed:
-    if text.isdigit() and int(text) < 1 << 63:
-        return const(int(text), INT8)
-    if text[:2].lower() in ("0x", "0o", "0b"):
-        value = int(text.replace("_", ""), 0)
-        return const(value, INT8) if value < 1 << 63 else const(parse_numeric(str(value)), NUMERIC)
+    """A number that is no plain integer; its sign may be part of it, so that -2147483648 is an integer."""
+    digits = text.removeprefix("-")
+    if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
+        value = int(text.replace("_", ""), 10 if digits.isdigit() else 0)
+        if -(1 << 31) <= value < 1 << 31:
+            return const(value, INT4)
+        if -(1 << 63) <= value < 1 << 63:
+            return const(value, INT8)
+        return const(parse_numeric(str(value)), NUMERIC)
     return const(parse_numeric(text), NUMERIC)
 
 

@@ -9,7 +9,7 @@ from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedDatabase
 from tenure.sql.parts import Parts
 from tenure.sql.preparing import ATTEMPTS
-from tenure.sql.session import Session
+from tenure.sql.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
 
 IGNORED = ("user", "database", "options", "replication")
 """Of the start-up packet: what is no variable."""
@@ -53,6 +53,7 @@ class SqlSessions:
             return list(self._open.values())
 
     def _database(self, name: str) -> Database:
+        pause_seconds, kept_from = PAUSE_SECONDS, None
         for _ in range(ATTEMPTS):
             block = Block(self._parts)
             try:
@@ -66,8 +67,13 @@ class SqlSessions:
                 if not isinstance(found, Database) or found.state is State.DROPPED:
                     raise UndefinedDatabase(f'database "{name}" does not exist')
                 return found
-            except RetryError:
-                continue
+            except RetryError as error:
+                # Such as a node that is getting a new lease: that does not say the database is not there.
+                kept_from = error
             finally:
                 block.close()
+            self._parts.env.sleep(pause_seconds)
+            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+        if kept_from is not None:
+            raise kept_from
         raise UndefinedDatabase(f'database "{name}" does not exist')

@@ -349,6 +349,9 @@ class _Renderer:
                     sql=f"(SELECT {column.sql} FROM {inner.source}{_order_by(inner.order)})"
                 )
             case NestedKind.IN:
+                if nested.takes or over.known.outer:
+                    # There a NULL of one row makes DuckDB answer NULL for the other rows, too.
+                    raise NotShared("IN (a subquery that depends on the row)")
                 (column,) = inner.columns
                 over.called(nested.function, (arguments[0], column))
                 if not nested.function.startswith("=(") or arguments[0].shape != column.shape:

@@ -43,6 +43,12 @@ class SyntaxFault(UserError):
     sqlstate = "42601"
 
 
+class FrameFault(SyntaxFault):
+    """Of a window's frame: the grammar itself finds these."""
+
+    sqlstate = "42P20"
+
+
 class TooComplex(UserError):
     sqlstate = "54001"
 
@@ -140,7 +146,8 @@ def _fault(error: postgast.PgQueryError) -> UserError:
     message = str(error.message)
     if "stack depth" in message:
         return TooComplex(message)
-    return SyntaxFault(message, position=int(error.cursorpos or 0))
+    fault = FrameFault if message.startswith("frame ") else SyntaxFault
+    return fault(message, position=int(error.cursorpos or 0))
 
 
 def unwrap(node: Tree) -> Tree:

@@ -49,9 +49,9 @@ from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
 
 BATCH_ROWS = 1_000
-PIECE_ROWS = 32
+PIECE_ROWS, LARGE_ROW_BYTES = 32, 16 * 1024
 BATCH_BYTES_MAX = 1 << 20
-"""A batch of large rows ends early: looked at after every so many rows."""
+"""A batch of large rows ends early: looked at after every so many rows, or each of those that are large."""
 """Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
@@ -314,9 +314,12 @@ class Session:
         rows: list[Sequence[Datum]] = []
         size_bytes = 0
         while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
-            asked = min(PIECE_ROWS, wanted - len(rows))
+            are_large = size_bytes > len(rows) * LARGE_ROW_BYTES or not rows
+            asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
             piece = list(islice(portal.rows, asked))
             portal.is_done = len(piece) < asked
+            if are_large:
+                self.check()  # such rows take their time to be made, and to be written
             size_bytes += result_size.bytes_of(piece, portal.columns or ())
             rows += piece
         portal.given_bytes += size_bytes

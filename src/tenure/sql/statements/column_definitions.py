@@ -31,6 +31,14 @@ SERIALS = {
     "bigserial": "int8",
     "serial8": "int8",
 }
+NOT_DEFERRED = "deferrable constraints are checked at the end of each statement"
+"""Said of what clients ask for by habit: a check that comes earlier lets nothing wrong through."""
+ATTRIBUTES = (
+    "CONSTR_ATTR_DEFERRED",
+    "CONSTR_ATTR_NOT_DEFERRABLE",
+    "CONSTR_ATTR_IMMEDIATE",
+    "CONSTR_ATTR_ENFORCED",
+)
 C_COLLATIONS = ("C", "POSIX", "default", "ucs_basic", "C.utf8")
 
 
@@ -75,9 +83,9 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
                 if each.generated_kind == "v":
                     raise NotSupported("virtual generated columns are not supported", hint="Say STORED.")
                 column.generated = child(each, "raw_expr")
-            case "CONSTR_ATTR_DEFERRABLE" | "CONSTR_ATTR_DEFERRED":
-                raise NotSupported("deferrable constraints are not supported")
-            case "CONSTR_ATTR_NOT_DEFERRABLE" | "CONSTR_ATTR_IMMEDIATE" | "CONSTR_ATTR_ENFORCED":
+            case "CONSTR_ATTR_DEFERRABLE":
+                definer.notice(NOT_DEFERRED)
+            case _ if option(each, "contype") in ATTRIBUTES:
                 pass
             case _:
                 column.constraints.append(each)

@@ -14,6 +14,7 @@ from tenure.expr.build import Typed, call
 from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef
 from tenure.sql.parse import Tree, child, names, option
+from tenure.sql.statements.column_definitions import NOT_DEFERRED
 from tenure.sql.statements.definitions import Definer, columns_of, path_of
 from tenure.sql.statements.naming import constraint_name, index_name, names_in, object_name, require_free
 
@@ -37,8 +38,8 @@ def add_constraint(
 def changes_of(
     definer: Definer, schema: Schema, table: Table, tree: Tree, columns: tuple[str, ...]
 ) -> Iterator[Change]:
-    if tree.deferrable or tree.initdeferred:
-        raise NotSupported("deferrable constraints are not supported")
+    if tree.deferrable:
+        definer.notice(NOT_DEFERRED)
     if option(tree, "contype") in ("CONSTR_PRIMARY", "CONSTR_UNIQUE"):
         if tree.indexname:
             raise NotSupported("constraints USING INDEX are not supported")

@@ -124,7 +124,7 @@ class Definer:
         return self.session.user
 
     def fresh_id(self) -> int:
-        return self.session.parts.catalog.fresh_id(self.use.txn)
+        return self.session.parts.changer.fresh_id()
 
     def notice(self, message: str, sqlstate: str = "00000", *, detail: str = "") -> None:
         self.session.notice(message, "NOTICE", sqlstate, detail=detail)

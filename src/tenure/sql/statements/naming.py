@@ -3,15 +3,15 @@
     t_pkey · t_a_b_key · t_a_idx · t_a_check · t_a_fkey · t_a_seq; then with a number: t_a_key1
 
 An index has no entry of its own in the namespace: it is a part of its table, and belongs to the table's
-schema by its name. So whoever names one looks through the tables of the schema, as the newest lease has
-them in memory. Before anybody is told that there is none, the store is asked. Two transactions that give
-the same name to indexes of two tables at the same moment both succeed; the name is ambiguous from then
-on, until one of them gets another.
+schema by its name. So whoever names one asks which tables of the schema have one of that name, as the
+newest lease has them in memory. Before anybody is told that there is none, the store is asked. Two
+transactions that give the same name to indexes of two tables at the same moment both succeed; the name
+is ambiguous from then on, until one of them gets another.
 
 Walk: whoever makes tables, indexes and constraints asks for names; DROP INDEX and its like call `index`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 
 from tenure.base.errors import RetryError, UserError
@@ -88,19 +88,27 @@ def require_free(definer: Definer, schema: Schema, name: str) -> None:
 
 def holders(definer: Definer, schema: Schema, name: str) -> list[Table]:
     """The tables of a schema that have an index of this name."""
-    return [each for each in tables_in(definer, schema) if _index_named(each, name) is not None]
+    return [
+        each
+        for each in _candidates(definer, schema, name)
+        if isinstance(each, Table)
+        and each.schema == schema.id
+        and not is_dropped(each)
+        and _index_named(each, name) is not None
+    ]
 
 
-def tables_in(definer: Definer, schema: Schema) -> Iterator[Table]:
+def _candidates(definer: Definer, schema: Schema, name: str) -> Iterator[AnyDescriptor | None]:
     """As the newest lease has them, with what the transaction itself has done."""
     declared = definer.draft.declared
-    version = definer.session.parts.leases.newest
-    known: Iterable[AnyDescriptor] = () if version is None else version.descriptors()
+    yield from declared.values()
+    parts = definer.session.parts
+    version = parts.leases.newest
     if version is None:
-        known = definer.session.parts.catalog.list(definer.session.parts.store.snapshot())
-    for each in (*declared.values(), *(other for other in known if other.id not in declared)):
-        if isinstance(each, Table) and each.schema == schema.id and not is_dropped(each):
-            yield each
+        yield from (each for each in parts.catalog.list(parts.store.snapshot()) if each.id not in declared)
+        return
+    for id in sorted(version.index_holders(schema.id, name) - declared.keys()):
+        yield version.descriptor(id)
 
 
 def index(definer: Definer, name: Sequence[str]) -> tuple[Table, Index]:

@@ -216,7 +216,7 @@ def _assigned(
 
 def _is_overridden(column: TableColumn, override: str) -> bool:
     """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
-    return column.identity is not None and override == USER_VALUE
+    return bool(column.identity) and override == USER_VALUE
 
 
 def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
@@ -454,7 +454,7 @@ def _assignments(
     for target in items(targets):
         column = _column(table, target)
         if column in defaults or any(column == each for each, _ in changes):
-            raise DuplicateTarget(f'multiple assignments to same column "{column.name}"')
+            raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
         value = _set_value(parse.unwrap(target.val))
         if parse.kind(value) == "SetToDefault":
             defaults.append(column)

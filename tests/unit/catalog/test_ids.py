@@ -1,0 +1,23 @@
+"""Ids for new descriptors."""
+
+import pytest
+
+from tenure.base.env import ManualEnv
+from tenure.catalog.descriptors import DEFAULT_SCHEMA
+from tenure.catalog.ids import BLOCK_IDS, DescriptorIds
+from tenure.catalog.stored import Catalog
+from tenure.kv.store import Store
+from tenure.storage.sqlite import MEMORY, SqliteEngine
+
+
+@pytest.mark.invariant("id-once")
+def test_no_id_is_given_twice_by_whichever_node() -> None:
+    env = ManualEnv()
+    store = Store(SqliteEngine(MEMORY, env), env)
+    catalog = Catalog(store.keyspace)
+    nodes = [DescriptorIds(store, catalog) for _ in range(3)]
+    given = [node.next() for _ in range(3 * BLOCK_IDS) for node in nodes]
+    assert len(set(given)) == len(given)
+    assert min(given) > DEFAULT_SCHEMA
+    given.append(store.transact(catalog.fresh_id))
+    assert len(set(given)) == len(given)
