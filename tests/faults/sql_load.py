@@ -338,8 +338,8 @@ class Client:
             query = f"SELECT * FROM {self._load.accounts} WHERE id = %s"
             seen.extend(connection.execute(query.encode(), (id,), prepare=True).fetchall())
 
-        _, sqlstate = self._attempt("star", connection, work)
+        state, sqlstate = self._attempt("star", connection, work)
         if sqlstate == PLAN_CHANGED:
             connection.close()  # the way out of a prepared statement whose columns have changed
-        elif not sqlstate and [row[0] for row in seen] != [id]:
+        elif state == ACKED and [row[0] for row in seen] != [id]:
             self._load.history.add(Missing(f"account {id} was seen as {seen}"))
