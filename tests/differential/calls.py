@@ -54,7 +54,7 @@ OWN_SYNTAX = ("subscript", "array_element", "array_slice", "similar_to_escape")
 """Names here of what SQL writes without a name: `shapes` writes it."""
 
 STRICTLY_GIVEN = ("timezone", "to_char", "array_fill", "percentile_disc")
-"""Given no arguments of other types, which PostgreSQL reads in ways of its own (zones, patterns of any text)."""
+"""Given no arguments of other types, which PostgreSQL reads in ways of its own."""
 
 _STAND_INS = {
     "char": ["char(5)"],
