@@ -40,9 +40,9 @@ class NodeProcess:
     def ask(self, text: str, *, seconds: float = 5.0) -> str | None:
         """The SQLSTATE of what went wrong; None if all went well."""
         with self.connect() as client:
-            client.execute(f"SET statement_timeout = '{seconds}s'")  # type: ignore[arg-type]
+            client.execute(f"SET statement_timeout = '{seconds}s'")
             try:
-                client.execute(text)  # type: ignore[arg-type]
+                client.execute(text)
             except psycopg.Error as error:
                 if client.closed:
                     raise

@@ -44,17 +44,17 @@ def client(node: NodeProcess) -> Iterator[psycopg.Connection]:
 def say(client: psycopg.Connection, text: str, *names: str, **values: object) -> list[tuple[object, ...]]:
     """`text` has {} for each name and %(x)s for values."""
     parts = [sql.Identifier(name) for name in names]
-    whole = sql.SQL(text).format(*parts).as_string(client)  # type: ignore[arg-type]
+    whole = sql.SQL(text).format(*parts).as_string(client)
     if values:  # psycopg takes every % for a place, in names too
         for name in {each for each in names if "%" in each}:
             whole = whole.replace(_quoted(name), _quoted(name).replace("%", "%%"))
-    cursor = client.execute(whole, values or None)  # type: ignore[arg-type]
+    cursor = client.execute(whole, values or None)
     return cursor.fetchall() if cursor.description else []
 
 
 def refusal(client: psycopg.Connection, text: str) -> str | None:
     try:
-        client.execute(text)  # type: ignore[arg-type]
+        client.execute(text)
     except psycopg.Error as error:
         return error.sqlstate
     return None

@@ -215,7 +215,7 @@ def test_the_stores_password_shows_nowhere(tmp_path: Path, postgres_directory: P
         assert CANARY.encode() not in Path(f"/proc/{node.process.pid}/cmdline").read_bytes()
         with node.connect() as client:
             for each in (*system_tables.definitions(), *pg_catalog.definitions()):
-                found = client.execute(f"SELECT * FROM {each.schema}.{each.name}").fetchall()  # type: ignore[arg-type]
+                found = client.execute(f"SELECT * FROM {each.schema}.{each.name}").fetchall()
                 assert CANARY not in repr(found)
             assert CANARY not in repr(client.execute("SHOW ALL").fetchall())
             postgres_server.stop(postgres_directory, immediate=True)
