@@ -4,9 +4,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import postgres_server
+
+# Machines are noisy: how long an example takes says nothing about the code.
+hypothesis.settings.register_profile("tenure", deadline=None)
+hypothesis.settings.load_profile("tenure")
 
 
 def pytest_configure(config: pytest.Config) -> None:
