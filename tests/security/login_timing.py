@@ -8,7 +8,7 @@ import time
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
-from tenure.catalog.passwords import SALT_BYTES, verifier_of
+from tenure.catalog.passwords import SALT_BYTES, stored_password
 from tenure.catalog.users import Users
 from tenure.kv.store import Store
 from tenure.pgwire.authenticator import Authenticator
@@ -23,7 +23,7 @@ def main() -> None:
     env = ManualEnv()
     store = Store(SqliteEngine(MEMORY, env), env)
     users = Users(store.keyspace)
-    kept = verifier_of("right", salt=bytes(SALT_BYTES))
+    kept = stored_password("right", salt=bytes(SALT_BYTES))
     store.transact(lambda txn: users.create(txn, "known", verifier=kept))
     door = Authenticator(store, users, mode=Mode.LOCAL, mock_secret=b"secret", monotonic=env.monotonic)
     taken: dict[str, list[float]] = {"known": [], "unknown": []}
