@@ -227,3 +227,6 @@ TYPE_OIDS = {
     **{"regrole": (4096, 4097), "regnamespace": (4089, 4090), "regcollation": (4191, 4192)},
 }
 """PostgreSQL's numbers of each type and of its array: clients know them by heart."""
+
+ENUM_OIDS_FROM, ENUM_ARRAY_OIDS_FROM = 100_000, 1_000_100_000
+"""An enum's number, and that of its array, is its descriptor's id above these."""

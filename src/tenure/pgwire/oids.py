@@ -18,11 +18,10 @@ from tenure.expr import type_of
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Type
 from tenure.expr.errors import UndefinedObject
-from tenure.expr.system_types import REGS, TYPE_OIDS
+from tenure.expr.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, REGS, TYPE_OIDS
 from tenure.expr.types import EnumLookup
 
 UNSPECIFIED, UNKNOWN = 0, 705
-ENUMS_FROM, ENUM_ARRAYS_FROM = 100_000, 1_000_100_000
 ENUM_ARRAYS_END = 2**31
 """Some clients read an oid as a signed number."""
 
@@ -81,7 +80,7 @@ def oid_of(type: Type) -> TypeInfo:
     element = type.element if isinstance(type, ArrayOf) else type
     ref = element.ref
     if ref.enum:
-        return TypeInfo(ENUM_ARRAYS_FROM + ref.enum, -1) if element is not type else _enum_info(ref.enum)
+        return TypeInfo(ENUM_ARRAY_OIDS_FROM + ref.enum, -1) if element is not type else _enum_info(ref.enum)
     built_in = _BUILT_IN[ref.name]
     modifier = _modifier(ref)
     if element is not type:
@@ -90,7 +89,7 @@ def oid_of(type: Type) -> TypeInfo:
 
 
 def _enum_info(id: int) -> TypeInfo:
-    return TypeInfo(ENUMS_FROM + id, 4)
+    return TypeInfo(ENUM_OIDS_FROM + id, 4)
 
 
 def _modifier(ref: TypeRef) -> int:
@@ -116,12 +115,12 @@ def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:
         return None
     if oid in _BY_OID:
         return _BY_OID[oid]
-    if not ENUMS_FROM < oid < ENUM_ARRAYS_END:
+    if not ENUM_OIDS_FROM < oid < ENUM_ARRAYS_END:
         raise UndefinedObject(f"type with OID {oid} does not exist")
     if enum is None:
         return None
-    is_array = oid > ENUM_ARRAYS_FROM
-    id = oid - (ENUM_ARRAYS_FROM if is_array else ENUMS_FROM)
+    is_array = oid > ENUM_ARRAY_OIDS_FROM
+    id = oid - (ENUM_ARRAY_OIDS_FROM if is_array else ENUM_OIDS_FROM)
     return type_of(TypeRef(enum(id).name, is_array=is_array, enum=id), enum)
 
 

@@ -1,4 +1,4 @@
-"""The relations of pg_catalog that the simplest clients ask for: schemas and relations.
+"""The relations of pg_catalog that the simplest clients ask for: schemas, relations and types.
 
 Object numbers are descriptor ids, so `pg_namespace.oid` is a schema's id and `pg_class.oid` a table's.
 
@@ -8,7 +8,8 @@ Walk: `node.py` lists these among the system tables; `sql.virtual` finds them.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import Schema, Sequence, Table, TypeRef, View, visible
+from tenure.catalog.descriptors import EnumType, Schema, Sequence, Table, TypeRef, View, visible
+from tenure.expr.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS
 from tenure.expr.types import type_of
 from tenure.sql.objects import objects
 from tenure.sql.plan import Output
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 OID, NAME, CHAR, BOOL, INT2, INT4 = (
     type_of(TypeRef(name)) for name in ("oid", "name", '"char"', "bool", "int2", "int4")
 )
+_OWN_NAMES = {"char": "bpchar"}
+CATALOG_OID = 11
+"""PostgreSQL's number of the schema pg_catalog."""
 ROOT_OID = 10
 """PostgreSQL's number of the first superuser; users have no numbers of their own yet."""
 
@@ -44,6 +48,20 @@ def _classes(execution: "Execution") -> Rows:
     for sequence in found.of(Sequence):
         if sequence.database == database:
             yield sequence.id, sequence.name, sequence.schema, ROOT_OID, "S", "p", 3, False, False
+
+
+def _types(execution: "Execution") -> Rows:
+    for name, (oid, array) in TYPE_OIDS.items():
+        shown = _OWN_NAMES.get(name, name.strip('"'))
+        yield oid, shown, CATALOG_OID, "b", ",", 0, array
+        if array:
+            yield array, f"_{shown}", CATALOG_OID, "b", ",", oid, 0
+    database = execution.session.database
+    for each in objects(execution).of(EnumType):
+        if each.database == database:
+            oid, array = ENUM_OIDS_FROM + each.id, ENUM_ARRAY_OIDS_FROM + each.id
+            yield oid, each.name, each.schema, "e", ",", 0, array
+            yield array, f"_{each.name}", each.schema, "b", ",", oid, 0
 
 
 def _nothing(execution: "Execution") -> Rows:
@@ -72,6 +90,20 @@ def definitions() -> Iterator[Definition]:
             Output("relispartition", BOOL),
         ),
         _classes,
+    )
+    yield Definition(
+        "pg_catalog",
+        "pg_type",
+        (
+            Output("oid", OID),
+            Output("typname", NAME),
+            Output("typnamespace", OID),
+            Output("typtype", CHAR),
+            Output("typdelim", CHAR),
+            Output("typelem", OID),
+            Output("typarray", OID),
+        ),
+        _types,
     )
     yield Definition(
         "pg_catalog",

@@ -5,17 +5,18 @@
 Walk: `sql.surroundings` puts `find` into the Context; `expr.casts` asks it.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Schema
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, Schema, TypeRef
 from tenure.catalog.errors import UndefinedSchema
 from tenure.catalog.resolution import find as resolve
 from tenure.catalog.resolution import schemas_of
 from tenure.expr.datatype import Datum
 from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.session_functions import type_reg
-from tenure.expr.system_types import Reg
+from tenure.expr.system_types import ENUM_OIDS_FROM, TYPE_OIDS, Reg
 from tenure.expr.types import parse_type_name, type_of
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
@@ -61,14 +62,29 @@ def _shown(names: SessionNames, found: AnyDescriptor) -> str:
 
 def _type(names: SessionNames, sought: Datum) -> Reg:
     if isinstance(sought, int):
-        return Reg(sought, str(sought))
+        return Reg(sought, _BY_OID.get(sought) or _enum_name(names, sought) or str(sought))
     try:
         return type_reg(type_of(parse_type_name(str(sought))))
     except UserError:
         found = names.object(split_names(str(sought).replace(".", ",")))
         if not isinstance(found, EnumType):
             raise UndefinedObject(f'type "{sought}" does not exist') from None
-        return Reg(found.id, _shown(names, found))
+        return Reg(ENUM_OIDS_FROM + found.id, _shown(names, found))
+
+
+def _names_by_oid() -> Iterator[tuple[int, str]]:
+    for name, oids in TYPE_OIDS.items():
+        for oid, is_array in zip(oids, (False, True), strict=True):
+            if oid:
+                yield oid, type_reg(type_of(TypeRef(name, is_array=is_array))).name
+
+
+_BY_OID = dict(_names_by_oid())
+
+
+def _enum_name(names: SessionNames, oid: int) -> str:
+    found = names.descriptor(oid - ENUM_OIDS_FROM) if oid > ENUM_OIDS_FROM else None
+    return _shown(names, found) if isinstance(found, EnumType) else ""
 
 
 def _schema(names: SessionNames, sought: Datum) -> Reg:
