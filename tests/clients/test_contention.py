@@ -133,7 +133,7 @@ def test_nowait_and_offset_and_joins_lock_what_they_return(jobs: Cluster) -> Non
     joined = "SELECT a.id, b.id FROM jobs a JOIN jobs b ON b.id = a.id + 1 WHERE a.id < 5 ORDER BY 1"
     assert other.execute(f"{joined} FOR UPDATE OF a SKIP LOCKED").fetchall() == [(4, 5)]
     one.execute("COMMIT")
-    assert other.execute("SELECT id FROM jobs WHERE id = 2 FOR UPDATE NOWAIT").fetchall() == [(2,)]
+    assert other.execute("SELECT id FROM jobs WHERE id = 2 FOR UPDATE").fetchall() == [(2,)]
 
 
 def test_for_share_shares(jobs: Cluster) -> None:
