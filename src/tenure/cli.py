@@ -9,6 +9,7 @@ Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which se
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.node import Node, redacted
+from tenure.processes import STORE_VARIABLE
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535
@@ -60,9 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     start = commands.add_parser("start", help="run a node until SIGTERM or Ctrl-C, then drain it")
     start.add_argument(
         "--store",
-        default=DEFAULT_STORE,
+        default=os.environ.get(STORE_VARIABLE, DEFAULT_STORE),
         metavar="ADDRESS",
-        help="sqlite:PATH or postgresql://USER@HOST/DATABASE (default: %(default)s)",
+        help=f"sqlite:PATH or postgresql://USER@HOST/DATABASE (default: {DEFAULT_STORE}); all can read a "
+        f"command line: one with a password is better given in the environment, as {STORE_VARIABLE}",
     )
     start.add_argument(
         "--sql",

@@ -39,11 +39,16 @@ class _Stop(BaseException):
     pass
 
 
+STORE_VARIABLE = "TENURE_STORE"
+"""In the environment: the store, where the command line does not name it."""
+
+
 def run(options: Namespace, listen: Listen, env: Env) -> int:
     """Returns the exit code, when all of them have ended."""
     if not 1 <= options.processes <= PROCESSES_MAX:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
+    os.environ[STORE_VARIABLE] = options.store  # for the children: their command lines can be read by all
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     with _reserved(listen) as port:
@@ -82,7 +87,7 @@ def _reserved(listen: Listen) -> socket.socket:
 
 def _command(options: Namespace, address: str) -> list[str]:
     command = [sys.executable, "-m", "tenure.cli", "start", "--shared-port"]
-    command += ["--store", options.store, "--sql", address, "--compat-version", str(options.compat_version)]
+    command += ["--sql", address, "--compat-version", str(options.compat_version)]
     if options.cert:
         command += ["--cert", options.cert, "--key", options.key]
     return [*command, "--insecure"] if options.insecure else command

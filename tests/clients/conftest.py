@@ -41,7 +41,7 @@ class Cluster:
     def run(self, *texts: str, node: int = 0) -> None:
         with psycopg.connect(self.address(node), autocommit=True) as connection:
             for text in texts:
-                connection.execute(text)  # type: ignore[call-overload]
+                connection.execute(text)
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
@@ -58,7 +58,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def _new_database(server: postgres_server.Server) -> str:
     name = f"clients_{uuid4().hex[:12]}"
     with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
+        connection.execute(f"CREATE DATABASE {name}")
     parts = psycopg.conninfo.conninfo_to_dict(server.dsn)
     return f"postgresql://{parts['user']}@{parts['host']}:{parts['port']}/{name}"
 

@@ -5,7 +5,7 @@ what is left must be what some order of those that committed leaves.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -20,13 +20,13 @@ Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture
-def accounts(cluster: Cluster) -> Iterator[Cluster]:
+def accounts(cluster: Cluster) -> Cluster:
     cluster.run(
         "DROP TABLE IF EXISTS accounts",
         "CREATE TABLE accounts (id INT PRIMARY KEY, value INT NOT NULL)",
         "INSERT INTO accounts VALUES (1, 10), (2, 20)",
     )
-    yield cluster
+    return cluster
 
 
 class Script:
@@ -51,7 +51,7 @@ class Script:
         if self.failed and text != "COMMIT":
             return
         try:
-            cursor = self._connection.execute(text)  # type: ignore[call-overload]
+            cursor = self._connection.execute(text)
             if cursor.description:
                 self.said.append(cursor.fetchall())
         except psycopg.Error as error:
@@ -241,7 +241,7 @@ def test_a_transaction_longer_than_the_liveness_ttl_commits(impatient: Cluster, 
     client.execute("BEGIN")
     assert client.execute("SELECT value FROM t").fetchall() == [(1,)]
     meanwhile(impatient)
-    client.execute(f"SELECT pg_sleep({3 * TTL_SECONDS})")  # type: ignore[call-overload]
+    client.execute(f"SELECT pg_sleep({3 * TTL_SECONDS})")
     client.execute("INSERT INTO t VALUES (2, 2)")
     client.execute("COMMIT")
     assert impatient.connect(1).execute("SELECT count(*) FROM t").fetchone() == (2,)

@@ -1,6 +1,7 @@
 """SQLAlchemy's core: tables made, rows written and read. Reflection waits for pg_catalog."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,14 +11,14 @@ sa = pytest.importorskip("sqlalchemy")
 
 
 @pytest.fixture
-def engine(lone: Node) -> Iterator["sa.Engine"]:
+def engine(lone: Node) -> Iterator[Any]:
     assert lone.front is not None
     engine = sa.create_engine(f"postgresql+psycopg://root@{lone.front.host}:{lone.front.port}/defaultdb")
     yield engine
     engine.dispose()
 
 
-def test_rows_are_made_read_changed_and_deleted(engine: "sa.Engine") -> None:
+def test_rows_are_made_read_changed_and_deleted(engine: Any) -> None:
     metadata = sa.MetaData()
     users = sa.Table(
         "users",

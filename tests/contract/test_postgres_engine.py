@@ -116,7 +116,7 @@ def test_what_an_account_may_do_besides_is_found(
     postgres: Server, admin: psycopg.Connection, rights: str, found: list[str]
 ) -> None:
     role = sql.Identifier(f"rights_{os.getpid()}")
-    admin.execute(sql.SQL("CREATE ROLE {} " + rights).format(role))  # type: ignore[arg-type]
+    admin.execute(sql.SQL("CREATE ROLE {} " + rights).format(role))
     try:
         as_role = postgres.dsn.replace("user=postgres", f"user=rights_{os.getpid()}")
         with psycopg.connect(as_role) as connection:

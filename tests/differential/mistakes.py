@@ -1,5 +1,7 @@
 """Statements that have to fail, and how: unknown and ambiguous names, wrong types, misplaced clauses.
 
+Also what once was answered wrongly.
+
 Walk: `run` takes one now and then.
 """
 
@@ -224,6 +226,14 @@ ALTER TABLE a RENAME COLUMN nope TO x
 ALTER TABLE a RENAME COLUMN id TO t
 TRUNCATE nope
 COMMENT ON TABLE nope IS 'x'
+SELECT id, f8 = ANY (SELECT a.f8 + s.i4 FROM b s) AS y FROM a
+SELECT pg_typeof(-2147483648), pg_typeof(2147483648), pg_typeof(-9223372036854775808)
+SELECT pg_typeof(nullif(1::int2, 2.5)), pg_typeof(nullif('a'::varchar, 'b'::varchar))
+SELECT jsonb_agg_strict(NULL::date), json_agg(NULL::int4) FROM a
+SELECT ('{1,2}'::int4[])[NULL:2], ('{1,2}'::int4[])[:1], ('{1,2}'::int4[])[2:]
+SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, '+02:30')
+SELECT percentile_disc(f8) WITHIN GROUP (ORDER BY i4) FROM a
+SELECT lag('1.5', '7', '2000-01-01') OVER (ORDER BY id) FROM a
 """
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,9 +23,10 @@ ENDS_WITHIN_SECONDS = 30
 
 
 class NodeProcess:
-    def __init__(self, process: "subprocess.Popen[str]", address: str, log: Path) -> None:
+    def __init__(self, process: "subprocess.Popen[str]", ready_line: str, log: Path) -> None:
         self.process = process
-        self.host, port = address.split(":")
+        self.ready_line = ready_line
+        self.host, port = ready_line.split()[1].removeprefix("sql=").split(":")
         self.port = int(port)
         self.log = log
 
@@ -39,11 +40,12 @@ class NodeProcess:
     def ask(self, text: str, *, seconds: float = 5.0) -> str | None:
         """The SQLSTATE of what went wrong; None if all went well."""
         with self.connect() as client:
-            client.execute(f"SET statement_timeout = '{seconds}s'")  # type: ignore[arg-type]
+            client.execute(f"SET statement_timeout = '{seconds}s'")
             try:
-                client.execute(text)  # type: ignore[arg-type]
+                client.execute(text)
             except psycopg.Error as error:
-                assert not client.closed, f"the connection was lost: {error}"
+                if client.closed:
+                    raise
                 return error.sqlstate
         return None
 
@@ -98,22 +100,24 @@ class Neighbour:
 
 
 @contextmanager
-def running(folder: Path, *options: str) -> Iterator[NodeProcess]:
+def running(
+    folder: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[NodeProcess]:
     log = folder / "log"
     with log.open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "tenure.cli", "start", "--sql", "127.0.0.1:0", *options],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            env={**os.environ, "PYTHONPATH": str(SOURCE), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
         )
     try:
         assert process.stdout is not None
-        words = process.stdout.readline().split()
-        assert words, log.read_text()
-        yield NodeProcess(process, words[1].removeprefix("sql="), log)
+        line = process.stdout.readline()
+        assert line, log.read_text()
+        yield NodeProcess(process, line, log)
         process.terminate()
         assert process.wait(ENDS_WITHIN_SECONDS) == 0, log.read_text()[-2000:]
         assert "Traceback" not in log.read_text()

@@ -34,7 +34,7 @@ def neighbour(node: NodeProcess) -> Iterator[Neighbour]:
 
 TIMEOUT, TOO_COMPLEX, TOO_LARGE, NO_MEMORY, OUT_OF_RANGE = "57014", "54001", "54000", "53200", "22003"
 
-STATEMENTS = {
+STATEMENTS: dict[str, tuple[str, set[str | None]]] = {
     "a count without end": ("SELECT count(*) FROM generate_series(1, 1000000000000)", {TIMEOUT}),
     "parentheses": ("SELECT " + "(" * 10_000 + "1" + ")" * 10_000, {TOO_COMPLEX}),
     "brackets": ("SELECT " + "array[" * 5_000 + "1" + "]" * 5_000, {TOO_COMPLEX}),

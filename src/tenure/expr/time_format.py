@@ -200,6 +200,8 @@ def _half(value: Clock, field: Field) -> str:
 
 
 def _era(value: Clock, field: Field) -> str:
+    if value.date is None:
+        raise InvalidDatetime("invalid format specification for an interval value")
     word = "B.C." if value.year <= 0 else "A.D."
     word = word if "." in field.text else word.replace(".", "")
     return word if field.text.isupper() else word.lower()

@@ -6,13 +6,15 @@
 Walk: `expr.functions` lists these.
 """
 
+import re
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from functools import partial
 from itertools import product
 from math import inf, isfinite
 from typing import Any
 
+from tenure.base.errors import InvalidParameter
 from tenure.expr.errors import DatetimeOverflow, NotSupported, OutOfRange
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import MICROS_PER_DAY, MICROS_PER_SECOND, Interval, checked
@@ -81,7 +83,25 @@ def _make_instant(context: Context, *parts: Any) -> datetime:
 
 
 def _make_instant_in(*parts: Any) -> datetime:
-    return from_zone(_make_timestamp(*parts[:-1]), zone_named(parts[-1]))
+    return from_zone(_make_timestamp(*parts[:-1]), _zone_of_literal(parts[-1]))
+
+
+_OFFSET = re.compile(r"([+-])(\d{1,2}?)(?::?(\d{2}))?(?::?(\d{2}))?")
+_HOURS_MAX = 15
+
+
+def _zone_of_literal(name: str) -> tzinfo:
+    """A zone as after a timestamp: +02 is east of Greenwich, other than where zones have names only."""
+    if name[:1].isdecimal():
+        raise InvalidParameter(f'invalid input syntax for type numeric time zone: "{name}"')
+    found = _OFFSET.fullmatch(name)
+    if found is None:
+        return zone_named(name)
+    hours, minutes, seconds = (int(each or 0) for each in found.groups()[1:])
+    if hours > _HOURS_MAX or max(minutes, seconds) > 59:
+        raise InvalidParameter(f'numeric time zone "{name}" out of range')
+    east = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return timezone(east if found[1] == "+" else -east)
 
 
 def _make_interval(

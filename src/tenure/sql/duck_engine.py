@@ -14,8 +14,10 @@ Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and n
 Walk: `sql.duck` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
 """
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, TypeAlias
 
 import duckdb
@@ -39,6 +41,9 @@ FETCH_ROWS = 20_000
 LOOK_SECONDS = 0.02
 """How often a running query is looked after."""
 
+NICENESS = 10
+"""Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
+
 _FAILURES = (duckdb.Error, pa.ArrowException, OSError)
 """What DuckDB's own errors come as, and those of the streams that it reads."""
 
@@ -46,18 +51,14 @@ _FAILURES = (duckdb.Error, pa.ArrowException, OSError)
 class DuckEngine:
     def __init__(self, env: Env, *, memory_bytes: int, threads: int) -> None:
         self._env = env
-        self._database = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": threads,
-                "memory_limit": f"{memory_bytes}B",
-                "temp_directory": "",
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "python_enable_replacements": "false",
-                "preserve_insertion_order": "true",
-            },
-        )
+        made: list[Any] = []
+
+        def make() -> None:
+            _step_back()  # DuckDB's own threads take over the priority of the one that makes it
+            made.append(_database(memory_bytes, threads))
+
+        env.spawn("duckdb", make).join()
+        self._database = made[0]
         self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def close(self) -> None:
@@ -79,6 +80,7 @@ class DuckEngine:
         done = self._env.event()
 
         def beside() -> None:
+            _step_back()
             try:
                 run()
             finally:
@@ -102,6 +104,31 @@ class DuckEngine:
                     yield from _rows([batch], rendered.columns)
             except _FAILURES as error:
                 raise StoreError(f"a query failed that had succeeded before: {error}") from error
+
+
+def _database(memory_bytes: int, threads: int) -> Any:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "threads": threads,
+            "memory_limit": f"{memory_bytes}B",
+            "temp_directory": "",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "preserve_insertion_order": "true",
+        },
+    )
+
+
+def _step_back() -> None:
+    """Lets a thread that computes for long come after those that answer short statements.
+
+    On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # whoever is further back already stays there
+            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
 
 
 class _Connection:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.base.memory import OutOfMemory
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import And, Given, Node
 from tenure.kv.store import Store
 from tenure.sql.plan import Access, Join, JoinKind, Query
 from tenure.sql.rows import compile
-from tenure.sql.run import Memory, OutOfMemory
+from tenure.sql.run import Memory
 from tests.unit.sql.plans import (
     INT,
     NUMERIC,

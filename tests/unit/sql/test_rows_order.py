@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.base.memory import OutOfMemory
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import Given, Nested
 from tenure.kv.store import Store
@@ -25,7 +26,7 @@ from tenure.sql.plan import (
 from tenure.sql.plan_facts import free_givens, is_bounded, is_point_query
 from tenure.sql.rows import compile
 from tenure.sql.rows_order import NegativeLimit
-from tenure.sql.run import Memory, OutOfMemory, Rows, Run
+from tenure.sql.run import Memory, Rows, Run
 from tests.unit.sql.plans import (
     INT,
     Desk,

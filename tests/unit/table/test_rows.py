@@ -14,7 +14,8 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import filled_with
 from tenure.table.errors import IndexRowTooLong
 from tenure.table.read import rows
-from tenure.table.rows import FORMAT, Layouts
+from tenure.table.readers import FORMAT
+from tenure.table.rows import Layouts
 from tests.unit.table.tables import (
     DELETE_ONLY,
     ID,

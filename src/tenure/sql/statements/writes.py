@@ -22,7 +22,7 @@ from tenure.expr.build import Typed
 from tenure.expr.closures import Evaluate
 from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
-from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedColumn
+from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
 from tenure.expr.types import type_of
 from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
@@ -35,18 +35,17 @@ from tenure.sql.plan import Among, Filter, Join, JoinKind, Output, Plan, Project
 from tenure.sql.plan_facts import is_bounded
 from tenure.sql.relations import Relation, VirtualTable
 from tenure.sql.scope import Level
+from tenure.sql.statements.assignments import (
+    DuplicateTarget,
+    GeneratedAlways,
+    as_column,
+    assignments,
+    column_of,
+)
 from tenure.sql.statements.writing import Change, Conflict, Given, Insert, Returning
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
-
-
-class GeneratedAlways(UserError):
-    sqlstate = "428C9"
-
-
-class DuplicateTarget(UserError):
-    sqlstate = "42701"
 
 
 class NoArbiter(UserError):
@@ -130,24 +129,13 @@ def _insert_targets(table: Table, tree: Tree) -> list[TableColumn]:
         return _shown(table)
     found: list[TableColumn] = []
     for each in items(tree.cols):
-        column = _column(table, each)
+        column = column_of(table, each)
         if column in found:
             raise DuplicateTarget(
                 f'column "{each.name}" specified more than once', position=each.location + 1
             )
         found.append(column)
     return found
-
-
-def _column(table: Table, target: Tree) -> TableColumn:
-    if target.indirection:
-        raise NotSupported("assigning to a part of a column is not supported", position=target.location + 1)
-    column = table.column_named(target.name)
-    if column is None:
-        raise UndefinedColumn(
-            f'column "{target.name}" of relation "{table.name}" does not exist', position=target.location + 1
-        )
-    return column
 
 
 def _is_decorated(select: Tree) -> bool:
@@ -210,26 +198,13 @@ def _assigned(
     if parse.kind(value) == "SetToDefault":
         return None
     _check_writable(column, override)
-    node = _as_column(planner, column, level.bind(value, "VALUES"), value).node
+    node = as_column(planner, column, level.bind(value, "VALUES"), value).node
     return None if _is_overridden(column, override) else node
 
 
 def _is_overridden(column: TableColumn, override: str) -> bool:
     """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
     return bool(column.identity) and override == USER_VALUE
-
-
-def _as_column(planner: "Planner", column: TableColumn, typed: Typed, value: Tree) -> Typed:
-    target = type_of(column.type, planner.names.enum)
-    try:
-        return build.assign(typed, target)
-    except DatatypeMismatch as error:
-        raise DatatypeMismatch(
-            f'column "{column.name}" is of type {target.sql_name} but expression is of type '
-            f"{typed.type.sql_name}",
-            hint="You will need to rewrite or cast the expression.",
-            position=location_of(value) + 1,
-        ) from error
 
 
 def _or_default(planner: "Planner", column: TableColumn, node: Node | None) -> Node:
@@ -259,7 +234,7 @@ def _selected(
     filled: list[tuple[TableColumn, Typed]] = []
     for at, (output, column) in enumerate(zip(plan.outputs, targets, strict=False)):
         _check_writable(column, override)
-        typed = _as_column(planner, column, Typed(ColumnRef(at), output.type), select)
+        typed = as_column(planner, column, Typed(ColumnRef(at), output.type), select)
         if not _is_overridden(column, override):
             filled.append((column, typed))
     outputs = tuple(Output(column.name, typed.type) for column, typed in filled)
@@ -312,7 +287,7 @@ def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: 
     _, proposed = bind_from.table_item(table, level, ["excluded"], None)
     proposed[0].has_columns = False
     level.items += proposed
-    changes, defaults = _assignments(planner, level, table, clause.target_list)
+    changes, defaults = assignments(planner, level, table, clause.target_list)
     where = child(clause, "where_clause")
     condition = None
     if where is not None:
@@ -399,7 +374,7 @@ def _plan_change(
     if where is not None:
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where))
         plan = Filter(plan, condition.node)
-    changes, defaults = ([], []) if targets is None else _assignments(planner, level, table, targets)
+    changes, defaults = ([], []) if targets is None else assignments(planner, level, table, targets)
     returning = _returning(planner, level, tree)
     primary = [part.column for part in table.index(table.primary).parts]
     keys = [ColumnRef(scan.columns.index(id)) for id in primary]
@@ -443,49 +418,6 @@ def _point(planner: "Planner", query: Query, table: Table) -> tuple[Evaluate, ..
     if any(isinstance(each, Among) for each in way.prefix):
         return None
     return tuple(compile(each, {}, planner.names.enum) for each in way.prefix if not isinstance(each, Among))
-
-
-def _assignments(
-    planner: "Planner", level: Level, table: Table, targets: Sequence[Tree]
-) -> tuple[list[tuple[TableColumn, Node]], list[TableColumn]]:
-    """SET a = ..., (b, c) = (..., ...): the new values, and the columns set to their default."""
-    changes: list[tuple[TableColumn, Node]] = []
-    defaults: list[TableColumn] = []
-    for target in items(targets):
-        column = _column(table, target)
-        if column in defaults or any(column == each for each, _ in changes):
-            raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
-        value = _set_value(parse.unwrap(target.val))
-        if parse.kind(value) == "SetToDefault":
-            defaults.append(column)
-            continue
-        if column.generated is not None or column.identity == "always":
-            raise GeneratedAlways(f'column "{column.name}" can only be updated to DEFAULT')
-        changes.append((column, _as_column(planner, column, level.bind(value, "UPDATE"), value).node))
-    return changes, defaults
-
-
-def _set_value(value: Tree) -> Tree:
-    """One value of SET (a, b) = (x, y), which comes as a reference into the row."""
-    if parse.kind(value) != "MultiAssignRef":
-        return value
-    source = parse.unwrap(value.source)
-    if parse.kind(source) == "SubLink":
-        return _column_of(source, value.colno, value.ncolumns)
-    if parse.kind(source) != "RowExpr":
-        raise NotSupported("SET (...) = takes a row or a subquery")
-    if value.ncolumns != len(source.args):
-        raise SyntaxFault("number of columns does not match number of values")
-    return items(source.args)[value.colno - 1]
-
-
-def _column_of(subquery: Tree, number: int, count: int) -> Tree:
-    """One column of the row that a subquery gives. Simplified: the subquery is run once for each of them."""
-    names = ", ".join(f"c{each}" for each in range(1, count + 1))
-    wrapped = parse.expression(f"(SELECT c{number} FROM (SELECT) AS s({names}))")
-    made = parse.unwrap(wrapped.subselect).from_clause[0].range_subselect
-    made.subquery.CopyFrom(subquery.subselect)
-    return wrapped
 
 
 # RETURNING

@@ -1,0 +1,46 @@
+"""S3: nonces and secrets come from the operating system, and are compared in constant time."""
+
+import ast
+import random
+import re
+
+from tenure.base.env import SystemEnv
+from tests.tidy.source import product_modules
+
+SECRET_FILES = ("pgwire/auth.py", "pgwire/seats.py", "catalog/passwords.py")
+
+
+def test_a_node_draws_from_the_operating_system() -> None:
+    assert isinstance(SystemEnv().rng, random.SystemRandom)
+
+
+def test_the_command_line_has_no_other_environment_to_give() -> None:
+    (cli,) = [module for module in product_modules() if module.path == "cli.py"]
+    made = {
+        node.func.id
+        for node in ast.walk(cli.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert "SystemEnv" in made
+    assert "ManualEnv" not in made
+
+
+def test_what_is_secret_is_never_drawn_from_the_environments_numbers() -> None:
+    for module in product_modules():
+        if module.path in SECRET_FILES:
+            names = {node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+            assert "rng" not in names, module.path
+
+
+def test_proofs_and_secrets_are_compared_in_constant_time() -> None:
+    for module in product_modules():
+        if module.path in ("pgwire/auth.py", "pgwire/seats.py"):
+            assert "compare_digest" in module.text, module.path
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.Compare) and any(
+                    isinstance(op, ast.Eq | ast.NotEq) for op in node.ops
+                ):
+                    words = re.sub(r"len\(\w+\)", "", ast.unparse(node))
+                    assert not any(word in words for word in ("proof", "stored_key", "secret", "digest")), (
+                        words
+                    )
