@@ -27,10 +27,10 @@ FREE_SECONDS_MAX = 5.0
 
 IDLE_SECONDS = 1.5
 THINGS = 60
-SOCKETS = 30
+SOCKETS = 60
 GROWTH_BYTES_MAX = 100 << 20
-DESCRIPTORS_MAX = 5
-"""More than before: the node's own connections to its store come and go."""
+DESCRIPTORS_MAX = 40
+"""More than before: the store keeps a connection for each thread that reads at once; fewer than SOCKETS."""
 
 Vanishing = subprocess.Popen[str]
 
