@@ -14,6 +14,7 @@ Walk: `sql.session` opens and ends blocks; statements read through `source` and 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.drafts import Draft
@@ -45,6 +46,10 @@ class Savepoint(NamedTuple):
     cursors: frozenset[str]
 
 
+LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1
+"""How long a transaction waits for its node to have a lease again: after the store was away, some seconds."""
+
+
 class Block:
     __slots__ = (
         "_parts",
@@ -59,6 +64,7 @@ class Block:
         "now_micros",
         "on_end",
         "past",
+        "pause",
         "savepoints",
         "variables",
     )
@@ -72,6 +78,8 @@ class Block:
         self.is_explicit = is_explicit
         self.is_failed = False
         self.is_read_only = False
+        self.pause: Callable[[float], None] | None = None
+        """How it waits for a lease; None: whoever runs it tries again by itself."""
         self.has_locks = False
         """Rows are locked for it: they are given up when it is over."""
         self.now_micros = parts.env.wall_micros()
@@ -89,8 +97,20 @@ class Block:
         """The use of the leased catalog; made when it is first asked for."""
         if self._use is None:
             assert self.past is None, "a block that reads the past has no lease"
-            self._use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+            self._use = self._bound()
         return self._use
+
+    def _bound(self) -> Use:
+        """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
+        env = self._parts.env
+        until = env.monotonic() + LEASE_SECONDS
+        while True:
+            try:
+                return self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+            except RetryError:
+                if self.pause is None or env.monotonic() > until:
+                    raise
+            self.pause(LEASE_PAUSE_SECONDS)
 
     def begin_statement(self, text: str) -> None:
         """Says what it is doing, for whoever has to wait for it."""

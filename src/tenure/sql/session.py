@@ -226,7 +226,15 @@ class Session:
         return answer
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
-        return Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        if is_explicit:
+            block.pause = self._pause
+        return block
+
+    def _pause(self, seconds: float) -> None:
+        if self.is_inline:
+            raise NotShort
+        self.interrupts.pause(seconds)
 
     def _run_in(self, block: Block, portal: Portal, inline: bool) -> Result:
         """Runs in a block that goes on: what turns out not to be short leaves nothing behind."""

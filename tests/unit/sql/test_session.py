@@ -46,6 +46,26 @@ def _sqlstate(speaker: Speaker, text: str) -> str:
 # ── trying again ───────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_block_waits_for_its_node_to_have_a_lease(
+    node: Node, one: Speaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = iter([RetryError("this node has no schema lease just now")] * 3)
+    bind = node.leases.bind
+
+    def no_lease_at_first(*arguments: Any, **named: Any) -> Any:
+        if (refusal := next(refusals, None)) is not None:
+            raise refusal
+        return bind(*arguments, **named)
+
+    one.run("BEGIN")
+    monkeypatch.setattr(node.leases, "bind", no_lease_at_first)
+    with pytest.raises(NotShort):
+        one.session.prepare("", "SELECT a FROM t WHERE id = 1", (), inline=True)
+    one.session.prepare("", "SELECT a FROM t WHERE id = 1", ())
+    assert next(refusals, None) is None
+    one.run("COMMIT")
+
+
 @pytest.mark.invariant("retry-unsent")
 def test_an_implicit_statement_that_meets_a_rival_is_run_again(one: Speaker, other: Speaker) -> None:
     """Upserts without a key to lock by: the loop's try finds out at its commit, and a thread's succeeds."""
