@@ -4,7 +4,7 @@ The same rows, the same queries, other constants every time; before each run, ro
 What is measured is from the statement's text to its rows: ours without the wire, PostgreSQL's over a
 unix socket. The answers are compared.
 
-Walk: `bench.__main__` calls `run`; it drives `sql.bind`, `sql.access`, `sql.rows` and `sql.duck`.
+Walk: `bench.__main__` calls `run`; it drives the packages `bind`, `access`, `rows` and `duck` of `sql`.
 """
 
 import random
@@ -24,13 +24,13 @@ from bench.ratio import Bar, Ratio, compare
 from tenure.base.env import SystemEnv
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.sql.access import with_access
-from tenure.sql.bind import bind_query
-from tenure.sql.duck import Duck
-from tenure.sql.parameters import Parameters
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
-from tenure.sql.rows import compile
-from tenure.sql.run import Memory, Run
+from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.rows import Layout, Layouts, Row
 from tests import postgres_server

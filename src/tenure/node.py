@@ -74,12 +74,12 @@ from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
-from tenure.sql import pg_catalog
-from tenure.sql.duck import Duck
+from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
-from tenure.sql.tables import definitions
-from tenure.sql.virtual import VirtualTables
+from tenure.sql.tables import pg_catalog
+from tenure.sql.tables.all import definitions
+from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.sql.access import with_access
-from tenure.sql.bind import bind_query
-from tenure.sql.duck_shapes import NotShared, quoted
-from tenure.sql.duck_sql import render
-from tenure.sql.parameters import Parameters
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.rendering import render
+from tenure.sql.duck.shapes import NotShared, quoted
 from tenure.sql.parse import one
 from tests.security.test_names import HOSTILE
 from tests.unit.sql.schema import KnownNames

@@ -14,7 +14,8 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
-from tenure.sql import pg_catalog, system_tables
+from tenure.sql.tables import pg_catalog
+from tenure.sql.tables import system as system_tables
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.postgres_session import default_sslmode
 from tests import postgres_server

@@ -9,14 +9,14 @@ from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
-    "duckdb": ("sql/duck*.py",),
+    "duckdb": ("sql/duck/*.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
     "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
-    "numpy": ("sql/duck*.py", "table/*.py"),  # pyarrow's arrays
+    "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "pyarrow": (
-        "sql/duck*.py",
+        "sql/duck/*.py",
         "table/arrow.py",
         "table/column_batches.py",
         "table/columnar.py",

@@ -1,6 +1,6 @@
 """Whether the machine has room for one more large value.
 
-What queries hold is counted where they hold it (`sql.run`), batch by batch; a single batch of values of
+What queries hold is counted where they hold it (`sql.rows.run`), batch by batch; a single batch of values of
 64 MiB each would be too much before anybody counts. So whoever makes a large value asks here first, and
 the answer is by what the process really has: half of the machine's memory, or of its container's, is
 for a node. Beyond that a statement fails, and not the node.

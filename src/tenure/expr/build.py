@@ -6,7 +6,7 @@
 A part is a `Typed`: a node and its type. The binder of SQL makes its trees with the same functions,
 so a test and a statement get the same tree for the same words.
 
-Walk: `sql.bind` and tests call these; these call `expr.resolution` and `expr.casts`.
+Walk: `sql.bind.binder` and tests call these; these call `expr.resolution` and `expr.casts`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ later. `expr.build` makes trees with overloads and casts resolved, `expr.compile
 
 Invariant (tree-exact): decode(encode(tree)) == tree.
 
-Walk: `sql.bind` makes trees; `catalog` stores what `to_stored` gives; `table` compiles them.
+Walk: `sql.bind.binder` makes trees; `catalog` stores what `to_stored` gives; `table` compiles them.
 """
 
 from collections.abc import Iterator

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tenure.sql.explain_nodes import Writer
-from tenure.sql.plan import Plan, Query, inputs
-from tenure.sql.rows import Runner
-from tenure.sql.run import Rows, Run
+from tenure.sql.plans.plan import Plan, Query, inputs
+from tenure.sql.rows.run import Rows, Run
+from tenure.sql.rows.runner import Runner
 
 Clock = Callable[[], float]
 """Seconds, that only go forward."""

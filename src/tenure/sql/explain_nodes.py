@@ -13,7 +13,8 @@ from tenure.expr.enums import EnumOf
 from tenure.expr.errors import UndefinedObject
 from tenure.expr.expressions import Node
 from tenure.expr.sql_text import render
-from tenure.sql.plan import (
+from tenure.sql.plans.facts import everything
+from tenure.sql.plans.plan import (
     Access,
     Aggregate,
     AggregateCall,
@@ -44,8 +45,7 @@ from tenure.sql.plan import (
     WindowCall,
     Working,
 )
-from tenure.sql.plan_facts import everything
-from tenure.sql.trees import conjoined, conjuncts, equated
+from tenure.sql.plans.trees import conjoined, conjuncts, equated
 
 _JOINS = {
     JoinKind.INNER: "",

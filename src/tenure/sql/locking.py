@@ -26,8 +26,8 @@ from tenure.cluster.lock_table import Mode
 from tenure.cluster.lock_waits import Wait
 from tenure.sql.answers import NotShort
 from tenure.sql.execution import Execution
-from tenure.sql.plan import Lock
-from tenure.sql.run import Tuple
+from tenure.sql.plans.plan import Lock
+from tenure.sql.rows.run import Tuple
 
 T = TypeVar("T")
 

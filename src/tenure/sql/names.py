@@ -29,10 +29,10 @@ from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.types import type_of
 from tenure.sql import sequence_names
 from tenure.sql.answers import NotShort
+from tenure.sql.bind.relations import Relation
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
-from tenure.sql.relations import Relation
-from tenure.sql.sequence_relation import sequence_relation
+from tenure.sql.tables.sequence_relation import sequence_relation
 from tenure.sql.view_names import view_query
 
 if TYPE_CHECKING:

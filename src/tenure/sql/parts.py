@@ -26,10 +26,10 @@ from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences
 
 if TYPE_CHECKING:
-    from tenure.sql.duck import Duck
+    from tenure.sql.duck.taking import Duck
     from tenure.sql.plan_cache import PlanCache
     from tenure.sql.session import Session
-    from tenure.sql.virtual import VirtualTables
+    from tenure.sql.tables.virtual import VirtualTables
 
 
 class Codecs(Protocol):

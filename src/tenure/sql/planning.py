@@ -17,11 +17,11 @@ from tenure.expr.compiled import Evaluate, compile
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import as_of, own, parse
-from tenure.sql.bind import bind_scalar
-from tenure.sql.bind_types import type_at
+from tenure.sql.bind.binder import bind_scalar
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.bind.types import type_at
 from tenure.sql.block import Block
 from tenure.sql.names import SessionNames
-from tenure.sql.parameters import Parameters
 from tenure.sql.parse import SyntaxFault, TooComplex, Tree
 from tenure.sql.plan_cache import Made
 from tenure.sql.statement import Control, Statement

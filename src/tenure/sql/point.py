@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.expr.datatype import Datum
 from tenure.expr.expressions import And, Call, ColumnRef, Const, Given
 from tenure.expr.types import EnumLookup, type_of
-from tenure.sql.plan import Access, Project, Query, Scan
+from tenure.sql.plans.plan import Access, Project, Query, Scan
 from tenure.table.rows import Layout
 
 if TYPE_CHECKING:

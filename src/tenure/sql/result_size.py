@@ -13,7 +13,7 @@ from tenure.base.settings import RESULT_BYTES_MAX, Settings
 from tenure.expr.datatype import Datum
 from tenure.sql.answers import Column
 from tenure.sql.errors import ResultTooLarge
-from tenure.sql.run import size_of
+from tenure.sql.rows.run import size_of
 
 TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
 FIXED = (

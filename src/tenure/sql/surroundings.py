@@ -12,11 +12,11 @@ from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
-from tenure.sql import regs
 from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
+from tenure.sql.tables import regs
 from tenure.table.sequences import SessionSequences
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from tenure.catalog.descriptors import EnumType, Source, Table, View
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
+from tenure.sql.bind.relations import NamedColumns, Relation, ViewQuery
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.parse import one
-from tenure.sql.relations import NamedColumns, Relation, ViewQuery
-from tenure.sql.sequence_relation import sequence_relation
+from tenure.sql.tables.sequence_relation import sequence_relation
 
 if TYPE_CHECKING:
     from tenure.sql.names import SessionNames

@@ -14,7 +14,7 @@ and reads the table another way.
 
 Simplifications: no dictionary encoding; a column is decoded from all its rows' maps one by one.
 
-Walk: `table.columnar` fills chunks with these; `sql.duck_shapes` knows the same table as DuckDB's types.
+Walk: `table.columnar` fills chunks with these; `sql.duck.shapes` knows the same table as DuckDB's types.
 """
 
 from collections.abc import Sequence

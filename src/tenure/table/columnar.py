@@ -23,7 +23,7 @@ judged by the marks after its rows are there.
 
 Simplifications: all rows are in the store (no lake yet); another column wanted means loading again.
 
-Walk: `sql.duck_engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history.
+Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

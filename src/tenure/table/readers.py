@@ -9,7 +9,7 @@ exactly. The key is taken apart only if a column comes from it.
 Invariant (reader-same): for any columns, a reader gives what `Layout.row` gives; so does one of the
 entries of a secondary index.
 
-Walk: `Layout.reader` keeps them; `sql.rows_scan` reads tables with them.
+Walk: `Layout.reader` keeps them; `sql.rows.scan` reads tables with them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

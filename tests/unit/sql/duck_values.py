@@ -17,10 +17,10 @@ from tenure.expr.compiled import compile
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import Node
 from tenure.expr.types import type_of
-from tenure.sql.duck_engine import DuckEngine
-from tenure.sql.duck_expressions import Expressions, Known
-from tenure.sql.duck_shapes import NotShared, Value, shape_of
-from tenure.sql.duck_sql import Rendered, Used
+from tenure.sql.duck.engine import DuckEngine
+from tenure.sql.duck.expressions import Expressions, Known
+from tenure.sql.duck.rendering import Rendered, Used
+from tenure.sql.duck.shapes import NotShared, Value, shape_of
 from tenure.table.arrow import array
 from tenure.table.columnar import Columns
 from tests.unit.sql.schema import MOOD

@@ -13,7 +13,7 @@ from tenure.expr.set_functions import column_types, resolve_set
 from tenure.expr.types import parse_type_name, type_of
 from tenure.expr.window_functions import resolve_window, window_type
 from tenure.kv.store import Store
-from tenure.sql.plan import (
+from tenure.sql.plans.plan import (
     Aggregate,
     AggregateCall,
     Filter,
@@ -29,8 +29,8 @@ from tenure.sql.plan import (
     Window,
     WindowCall,
 )
-from tenure.sql.rows import compile
-from tenure.sql.run import Memory, Run
+from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.runner import compile
 from tests.unit.table.tables import Bench
 from tests.unit.table.trees import CONTEXT
 

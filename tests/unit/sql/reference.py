@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tenure.base.settings import DEFINITIONS as SETTINGS
-from tenure.sql.tables import definitions
+from tenure.sql.tables.all import definitions
+from tenure.sql.tables.virtual import Definition
 from tenure.sql.variables import DEFINITIONS as VARIABLES
-from tenure.sql.virtual import Definition
 
 DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 

@@ -17,10 +17,10 @@ from tenure.expr import parse_type_name
 from tenure.expr.build import Typed, const
 from tenure.expr.datatype import Type
 from tenure.expr.types import type_of
-from tenure.sql.bind_types import missing_type
+from tenure.sql.bind.relations import Relation, UndefinedTable, ViewQuery, VirtualTable
+from tenure.sql.bind.types import missing_type
 from tenure.sql.parse import one
-from tenure.sql.plan import Output
-from tenure.sql.relations import Relation, UndefinedTable, ViewQuery, VirtualTable
+from tenure.sql.plans.plan import Output
 
 DDL = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tenure.expr.expressions import ColumnRef, Given, Nested, nodes
-from tenure.sql.bind import bind_query
-from tenure.sql.parameters import Parameters
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
 from tenure.sql.parse import one
-from tenure.sql.plan import (
+from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
     Filter,

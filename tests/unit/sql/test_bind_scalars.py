@@ -9,10 +9,10 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr.build import Typed
 from tenure.expr.expressions import Call, Cast, ColumnRef, Const, Given
 from tenure.expr.types import type_of
-from tenure.sql.bind import bind_query, bind_scalar
-from tenure.sql.parameters import Parameters
+from tenure.sql.bind.binder import bind_query, bind_scalar
+from tenure.sql.bind.parameters import Parameters
 from tenure.sql.parse import Tree, kind, one, tokens, unwrap
-from tenure.sql.plan import Output
+from tenure.sql.plans.plan import Output
 from tests.unit.sql import bind_statements
 from tests.unit.sql.schema import KnownNames
 

@@ -10,9 +10,9 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
-from tenure.sql.duck_engine import DuckEngine
-from tenure.sql.duck_shapes import Value, shape_of
-from tenure.sql.duck_sql import Rendered
+from tenure.sql.duck.engine import DuckEngine
+from tenure.sql.duck.rendering import Rendered
+from tenure.sql.duck.shapes import Value, shape_of
 
 TEXT = type_of(TypeRef("text"))
 

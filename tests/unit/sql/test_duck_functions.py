@@ -22,9 +22,9 @@ from tenure.expr.expressions import (
 )
 from tenure.expr.functions import function_with_id
 from tenure.expr.types import type_of
-from tenure.sql.duck_functions import CASTS, NOT_OF_DATES, PARTS, PATTERNS, TEMPLATES, TRUNCATED
-from tenure.sql.duck_numbers import NUMERIC
-from tenure.sql.duck_shapes import NotShared
+from tenure.sql.duck.functions import CASTS, NOT_OF_DATES, PARTS, PATTERNS, TEMPLATES, TRUNCATED
+from tenure.sql.duck.numbers import NUMERIC
+from tenure.sql.duck.shapes import NotShared
 from tests.unit.sql.duck_values import DECIMALS, VALUES, Bench, decimal_pairs, families, kind_of, rows_of
 
 

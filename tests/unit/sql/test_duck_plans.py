@@ -14,15 +14,15 @@ from tenure.catalog.descriptors import Table, TypeRef
 from tenure.expr.json_values import Jsonb
 from tenure.expr.types import _MAKERS, type_of
 from tenure.kv.store import Store
-from tenure.sql.access import with_access
-from tenure.sql.bind import bind_query
-from tenure.sql.duck import Duck
-from tenure.sql.duck_shapes import shape_of
-from tenure.sql.parameters import Parameters
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.shapes import shape_of
+from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
-from tenure.sql.plan import Query
-from tenure.sql.rows import compile
-from tenure.sql.run import Memory, Run
+from tenure.sql.plans.plan import Query
+from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.arrow import is_opaque
 from tenure.table.read import Source
@@ -410,7 +410,7 @@ def test_a_query_that_is_canceled_ends(house: House) -> None:
 
 
 def test_a_result_too_large_to_hold_is_streamed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.sql.duck_engine.RESULT_BYTES_MAX", 100)
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 100)
     query = house.query("SELECT id, name FROM people WHERE age IS NOT NULL")
     assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
     failing = house.query("SELECT id, 100 / (id - 50) FROM people WHERE id >= 0")

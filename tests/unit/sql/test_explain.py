@@ -7,14 +7,14 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.kv.store import Store
-from tenure.sql.access import with_access
-from tenure.sql.bind import bind_query
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
 from tenure.sql.explain import analyzed, lines
-from tenure.sql.parameters import Parameters
 from tenure.sql.parse import one
-from tenure.sql.plan import Aggregate, Plan, Query
-from tenure.sql.rows import compile
-from tenure.sql.run import Rows, Run
+from tenure.sql.plans.plan import Aggregate, Plan, Query
+from tenure.sql.rows.run import Rows, Run
+from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
 from tests.unit.sql.two_sides import TABLES, Names, rows_of

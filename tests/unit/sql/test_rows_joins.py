@@ -13,9 +13,9 @@ from tenure.base.memory import OutOfMemory
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import And, Given, Node
 from tenure.kv.store import Store
-from tenure.sql.plan import Access, Join, JoinKind, Query
-from tenure.sql.rows import compile
-from tenure.sql.run import Memory
+from tenure.sql.plans.plan import Access, Join, JoinKind, Query
+from tenure.sql.rows.run import Memory
+from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (
     INT,
     NUMERIC,

@@ -8,7 +8,8 @@ from tenure.base.memory import OutOfMemory
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import Given, Nested
 from tenure.kv.store import Store
-from tenure.sql.plan import (
+from tenure.sql.plans.facts import free_givens, is_bounded, is_point_query
+from tenure.sql.plans.plan import (
     Access,
     Distinct,
     Filter,
@@ -23,10 +24,9 @@ from tenure.sql.plan import (
     Sort,
     Subquery,
 )
-from tenure.sql.plan_facts import free_givens, is_bounded, is_point_query
-from tenure.sql.rows import compile
-from tenure.sql.rows_order import NegativeLimit
-from tenure.sql.run import Memory, Rows, Run
+from tenure.sql.rows.order import NegativeLimit
+from tenure.sql.rows.run import Memory, Rows, Run
+from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (
     INT,
     Desk,

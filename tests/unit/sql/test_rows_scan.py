@@ -14,8 +14,8 @@ from tenure.expr.build import call, const
 from tenure.expr.expressions import Given, MakeArray
 from tenure.expr.json_values import Jsonb
 from tenure.kv.store import Store
-from tenure.sql.plan import Access, Among, Bound, Limit, Project, ProjectSet, Query, Values, Virtual
-from tenure.sql.rows import compile
+from tenure.sql.plans.plan import Access, Among, Bound, Limit, Project, ProjectSet, Query, Values, Virtual
+from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.columns import filled_with
 from tenure.table.read import rows

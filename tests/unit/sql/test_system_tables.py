@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from tenure.sql.redaction import without_password
-from tenure.sql.tables import definitions
-from tenure.sql.virtual import Definition
+from tenure.sql.tables.all import definitions
+from tenure.sql.tables.virtual import Definition
 from tests.unit.sql.served import Served, serving
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,8 +7,8 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.kv.store import Store
-from tenure.sql.access import with_access
-from tenure.sql.plan import Plan, Scan, Sort, walk
+from tenure.sql.access.planner import with_access
+from tenure.sql.plans.plan import Plan, Scan, Sort, walk
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.postgres_server import Server
 from tests.unit.sql.statements import GROUPS, JOINS, ORDERS, READS, SUBQUERIES, WINDOWS

@@ -20,14 +20,14 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.expressions import to_stored
 from tenure.expr.types import type_of
 from tenure.kv.store import Store
-from tenure.sql.access import with_access
-from tenure.sql.bind import bind_query
-from tenure.sql.bind_types import missing_type
-from tenure.sql.parameters import Parameters
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.bind.relations import Relation, UndefinedTable
+from tenure.sql.bind.types import missing_type
 from tenure.sql.parse import one
-from tenure.sql.plan import Query
-from tenure.sql.relations import Relation, UndefinedTable
-from tenure.sql.rows import compile
+from tenure.sql.plans.plan import Query
+from tenure.sql.rows.runner import compile
 from tests.postgres_server import Server
 from tests.unit.sql.plans import Desk
 from tests.unit.table.tables import index, table

@@ -17,9 +17,9 @@ from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedColumn
 from tenure.expr.expressions import Node
 from tenure.expr.types import type_of
 from tenure.sql import parse
-from tenure.sql.locations import location_of
+from tenure.sql.bind.locations import location_of
+from tenure.sql.bind.scope import Level
 from tenure.sql.parse import SyntaxFault, Tree, items
-from tenure.sql.scope import Level
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from tenure.catalog.descriptors import Table
 from tenure.catalog.errors import WrongSyntax
 from tenure.expr.errors import NotSupported
-from tenure.sql import access, rows
-from tenure.sql.bind import bind_query
+from tenure.sql.access import planner as access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.locking import settled
-from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, child, kind, names, option
-from tenure.sql.plan import Query
+from tenure.sql.plans.plan import Query
+from tenure.sql.rows import runner as rows
 from tenure.sql.statements.column_definitions import NewColumn
 from tenure.sql.statements.create_table import make_table, skips
 from tenure.sql.statements.definitions import Definer, path_of

@@ -42,14 +42,14 @@ from tenure.expr.rewrite import rewrite
 from tenure.expr.sql_text import render
 from tenure.expr.types import type_of
 from tenure.sql.answers import Column
-from tenure.sql.bind import bind_scalar, guarded
-from tenure.sql.bind_types import type_at
+from tenure.sql.bind.binder import bind_scalar, guarded
+from tenure.sql.bind.parameters import NoParameters
+from tenure.sql.bind.types import type_at
 from tenure.sql.errors import ActiveTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.names import SessionNames
-from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, option
-from tenure.sql.plan import Output
+from tenure.sql.plans.plan import Output
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Result
 

@@ -25,13 +25,13 @@ from tenure.sql import parse
 from tenure.sql.answers import Column
 from tenure.sql.errors import ActiveTransaction, InsufficientPrivilege
 from tenure.sql.execution import Execution
-from tenure.sql.node_tables import jobs_at
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statement import Result, Statement
 from tenure.sql.statements.queries import Select, plan_query
 from tenure.sql.statements.shows import query
-from tenure.sql.virtual import is_superuser
+from tenure.sql.tables.node import jobs_at
+from tenure.sql.tables.virtual import is_superuser
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner

@@ -3,7 +3,7 @@
 A query that is bounded (it looks up keys, or reads system tables) runs on rows alone; for any other
 one DuckDB is asked at each node of the plan whether it takes it over.
 
-Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows`; `run` -> `sql.run`.
+Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows.runner`; `run` -> `sql.rows.run`.
 """
 
 from collections.abc import Iterator
@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING
 
 from tenure.base.settings import QUERY_MEMORY
 from tenure.expr.datatype import Type
-from tenure.sql import access, as_of, bind, rows
+from tenure.sql import as_of
+from tenure.sql.access import planner as access
 from tenure.sql.answers import Column
+from tenure.sql.bind import binder as bind
 from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
-from tenure.sql.plan import Lock, Output, Query
-from tenure.sql.plan_facts import everything, is_bounded, is_point_query
+from tenure.sql.plans.facts import everything, is_bounded, is_point_query
+from tenure.sql.plans.plan import Lock, Output, Query
 from tenure.sql.point import Lookup, lookup_of
-from tenure.sql.rows import Runner
-from tenure.sql.run import Memory, Run, Tuple
+from tenure.sql.rows import runner as rows
+from tenure.sql.rows.run import Memory, Run, Tuple
+from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
 
 if TYPE_CHECKING:

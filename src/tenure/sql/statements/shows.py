@@ -25,11 +25,11 @@ from tenure.catalog.descriptors import (
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.catalog.errors import UndefinedSchema
 from tenure.sql import parse
-from tenure.sql.bind_errors import WrongObject
+from tenure.sql.bind.errors import WrongObject
+from tenure.sql.bind.relations import VirtualTable
 from tenure.sql.errors import UndefinedDatabase, UndefinedTable
 from tenure.sql.own import Own, Reader
 from tenure.sql.quoting import literal
-from tenure.sql.relations import VirtualTable
 from tenure.sql.statement import Statement
 from tenure.sql.statements import queries
 

@@ -27,13 +27,13 @@ from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.expr.expressions import sequences
-from tenure.sql import access
-from tenure.sql.bind import bind_query
+from tenure.sql.access import planner as access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import NoParameters
+from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.names import SessionNames
-from tenure.sql.parameters import NoParameters
 from tenure.sql.parse import Tree, child, deparsed, names, option
-from tenure.sql.plan import Output, Query, Scan, Virtual, walk
-from tenure.sql.relations import Relation, VirtualTable
+from tenure.sql.plans.plan import Output, Query, Scan, Virtual, walk
 from tenure.sql.sequence_names import written_name
 from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.naming import require_free

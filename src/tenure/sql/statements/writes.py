@@ -8,7 +8,7 @@
 
 The reading part is a plan like any other; the writing part is in `statements.writing`.
 
-Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder -> `sql.access`.
+Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder -> `sql.access.planner`.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,34 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
 from tenure.expr.types import type_of
-from tenure.sql import access, bind, bind_from, bind_targets, bind_with, parse, rows
+from tenure.sql import parse
+from tenure.sql.access import planner as access
 from tenure.sql.answers import Column
-from tenure.sql.bind_targets import check_boolean
+from tenure.sql.bind import binder as bind
+from tenure.sql.bind import from_clause as bind_from
+from tenure.sql.bind import targets as bind_targets
+from tenure.sql.bind import with_clause as bind_with
+from tenure.sql.bind.locations import location_of
+from tenure.sql.bind.relations import Relation, VirtualTable
+from tenure.sql.bind.scope import Level
+from tenure.sql.bind.targets import check_boolean
 from tenure.sql.errors import InsufficientPrivilege, UndefinedTable
-from tenure.sql.locations import location_of
 from tenure.sql.parse import SyntaxFault, Tree, child, items
-from tenure.sql.plan import Among, Filter, Join, JoinKind, Output, Plan, Project, Query, Scan, Values, walk
-from tenure.sql.plan_facts import is_bounded
-from tenure.sql.relations import Relation, VirtualTable
-from tenure.sql.scope import Level
+from tenure.sql.plans.facts import is_bounded
+from tenure.sql.plans.plan import (
+    Among,
+    Filter,
+    Join,
+    JoinKind,
+    Output,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    Values,
+    walk,
+)
+from tenure.sql.rows import runner as rows
 from tenure.sql.statements.assignments import (
     DuplicateTarget,
     GeneratedAlways,

@@ -23,8 +23,8 @@ from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, acquire, freshen, settled
-from tenure.sql.rows import Runner
-from tenure.sql.run import Tuple
+from tenure.sql.rows.run import Tuple
+from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
 from tenure.sql.statements.queries import run_of
 from tenure.table import read

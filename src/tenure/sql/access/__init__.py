@@ -1,0 +1,1 @@
+"""The access planner: how the tables of a plan are read."""

@@ -1,0 +1,116 @@
+"""Conditions moved down to where the rows come from.
+
+    Filter(#1 = #3 AND #0 > 5 AND #4 = 'x')         Join(#1 = #3)
+      Join                                   ──►      Scan(a, condition #0 > 5)
+        Scan(a)                                       Scan(b, condition #2 = 'x')
+        Scan(b)
+
+A condition passes a node if the node treats the rows that satisfy it and those that do not apart:
+not a Limit, not the side of an outer join that is filled with NULLs, not a volatile one anything.
+A projection lets pass what asks for its plain columns only, so nothing is computed twice.
+
+Walk: `sql.access.planner` calls `pushed` first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tenure.expr.expressions import ColumnRef, Node, columns
+from tenure.sql.plans.plan import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Lock,
+    Plan,
+    Project,
+    ProjectSet,
+    Scan,
+    SetOperation,
+    Sort,
+    inputs,
+    with_inputs,
+)
+from tenure.sql.plans.trees import conjoined, conjuncts, is_volatile, moved, shifted
+
+
+def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
+    """The plan with only the rows for which all the conditions, over its outputs, are true."""
+    if isinstance(plan, Filter):
+        return pushed(plan.input, [*conjuncts(plan.condition), *conditions])
+    staying = [each for each in conditions if is_volatile(each)]
+    moving = [each for each in conditions if not is_volatile(each)]
+    match plan:
+        case Scan():
+            done: Plan = replace(plan, condition=conjoined([*conjuncts(plan.condition), *moving]))
+        case Join():
+            done, left_over = _into_join(plan, moving)
+            staying += left_over
+        case Project() | Aggregate() | ProjectSet():
+            places = _places(plan)
+            through = [each for each in moving if columns(each) <= places.keys()]
+            staying += [each for each in moving if each not in through]
+            done = replace(plan, input=pushed(plan.input, [moved(each, places) for each in through]))
+        case Sort() | Lock():
+            done = replace(plan, input=pushed(plan.input, moving))
+        case Distinct() if plan.on is None:
+            done = replace(plan, input=pushed(plan.input, moving))
+        case SetOperation():
+            done = replace(plan, left=pushed(plan.left, moving), right=pushed(plan.right, moving))
+        case _:
+            done = with_inputs(plan, [pushed(each) for each in inputs(plan)])
+            staying = list(conditions)
+    rest = conjoined(staying)
+    return done if rest is None else Filter(done, rest)
+
+
+def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
+    """Which of its columns are columns of its input."""
+    match plan:
+        case Project():
+            given: Sequence[Node] = plan.expressions
+        case Aggregate():
+            # Without keys there is a row even of no rows; of GROUPING SETS a key may be NULL.
+            given = plan.keys if plan.sets is None else ()
+        case ProjectSet():
+            return {place: place for place in range(len(plan.input.outputs))}
+    return {place: node.column for place, node in enumerate(given) if isinstance(node, ColumnRef)}
+
+
+def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]]:
+    """The join with what can go into it, and what has to stay above."""
+    width = len(plan.left.outputs)
+    own = conjuncts(plan.condition)
+    if plan.kind is JoinKind.INNER:
+        own, conditions = [*own, *conditions], ()
+    left = [each for each in conditions if _is_left(each, width) and plan.kind in _KEEPS_LEFT]
+    right = [each for each in conditions if _is_right(each, width) and plan.kind is JoinKind.RIGHT]
+    above = [each for each in conditions if each not in left and each not in right]
+    down_left = [each for each in own if _is_left(each, width) and plan.kind in _FILTERS_LEFT]
+    down_right = [each for each in own if _is_right(each, width) and plan.kind in _FILTERS_RIGHT]
+    staying = [each for each in own if each not in down_left and each not in down_right]
+    joined = replace(
+        plan,
+        left=pushed(plan.left, [*left, *down_left]),
+        right=pushed(plan.right, [shifted(each, -width) for each in (*right, *down_right)]),
+        condition=conjoined(staying),
+    )
+    return joined, above
+
+
+_KEEPS_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+"""Left rows appear as they are: a condition on them may come before the join."""
+_FILTERS_LEFT = (JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT)
+"""A left row that fails a part of the join's own condition has no place in the result."""
+_FILTERS_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+
+
+def _is_left(tree: Node, width: int) -> bool:
+    used = columns(tree)
+    return bool(used) and max(used) < width and not is_volatile(tree)
+
+
+def _is_right(tree: Node, width: int) -> bool:
+    used = columns(tree)
+    return bool(used) and min(used) >= width and not is_volatile(tree)

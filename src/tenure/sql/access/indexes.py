@@ -1,0 +1,175 @@
+"""Which index a table is read by, from the condition on its rows.
+
+    a = 1 AND b IN (2, 3) AND c > 4 AND d = 5       index (a, b, c): prefix a, b; c from 4, not itself
+    id IN (SELECT ... LIMIT 10)                     index (id): the values of the subquery, as an array
+
+A column counts as fixed by an equality with something that has no columns of the table: a constant,
+a parameter, a value of an outer row. The comparison must be the index's own, on values as they stand
+in its keys: of whole numbers among each other, of floats among each other, else within one type. What
+PostgreSQL would cast the column for (an int4 column against a numeric) is no matter for an index.
+
+A partial index serves only if each part of its predicate stands in the condition, word for word. The
+condition stays whole; an index only leaves out rows that it would leave out.
+
+Walk: `sql.access.planner` asks `best_access` for each Scan, `sql.access.joins` for what could be lookups.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from tenure.catalog.descriptors import Index, Table, visible
+from tenure.expr.expressions import (
+    Cast,
+    ColumnRef,
+    Const,
+    InList,
+    Nested,
+    Node,
+    Not,
+    Quantified,
+    columns,
+    decode,
+)
+from tenure.expr.functions import function_with_id
+from tenure.expr.resolution import BOOL
+from tenure.sql.plans.plan import Access, Among, Bound, Scan
+from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts, is_volatile, moved
+
+Arrays: TypeAlias = Callable[[Nested], Node | None]
+"""Gives, of `IN (SELECT ...)`, the values as an array, if they are few and the same for all rows."""
+
+
+def best_access(scan: Scan, arrays: Arrays) -> Access | None:
+    """The way to read it that leaves out most; None: whole."""
+    fixed, bounds = _facts(scan, arrays)
+    found = [_along(index, scan.table, fixed, bounds) for index in usable_indexes(scan)]
+    ranked = [(rank, access) for access in found if (rank := _rank(access, scan.table)) > NOTHING]
+    return max(ranked, key=lambda each: each[0])[1] if ranked else None
+
+
+def usable_indexes(scan: Scan) -> Iterator[Index]:
+    known = conjuncts(scan.condition)
+    places = {id: place for place, id in enumerate(scan.columns)}
+    for index in visible(scan.table.indexes):
+        if index.primary != index.id and index.primary != scan.table.primary:
+            continue  # it belongs to a primary index that is on its way
+        if index.primary == index.id and index.id != scan.table.primary:
+            continue
+        if index.predicate is None:
+            yield index
+        elif set(index.predicate.columns) <= places.keys():
+            asked = conjuncts(moved(decode(index.predicate.tree), places))
+            if all(each in known for each in asked):
+                yield index
+
+
+class _Edge(NamedTuple):
+    sign: str
+    value: Node
+
+
+def _facts(scan: Scan, arrays: Arrays) -> tuple[dict[int, Node | Among], dict[int, list[_Edge]]]:
+    """By column id: what it must be equal to, and what it must be less or greater than."""
+    fixed: dict[int, Node | Among] = {}
+    bounds: dict[int, list[_Edge]] = {}
+    for each in conjuncts(scan.condition):
+        if (among := _among(each, scan, arrays)) is not None:
+            fixed.setdefault(among[0], among[1])
+        elif (found := _compared(each, scan)) is not None:
+            column, sign, value = found
+            if sign != "=":
+                bounds.setdefault(column, []).append(_Edge(sign, value))
+            elif not isinstance(fixed.get(column), Node):
+                fixed[column] = value
+    return fixed, bounds
+
+
+def _compared(tree: Node, scan: Scan) -> tuple[int, str, Node] | None:
+    if isinstance(tree, ColumnRef):
+        return scan.columns[tree.column], "=", Const(BOOL.ref, True)
+    if isinstance(tree, Not) and isinstance(tree.operand, ColumnRef):
+        return scan.columns[tree.operand.column], "=", Const(BOOL.ref, False)
+    found = comparison(tree)
+    if found is None or not compares_as_is(found.families):
+        return None
+    for each in (found, found.turned):
+        column = _column(each, scan)
+        if column is not None and _is_fixed(each.right):
+            return column, each.sign, each.right
+    return None
+
+
+def _column(found: Comparison, scan: Scan) -> int | None:
+    return _column_of(found.left, scan)
+
+
+def _column_of(tree: Node, scan: Scan) -> int | None:
+    """The table's column that it is; a varchar read as text is one too."""
+    if isinstance(tree, Cast) and tree.type.name == "text" and not tree.type.is_array:
+        inner = tree.operand
+        if isinstance(inner, ColumnRef) and scan.outputs[inner.column].type.family in ("varchar", "text"):
+            tree = inner
+    return scan.columns[tree.column] if isinstance(tree, ColumnRef) else None
+
+
+def _is_fixed(tree: Node) -> bool:
+    return not columns(tree) and not is_volatile(tree)
+
+
+def _among(tree: Node, scan: Scan, arrays: Arrays) -> tuple[int, Among] | None:
+    match tree:
+        case Nested() if tree.arguments and (array := arrays(tree)) is not None:
+            column = _column_of(tree.arguments[0], scan)
+            return None if column is None else (column, Among(array=array))
+        case InList() if not tree.is_negated:
+            among, equality = Among(tree.items), tree.equality
+        case Quantified() if not tree.is_all:
+            among, equality = Among(array=tree.array), tree.function
+        case _:
+            return None
+    function = function_with_id(equality)
+    families = function.arguments[0], function.arguments[-1]
+    parts = among.items if among.array is None else (among.array,)
+    column = _column_of(tree.operand, scan)
+    is_usable = function.name == "=" and compares_as_is(families) and all(map(_is_fixed, parts))
+    return (column, among) if column is not None and is_usable else None
+
+
+def _along(
+    index: Index, table: Table, fixed: dict[int, Node | Among], bounds: dict[int, list[_Edge]]
+) -> Access:
+    prefix: list[Node | Among] = []
+    for part in index.parts:
+        value = fixed.get(part.column)
+        # Of two lists all pairs would be looked up: one is enough.
+        if value is None or (isinstance(value, Among) and any(isinstance(each, Among) for each in prefix)):
+            break
+        prefix.append(value)
+    is_unique = index.is_unique or index.id == table.primary
+    if len(prefix) == len(index.parts):
+        return Access(index.id, tuple(prefix), is_point=is_unique)
+    part = index.parts[len(prefix)]
+    edges = bounds.get(part.column, [])
+    low, high = _edge(edges, (">", ">=")), _edge(edges, ("<", "<="))
+    start, end = (high, low) if part.is_descending else (low, high)
+    return Access(index.id, tuple(prefix), start, end)
+
+
+def _edge(edges: Sequence[_Edge], signs: tuple[str, str]) -> Bound | None:
+    return next((Bound(each.value, each.sign == signs[1]) for each in edges if each.sign in signs), None)
+
+
+NOTHING = (0, 0, 0, 0)
+
+
+def _rank(access: Access, table: Table) -> tuple[int, int, int, int]:
+    """Greater is better: a row at most, more columns fixed, a narrower bound, no detour by another index."""
+    count = len(access.prefix)
+    sides = (access.start is not None) + (access.end is not None)
+    is_primary = access.index == table.primary
+    if not count and sides < 2 and not is_primary:
+        # Half of an index, each row looked up on its own: reading all of the table is no worse.
+        return NOTHING
+    if not count and not sides:
+        return NOTHING
+    return int(access.is_point) + 1, count, sides, int(is_primary)

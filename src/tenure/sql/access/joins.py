@@ -1,0 +1,282 @@
+"""Joins: in which order, and by index where one side is small.
+
+    users WHERE email = 'x'  ⋈  orders ON orders.user_id = users.id
+
+    Join(lateral: given 0 is #0 of the left row)
+      Scan(users by users_email_key)
+      Scan(orders by orders_user_id_idx: prefix given 0)
+
+Tables that are joined by INNER joins are taken in an order in which each has something to do with
+those before it, beginning with one that is read by key. A table whose index begins with columns that
+must be equal to columns of a few left rows is looked up for each of these rows, which is what a lateral
+join does. EXISTS and NOT EXISTS become joins where the inner query uses outer values in its conditions
+only.
+
+Walk: `sql.access.planner` calls `exists_joined` before conditions move down, and `arranged` after.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, Not, columns
+from tenure.sql.access.indexes import best_access
+from tenure.sql.plans.plan import (
+    Aggregate,
+    Filter,
+    FunctionScan,
+    Join,
+    JoinKind,
+    Limit,
+    NestedKind,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    Shared,
+    Sort,
+    Subquery,
+    Virtual,
+    expressions,
+    inputs,
+    walk,
+    with_inputs,
+)
+from tenure.sql.plans.trees import (
+    comparison,
+    conjoined,
+    conjuncts,
+    equated,
+    givens,
+    has_nested,
+    is_volatile,
+    moved,
+    rebuilt,
+    shifted,
+)
+
+
+class Planning(Protocol):
+    """What the planning of one query keeps."""
+
+    def new_given(self) -> int: ...
+
+    def array(self, tree: Nested) -> Node | None:
+        """See `access_indexes.Arrays`."""
+        ...
+
+
+def arranged(plan: Plan, planning: Planning) -> Plan:
+    if isinstance(plan, Join) and plan.kind is JoinKind.INNER and not plan.lateral:
+        return _cluster(plan, planning)
+    done = with_inputs(plan, [arranged(each, planning) for each in inputs(plan)])
+    if isinstance(done, Scan):
+        return replace(done, access=best_access(done, planning.array))
+    if isinstance(done, Join):
+        return looked_up(done, planning)
+    return done
+
+
+def looked_up(join: Join, planning: Planning) -> Join:
+    """The join with its right side read by index for each left row, if the left rows are few."""
+    if join.lateral or join.kind in (JoinKind.RIGHT, JoinKind.FULL) or not is_small(join.left):
+        return join
+    if not isinstance(join.right, Scan):
+        return join
+    width = len(join.left.outputs)
+    parts = conjuncts(join.condition)
+    usable = [part for part in parts if _can_be_given(part, width)]
+    taken = sorted({place for part in usable for place in columns(part) if place < width})
+    lateral = tuple((planning.new_given(), place) for place in taken)
+    given = {place: Given(number, join.left.outputs[place].type.ref) for number, place in lateral}
+    added = [_with_given(part, width, given) for part in usable]
+    scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
+    access = best_access(scan, planning.array)
+    before = 0 if join.right.access is None else len(join.right.access.prefix)
+    if access is None or len(access.prefix) <= before:
+        return join
+    rest = conjoined([part for part in parts if part not in usable])
+    return replace(join, right=replace(scan, access=access), condition=rest, lateral=lateral)
+
+
+def _can_be_given(tree: Node, width: int) -> bool:
+    """Whether it is an equality whose left side can be worked out before the right rows are read."""
+    return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
+
+
+def _with_given(tree: Node, width: int, given: Mapping[int, Given]) -> Node:
+    """The equality as a condition on the right rows alone."""
+
+    def change(node: Node) -> Node:
+        if isinstance(node, ColumnRef):
+            return given[node.column] if node.column < width else ColumnRef(node.column - width)
+        return rebuilt(node, change)
+
+    return change(tree)
+
+
+def is_small(plan: Plan) -> bool:
+    """Whether it gives few rows, as far as can be told: read by key, or by the beginning of one."""
+    match plan:
+        case Scan():
+            return plan.access is not None and bool(plan.access.prefix)
+        case Limit() if isinstance(plan.count, Const | Cast):
+            return True
+        case Aggregate() if not plan.keys:
+            return True
+        case FunctionScan():
+            return all(call.function.startswith("unnest(") for call in plan.calls)
+        case Virtual() | Shared():
+            return False
+        case _:
+            return all(map(is_small, inputs(plan)))
+
+
+# ── the order of inner joins ───────────────────────────────────────────────────────────────────
+
+
+def _cluster(plan: Join, planning: Planning) -> Plan:
+    """Tables and conditions of nested INNER joins, put together anew."""
+    tables, conditions = _flattened(plan)
+    arranged_tables = [arranged(each, planning) for each in tables]
+    order = _order(arranged_tables, conditions)
+    starts = _starts(tables)
+    # Where each column of the whole stands once the tables are in their order.
+    places: dict[int, int] = {}
+    for number in order:
+        for place in range(len(tables[number].outputs)):
+            places[starts[number] + place] = len(places)
+    left: Conditions = [moved(each, places) for each in conditions]
+    joined = arranged_tables[order[0]]
+    for number in order[1:]:
+        width = len(joined.outputs) + len(tables[number].outputs)
+        here = [each for each in left if not columns(each) or max(columns(each)) < width]
+        left = [each for each in left if each not in here]
+        join = Join(JoinKind.INNER, joined, arranged_tables[number], conjoined(here))
+        joined = looked_up(join, planning)
+    if order == sorted(order):
+        return joined
+    back = tuple(ColumnRef(places[place]) for place in range(len(places)))
+    return Project(plan.outputs, joined, back)
+
+
+Conditions = list[Node]
+
+
+def _flattened(plan: Plan) -> tuple[list[Plan], Conditions]:
+    if not (isinstance(plan, Join) and plan.kind is JoinKind.INNER and not plan.lateral):
+        return [plan], []
+    left, left_conditions = _flattened(plan.left)
+    right, right_conditions = _flattened(plan.right)
+    width = len(plan.left.outputs)
+    moved_right = [shifted(each, width) for each in right_conditions]
+    return [*left, *right], [*left_conditions, *moved_right, *conjuncts(plan.condition)]
+
+
+def _starts(tables: Sequence[Plan]) -> list[int]:
+    starts = [0]
+    for each in tables:
+        starts.append(starts[-1] + len(each.outputs))
+    return starts
+
+
+def _order(tables: Sequence[Plan], conditions: Conditions) -> list[int]:
+    """As written, but beginning with what is small, and each next one with a tie to those before."""
+    starts = _starts(tables)
+    ties = [_tables_of(each, starts) for each in conditions if _is_equality(each)]
+    left = list(range(len(tables)))
+    first = next((number for number in left if is_small(tables[number])), 0)
+    order = [first]
+    left.remove(first)
+    while left:
+        known = set(order)
+        tied = [number for number in left if any(number in tie and tie <= known | {number} for tie in ties)]
+        order.append(tied[0] if tied else left[0])
+        left.remove(order[-1])
+    return order
+
+
+def _is_equality(tree: Node) -> bool:
+    found = comparison(tree)
+    return found is not None and found.sign == "="
+
+
+def _tables_of(tree: Node, starts: Sequence[int]) -> set[int]:
+    return {
+        number
+        for number in range(len(starts) - 1)
+        for place in columns(tree)
+        if starts[number] <= place < starts[number + 1]
+    }
+
+
+# ── EXISTS ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def exists_joined(plan: Plan, query: Query) -> Plan:
+    """Turns conditions EXISTS (...) and NOT EXISTS (...) of filters into joins."""
+    plan = with_inputs(plan, [exists_joined(each, query) for each in inputs(plan)])
+    if not isinstance(plan, Filter):
+        return plan
+    below, staying = plan.input, []
+    for each in conjuncts(plan.condition):
+        joined = _exists_join(below, each, query)
+        if joined is None:
+            staying.append(each)
+        else:
+            below = joined
+    rest = conjoined(staying)
+    return below if rest is None else Filter(below, rest)
+
+
+def _exists_join(plan: Plan, tree: Node, query: Query) -> Join | None:
+    kind = JoinKind.ANTI if isinstance(tree, Not) else JoinKind.SEMI
+    asked = tree.operand if isinstance(tree, Not) else tree
+    if not isinstance(asked, Nested):
+        return None
+    subquery = query.nested[asked.number]
+    if subquery.kind is not NestedKind.EXISTS or not subquery.takes:
+        return None
+    if any(has_nested(each) or is_volatile(each) for each in asked.arguments):
+        return None
+    found = _without_outer(subquery, query)
+    if found is None:
+        return None
+    inner, conditions = found
+    width = len(plan.outputs)
+    outer = dict(zip(subquery.takes, asked.arguments, strict=True))
+    ties = [_with_outer(each, width, outer) for each in conditions]
+    return Join(kind, plan, inner, conjoined(ties))
+
+
+def _without_outer(subquery: Subquery, query: Query) -> tuple[Plan, Conditions] | None:
+    """The inner query without its conditions on outer values, and these conditions."""
+    plan = exists_joined(subquery.plan, query)
+    while isinstance(plan, Project | Sort):
+        plan = plan.input
+    conditions: Conditions = []
+    while isinstance(plan, Filter):
+        conditions = [*conjuncts(plan.condition), *conditions]
+        plan = plan.input
+    takes = set(subquery.takes)
+    ties = [each for each in conditions if takes & set(givens([each]))]
+    if any(has_nested(each) or is_volatile(each) for each in conditions):
+        return None
+    inside = [tree for node in walk(plan) for tree in expressions(node)]
+    if takes & set(givens(inside)) or any(has_nested(each) for each in inside):
+        return None
+    rest = conjoined([each for each in conditions if each not in ties])
+    return (plan if rest is None else Filter(plan, rest)), ties
+
+
+def _with_outer(tree: Node, width: int, outer: dict[int, Node]) -> Node:
+    """A condition of the inner query as one of the join."""
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Given) and node.number in outer:
+            return outer[node.number]
+        if isinstance(node, ColumnRef):
+            return ColumnRef(node.column + width)
+        return rebuilt(node, change)
+
+    return change(tree)

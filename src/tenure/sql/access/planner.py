@@ -1,0 +1,107 @@
+"""How a query reads its tables: conditions moved down, indexes chosen, joins arranged, columns left out.
+
+    with_access(query)      the same query, faster; what it answers is the same
+
+Each step is a function from plan to plan, and correct by itself:
+
+    exists_joined     EXISTS (...) that asks for outer values in its conditions only: a join
+    pushed            conditions down to the scans and joins
+    arranged          an index for each scan; joins in a good order, small ones by lookups
+    ordered           sorts that an index makes needless; scans backwards
+    whole             only the columns that are needed
+
+Everything is decided from the query and the descriptors alone, without figures about the data: so a
+plan can be kept as long as the lease it was made under.
+
+Invariant (access-same): `with_access(query)` gives the rows that `query` gives.
+
+Walk: the session plans with this after `sql.bind.binder`, and then compiles with `sql.rows.runner`.
+"""
+
+from dataclasses import replace
+from itertools import count
+
+from tenure.expr.arrays import ArrayOf
+from tenure.expr.datatype import Type
+from tenure.expr.expressions import Nested
+from tenure.expr.functions import function_with_id
+from tenure.expr.resolution import array_of
+from tenure.sql.access.columns import whole
+from tenure.sql.access.filters import pushed
+from tenure.sql.access.joins import arranged, exists_joined, is_small
+from tenure.sql.access.order import ordered
+from tenure.sql.plans.facts import everything, free_givens, is_bounded, is_point_query, is_volatile_plan
+from tenure.sql.plans.plan import Lock, NestedKind, Plan, Query, Subquery
+from tenure.sql.plans.trees import compares_as_is
+
+__all__ = ["is_bounded", "is_point_query", "with_access"]
+
+
+def with_access(query: Query) -> Query:
+    return _Planning(query).planned()
+
+
+class _Planning:
+    """The planning of one query: its subqueries, each planned once, and numbers for new ones."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._numbers = count(max(query.givens, len(query.parameters)))
+        self._nested: dict[int, Subquery] = {}
+        self._arrays: dict[int, Nested] = {}
+
+    def planned(self) -> Query:
+        query = self._query
+        shared = tuple(map(self._planned, query.shared))
+        plan = self._planned(query.plan)
+        nested = [self._subquery(number) for number in range(len(query.nested))]
+        nested += [_as_array(nested[number]) for number in self._arrays]
+        return replace(query, plan=plan, nested=tuple(nested), shared=shared, givens=next(self._numbers))
+
+    def _planned(self, plan: Plan) -> Plan:
+        plan = pushed(exists_joined(plan, self._query))
+        return whole(ordered(arranged(plan, self)))
+
+    def _subquery(self, number: int) -> Subquery:
+        if number not in self._nested:
+            inner = self._query.nested[number]
+            self._nested[number] = replace(inner, plan=self._planned(inner.plan))
+        return self._nested[number]
+
+    def new_given(self) -> int:
+        return next(self._numbers)
+
+    def array(self, tree: Nested) -> Nested | None:
+        """Of x IN (SELECT ...): ARRAY(SELECT ...), if that is the same for all rows, and short."""
+        number = tree.number
+        if number not in self._arrays:
+            inner = self._query.nested[number]
+            if not _is_list(inner) or not _is_steady(inner.plan, self._query):
+                return None
+            if not is_small(self._subquery(number).plan):
+                return None
+            place = len(self._query.nested) + len(self._arrays)
+            self._arrays[number] = Nested(place, (), _array_type(inner).ref)
+        return self._arrays[number]
+
+
+def _is_list(inner: Subquery) -> bool:
+    """Whether an index can be asked for its values: x = ANY (SELECT ...), by the index's own equality."""
+    if inner.kind is not NestedKind.IN or inner.takes or isinstance(inner.plan.outputs[0].type, ArrayOf):
+        return False
+    function = function_with_id(inner.function)
+    return function.name == "=" and compares_as_is((function.arguments[0], function.arguments[-1]))
+
+
+def _is_steady(plan: Plan, query: Query) -> bool:
+    """Whether it gives the same however often it is run, and does nothing else."""
+    has_lock = any(isinstance(node, Lock) for node in everything(plan, query))
+    return not (has_lock or free_givens(plan, query) or is_volatile_plan(plan, query))
+
+
+def _array_type(inner: Subquery) -> Type:
+    return array_of(inner.plan.outputs[0].type)
+
+
+def _as_array(inner: Subquery) -> Subquery:
+    return Subquery(NestedKind.ARRAY, inner.plan, type=_array_type(inner))

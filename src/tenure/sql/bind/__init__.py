@@ -1,0 +1,1 @@
+"""The binder: from parse trees to plans."""

@@ -1,0 +1,155 @@
+"""Aggregate calls, and to which level of the query they belong.
+
+An aggregate belongs to the innermost level whose columns it reads; without any, to the one it stands
+in. In `SELECT (SELECT max(t.a)) FROM t` it is the outer query that is grouped, and the inner one gets
+the result as an outer value.
+
+Walk: `sql.bind.calls` comes here; `sql.bind.groups` makes Aggregate nodes of what was put aside.
+"""
+
+from collections.abc import Sequence
+
+from tenure.expr import build
+from tenure.expr.aggregate import Aggregate
+from tenure.expr.aggregates import aggregate_type, resolve_aggregate
+from tenure.expr.build import Typed
+from tenure.expr.errors import NotSupported
+from tenure.expr.expressions import ColumnRef, Given, Node, nodes
+from tenure.expr.rewrite import rewrite
+from tenure.sql.bind.clauses import check_aggregate
+from tenure.sql.bind.errors import GroupingFault, WrongObject, WrongReference
+from tenure.sql.bind.grouping import AGGREGATE, SET, WINDOW, found_at
+from tenure.sql.bind.locations import at, location_of
+from tenure.sql.bind.scope import Level, seen_from
+from tenure.sql.bind.targets import check_boolean, check_equality, sort_keys
+from tenure.sql.bind.values import INT4
+from tenure.sql.parse import Tree, items, kind
+from tenure.sql.plans.plan import AggregateCall, SortKey, of_call
+
+
+def call(tree: Tree, level: Level, name: str) -> Typed:
+    mentioned = dict(level.locations)
+    made = aggregate(tree, level, name)
+    level.locations = mentioned
+    owner = _owner(level, of_call(made))
+    if owner is not level:
+        made = _moved(made, owner)
+    _check_parts(of_call(made), owner)
+    check_aggregate(owner.clause, tree.location)
+    result = owner.calls.aggregate(made, tree.location)
+    return result if owner is level else seen_from(level, owner, result, tree.location)
+
+
+def aggregate(tree: Tree, level: Level, name: str) -> AggregateCall:
+    """The call over the row it stands in, wherever it belongs."""
+    arguments = [level.expression(each) for each in _arguments(tree, name)]
+    function, given = _resolved(tree, name, arguments, level)
+    order: tuple[SortKey, ...] = ()
+    if tree.agg_within_group:
+        direct = function.direct_count
+        keys = sort_keys(tree.agg_order, level, level.clause)
+        order = tuple(
+            SortKey(each.node, key.is_descending, key.nulls_first)
+            for each, key in zip(given[direct:], keys, strict=True)
+        )
+    elif len(tree.agg_order):
+        order = sort_keys(tree.agg_order, level, level.clause)
+    if tree.agg_distinct:
+        _check_distinct(given, order, tree)
+    condition = None
+    if tree.HasField("agg_filter"):
+        typed = level.bind(tree.agg_filter, "FILTER")
+        condition = check_boolean(typed, "argument of FILTER", location_of(tree.agg_filter)).node
+    kind_of_result = aggregate_type(function, [each.type for each in given])
+    nodes_given = tuple(each.node for each in given)
+    return AggregateCall(function.id, nodes_given, kind_of_result, tree.agg_distinct, order, condition)
+
+
+def _arguments(tree: Tree, name: str) -> list[Tree]:
+    found = items(tree.args)
+    for each in found:
+        if kind(each) == "NamedArgExpr":
+            raise NotSupported("named arguments of aggregates are not supported", position=each.location + 1)
+    if not found and not tree.agg_star and not tree.agg_within_group and name == "count":
+        raise WrongObject(
+            "count(*) must be used to call a parameterless aggregate function", position=tree.location + 1
+        )
+    return found
+
+
+def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tuple[Aggregate, list[Typed]]:
+    with at(tree.location):
+        if tree.agg_within_group:
+            arguments = arguments + [level.expression(each.node) for each in items(tree.agg_order)]
+        if tree.agg_star and name != "count":
+            resolve_aggregate(name, [])
+        function, targets = resolve_aggregate(name, [each.type for each in arguments])
+        if function.is_ordered_set and not tree.agg_within_group:
+            raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")
+        if tree.agg_within_group and not function.is_ordered_set:
+            raise WrongObject(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
+        return function, [build.coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
+
+
+def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree) -> None:
+    for each in given:
+        check_equality(each.type, tree.location)
+    for key, sort in zip(order, items(tree.agg_order), strict=True):
+        if not any(each.node == key.node for each in given):
+            raise WrongReference(
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=location_of(sort.node) + 1,
+            )
+
+
+def _owner(level: Level, parts: Sequence[Node]) -> Level:
+    outer: set[Level] = set()
+    for part in parts:
+        for node in nodes(part):
+            if isinstance(node, ColumnRef):
+                return level
+            if isinstance(node, Given) and node.number in level.binding.origins:
+                outer.add(level.binding.origins[node.number][0])
+    return next((each for each in level.ancestors() if each in outer), level)
+
+
+def _moved(call: AggregateCall, owner: Level) -> AggregateCall:
+    """The call over the owner's row: what came in from there is there again."""
+    origins = owner.binding.origins
+
+    def back(node: Node) -> Node | None:
+        if isinstance(node, Given) and node.number in origins and origins[node.number][0] is owner:
+            return ColumnRef(origins[node.number][1])
+        return None
+
+    return call.rewritten(lambda node: rewrite(node, back))
+
+
+def _check_parts(parts: Sequence[Node], owner: Level) -> None:
+    if (location := found_at(AGGREGATE, owner.calls, *parts)) is not None:
+        raise GroupingFault("aggregate function calls cannot be nested", position=location + 1)
+    if (location := found_at(WINDOW, owner.calls, *parts)) is not None:
+        raise GroupingFault(
+            "aggregate function calls cannot contain window function calls", position=location + 1
+        )
+    if (location := found_at(SET, owner.calls, *parts)) is not None:
+        raise NotSupported(
+            "aggregate function calls cannot contain set-returning function calls",
+            hint="You might be able to move the set-returning function into a LATERAL FROM item.",
+            position=location + 1,
+        )
+
+
+def grouping(tree: Tree, level: Level) -> Typed:
+    """GROUPING(a, b): which of these a row of a grouping set is not grouped by."""
+    check_grouping_place(level.clause, tree.location)
+    keys = tuple(level.expression(each).node for each in tree.args)
+    return Typed(ColumnRef(level.calls.grouping(keys, tuple(location_of(each) for each in tree.args))), INT4)
+
+
+def check_grouping_place(clause: str, location: int) -> None:
+    try:
+        check_aggregate(clause, location)
+    except GroupingFault as error:
+        message = str(error).replace("aggregate functions", "grouping operations")
+        raise GroupingFault(message, position=location + 1) from None

@@ -1,0 +1,93 @@
+"""What is common to all levels of a statement while it is bound: its parameters, its subqueries.
+
+The parts of the binder call each other in a circle, as queries hold expressions and expressions hold
+queries. They do so through `Binding`, which `sql.bind.binder` puts together.
+
+Walk: `sql.bind.binder` makes one per statement; every `sql.bind_*` module gets it with its level.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tenure.expr.build import Typed
+from tenure.expr.expressions import Given, nodes
+from tenure.sql.bind.errors import WrongRecursion
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.bind.scope import Level
+from tenure.sql.parse import Tree
+from tenure.sql.plans.plan import Plan, Query, Recursive, Subquery, Working, expressions, walk
+
+
+@dataclass(eq=False)
+class Binding:
+    parameters: Parameters
+    expression: Callable[[Tree, Level], Typed]
+    """Binds an expression at a level."""
+    query: Callable[..., Plan]
+    """Binds a SelectStmt below a level: `sql.bind.select.bind`."""
+    root: Tree
+    """The whole statement."""
+    nested: list[Subquery] = field(default_factory=list)
+    shared: list[Plan] = field(default_factory=list)
+    origins: dict[int, tuple[Level, int]] = field(default_factory=dict)
+    """Of each Given that is no parameter: the level and the position in its row."""
+    next_given: int = -1
+    next_recursion: int = 0
+    recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Of each recursive query: its name, and where its recursive term reads it."""
+    places: list[int] = field(default_factory=list)
+    """Where the columns of the query that was bound last stand in the text."""
+
+    def fresh_given(self, owner: Level, position: int) -> int:
+        if self.next_given < 0:
+            self.next_given = max(len(self.parameters), _highest_parameter(self.root))
+        number, self.next_given = self.next_given, self.next_given + 1
+        self.origins[number] = owner, position
+        return number
+
+    def finished(self, plan: Plan) -> Query:
+        types = self.parameters.types()
+        return Query(plan, types, max(len(types), self.next_given), tuple(self.nested), tuple(self.shared))
+
+    def taken_by(self, plan: Plan, level: Level) -> list[Given]:
+        """The Givens in a plan that come from the rows of a level, or from further out."""
+        outside = set(level.ancestors())
+        found = {each.number: each for each in givens(plan)}
+        return [
+            each
+            for number, each in sorted(found.items())
+            if number in self.origins and self.origins[number][0] in outside
+        ]
+
+
+def givens(plan: Plan) -> Iterator[Given]:
+    for part in walk(plan):
+        for tree in expressions(part):
+            yield from (node for node in nodes(tree) if isinstance(node, Given))
+
+
+def refuse_recursion(plan: Plan, binding: Binding, where: str) -> None:
+    """Raises WrongRecursion (42P19) if a plan reads a recursive query from inside of it."""
+    parts = list(walk(plan))
+    inside = {each.number for each in parts if isinstance(each, Recursive)}
+    for each in parts:
+        if isinstance(each, Working) and each.number not in inside:
+            name, location = binding.recursions[each.number]
+            raise WrongRecursion(
+                f'recursive reference to query "{name}" must not appear within {where}', position=location + 1
+            )
+
+
+def _highest_parameter(tree: Tree) -> int:
+    """Numbers of outer values come after those of the parameters, which may stand anywhere."""
+    highest = 0
+    waiting = [tree]
+    while waiting:
+        message = waiting.pop()
+        if message.DESCRIPTOR.name == "ParamRef":
+            highest = max(highest, message.number)
+            continue
+        for descriptor, value in message.ListFields():
+            if descriptor.message_type is not None:
+                waiting.extend(value if descriptor.is_repeated else (value,))
+    return highest

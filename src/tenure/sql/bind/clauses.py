@@ -1,0 +1,76 @@
+"""The clauses an expression may stand in, and what they do not allow, in PostgreSQL's words.
+
+A clause is known by the name that error messages use: WHERE, HAVING, LIMIT. These have no keyword of
+their own: CHECK, DEFAULT, GENERATED, INDEX EXPRESSION, INDEX PREDICATE, USING (of ALTER COLUMN ... TYPE),
+EXECUTE parameter, JOIN/ON, FUNCTION (in FROM), "window PARTITION BY", "window ORDER BY", "window frame".
+
+Walk: `sql.bind.calls` and `sql.bind.subqueries` ask before they make a call.
+"""
+
+from tenure.expr.errors import NotSupported
+from tenure.sql.bind.errors import GroupingFault, WindowFault
+
+_PLURALS = {
+    "CHECK": "check constraints",
+    "DEFAULT": "DEFAULT expressions",
+    "GENERATED": "column generation expressions",
+    "INDEX EXPRESSION": "index expressions",
+    "INDEX PREDICATE": "index predicates",
+    "USING": "transform expressions",
+    "EXECUTE parameter": "EXECUTE parameters",
+    "JOIN/ON": "JOIN conditions",
+    "FUNCTION": "functions in FROM",
+    "window frame": "window RANGE",
+}
+_SINGULARS = {
+    "CHECK": "check constraint",
+    "DEFAULT": "DEFAULT expression",
+    "GENERATED": "column generation expression",
+    "INDEX EXPRESSION": "index expression",
+    "INDEX PREDICATE": "index predicate",
+    "USING": "transform expression",
+    "EXECUTE parameter": "EXECUTE parameter",
+}
+_WINDOW_PARTS = ("window PARTITION BY", "window ORDER BY", "window frame")
+_AGGREGATES = ("SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window PARTITION BY", "window ORDER BY")
+_WINDOWS = ("SELECT", "ORDER BY", "DISTINCT ON")
+_SETS = ("SELECT", "ORDER BY", "DISTINCT ON", "GROUP BY")
+
+
+def check_aggregate(clause: str, location: int) -> None:
+    """Raises GroupingFault (42803) where no aggregate may stand."""
+    if not clause:
+        raise GroupingFault(
+            "aggregate functions are not allowed in FROM clause of their own query level",
+            position=location + 1,
+        )
+    if clause not in _AGGREGATES:
+        raise GroupingFault(
+            f"aggregate functions are not allowed in {_PLURALS.get(clause, clause)}", position=location + 1
+        )
+
+
+def check_window(clause: str, location: int) -> None:
+    """Raises WindowFault (42P20) where no window function may stand."""
+    if clause not in _WINDOWS:
+        where = "window definitions" if clause in _WINDOW_PARTS else _PLURALS.get(clause, clause)
+        raise WindowFault(f"window functions are not allowed in {where}", position=location + 1)
+
+
+def check_set(clause: str, location: int) -> None:
+    """Raises NotSupported (0A000) where no function that gives a set may stand."""
+    if clause == "FUNCTION":
+        raise NotSupported("set-returning functions must appear at top level of FROM", position=location + 1)
+    if clause not in _SETS:
+        where = "window definitions" if clause in _WINDOW_PARTS else _PLURALS.get(clause, clause)
+        raise NotSupported(f"set-returning functions are not allowed in {where}", position=location + 1)
+
+
+def check_subquery(clause: str, location: int) -> None:
+    if clause in _SINGULARS:
+        raise NotSupported(f"cannot use subquery in {_SINGULARS[clause]}", position=location + 1)
+
+
+def check_column(clause: str, location: int) -> None:
+    if clause == "DEFAULT":
+        raise NotSupported("cannot use column reference in DEFAULT expression", position=location + 1)

@@ -1,0 +1,382 @@
+"""Expressions: parse trees to typed `expr` trees, by PostgreSQL's rules.
+
+Each kind of node has a function here or beside; what they have in common is the level, which knows the
+names. Overloads, casts and common types are chosen by `expr.build`; what stays to be done here is
+syntax: which function an operator or a keyword means, and where in the text an error stands.
+
+Walk: `sql.bind.scope.Level.expression` comes here through `sql.bind.binding`.
+"""
+
+from collections.abc import Callable
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr import build
+from tenure.expr.arrays import ArrayOf
+from tenure.expr.build import Typed
+from tenure.expr.casts import bare
+from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
+from tenure.expr.expressions import Cast, MakeArray
+from tenure.expr.types import type_of
+from tenure.sql.bind import aggregates as bind_aggregates
+from tenure.sql.bind import calls as bind_calls
+from tenure.sql.bind import records as bind_records
+from tenure.sql.bind import row_values as bind_rows
+from tenure.sql.bind import subqueries as bind_subqueries
+from tenure.sql.bind import values as bind_values
+from tenure.sql.bind.locations import at, location_of, odd_one
+from tenure.sql.bind.scope import Level, refusing_sets
+from tenure.sql.bind.types import type_at, with_unit
+from tenure.sql.bind.values import INT4, TEXT
+from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+
+_REFUSED = {
+    "XmlExpr": "XML",
+    "XmlSerialize": "XML",
+    "JsonObjectConstructor": "JSON_OBJECT()",
+    "JsonArrayConstructor": "JSON_ARRAY()",
+    "JsonArrayQueryConstructor": "JSON_ARRAY()",
+    "JsonObjectAgg": "JSON_OBJECTAGG()",
+    "JsonArrayAgg": "JSON_ARRAYAGG()",
+    "JsonFuncExpr": "SQL/JSON functions",
+    "JsonIsPredicate": "IS JSON",
+    "JsonParseExpr": "JSON()",
+    "JsonScalarExpr": "JSON_SCALAR()",
+    "JsonSerializeExpr": "JSON_SERIALIZE()",
+    "CurrentOfExpr": "WHERE CURRENT OF",
+    "MergeSupportFunc": "MERGE_ACTION()",
+}
+
+
+def bind(tree: Tree, level: Level) -> Typed:
+    tree = unwrap(tree)
+    made = _BY_KIND.get(kind(tree))
+    if made is not None:
+        return made(tree, level)
+    if kind(tree) == "SetToDefault":
+        raise SyntaxFault("DEFAULT is not allowed in this context", position=tree.location + 1)
+    what = _REFUSED.get(kind(tree), kind(tree))
+    raise NotSupported(f"{what} is not supported", position=getattr(tree, "location", -1) + 1)
+
+
+# Operators
+
+
+def _operator(tree: Tree, level: Level) -> Typed:
+    form = option(tree, "kind")
+    if form == "AEXPR_IN":
+        return bind_rows.in_list(tree, level)
+    if form in ("AEXPR_OP_ANY", "AEXPR_OP_ALL"):
+        return _over_array(tree, level, is_all=form == "AEXPR_OP_ALL")
+    if form.endswith(("BETWEEN", "BETWEEN_SYM")):
+        return _between(tree, level)
+    left, right = child(tree, "lexpr"), child(tree, "rexpr")
+    if left is not None and (kind(left) == "RowExpr" or kind(right) == "RowExpr"):
+        if bind_subqueries.is_value(right):
+            return bind_subqueries.row_compared(tree, level)
+        return bind_rows.comparison(tree, level)
+    name = bind_rows.operator_name(tree.name)
+    if left is None:
+        return _prefix(name, level.expression(right), tree.location)
+    operands = level.expression(left), level.expression(right)
+    with at(tree.location):
+        match form:
+            case "AEXPR_DISTINCT" | "AEXPR_NOT_DISTINCT":
+                return build.is_distinct(*operands, is_negated=form == "AEXPR_NOT_DISTINCT")
+            case "AEXPR_NULLIF":
+                return build.nullif(*operands)
+            case _:
+                return build.call(name, *operands)
+
+
+def _prefix(name: str, operand: Typed, location: int) -> Typed:
+    with at(location):
+        return build.call(name, operand)
+
+
+def _between(tree: Tree, level: Level) -> Typed:
+    form = option(tree, "kind")
+    operand = level.expression(tree.lexpr)
+    low, high = (level.expression(each) for each in items(unwrap(tree.rexpr).items))
+    with at(tree.location):
+        inside = _inside(operand, low, high)
+        if form.endswith("SYM"):
+            inside = build.disjunction(inside, _inside(operand, high, low))
+        if "NOT" not in form:
+            return inside
+        outside = _outside(operand, low, high)
+        return (
+            outside if not form.endswith("SYM") else build.conjunction(outside, _outside(operand, high, low))
+        )
+
+
+def _inside(operand: Typed, low: Typed, high: Typed) -> Typed:
+    return build.conjunction(build.call(">=", operand, low), build.call("<=", operand, high))
+
+
+def _outside(operand: Typed, low: Typed, high: Typed) -> Typed:
+    return build.disjunction(build.call("<", operand, low), build.call(">", operand, high))
+
+
+def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:
+    operand, array = level.expression(tree.lexpr), level.expression(tree.rexpr)
+    with at(tree.location):
+        return build.quantified(bind_rows.operator_name(tree.name), operand, array, is_all=is_all)
+
+
+# Logic
+
+
+def _logic(tree: Tree, level: Level) -> Typed:
+    form = option(tree, "boolop")
+    word = form.removesuffix("_EXPR")
+    operands = []
+    for each in items(tree.args):
+        operand = level.expression(each)
+        with at(location_of(each)):
+            operands.append(Typed(build.condition(operand, f"argument of {word}"), bind_values.BOOL))
+    if word == "NOT":
+        return build.negation(*operands)
+    return build.conjunction(*operands) if word == "AND" else build.disjunction(*operands)
+
+
+def _null_test(tree: Tree, level: Level) -> Typed:
+    is_negated = option(tree, "nulltesttype") == "IS_NOT_NULL"
+    operand = child(tree, "arg")
+    if kind(operand) == "RowExpr":
+        parts = [build.is_null(level.expression(each), is_negated=is_negated) for each in items(operand.args)]
+        return build.conjunction(*parts)
+    return build.is_null(level.expression(operand), is_negated=is_negated)
+
+
+_TRUTHS = {"TRUE": True, "FALSE": False, "UNKNOWN": None}
+
+
+def _truth_test(tree: Tree, level: Level) -> Typed:
+    *negation, truth = option(tree, "booltesttype").removeprefix("IS_").split("_")
+    operand = level.expression(tree.arg)
+    with at(location_of(tree.arg)):
+        what = f"argument of IS {' '.join([*negation, truth])}"
+        checked = Typed(build.condition(operand, what), bind_values.BOOL)
+    return build.is_truth(checked, _TRUTHS[truth], is_negated=bool(negation))
+
+
+# Choices
+
+
+def _case(tree: Tree, level: Level) -> Typed:
+    with refusing_sets(level, "CASE"):
+        operand = level.expression(tree.arg) if tree.HasField("arg") else None
+        if operand is not None and operand.type.family == "unknown":
+            operand = build.coerce(operand, TEXT)
+        branches = []
+        for each in items(tree.args):
+            when = level.expression(each.expr)
+            with at(location_of(each.expr) if operand is None else each.location):
+                if operand is not None:
+                    when = build.call("=", operand, when)
+                checked = Typed(build.condition(when, "argument of CASE/WHEN"), bind_values.BOOL)
+            branches.append((checked, level.expression(each.result)))
+        otherwise = level.expression(tree.defresult) if tree.HasField("defresult") else None
+    results = [*([tree.defresult] if otherwise else []), *(each.result for each in items(tree.args))]
+    with at(odd_one(results, [*([otherwise] if otherwise else []), *(then for _, then in branches)])):
+        made = build.case(branches, otherwise)
+    # A missing ELSE is a NULL without modifiers.
+    return made if otherwise else Typed(made.node, bare(made.type))
+
+
+def _coalesce(tree: Tree, level: Level) -> Typed:
+    with refusing_sets(level, "COALESCE"):
+        operands = [level.expression(each) for each in tree.args]
+    with at(odd_one(tree.args, operands)):
+        return build.coalesce(*operands)
+
+
+def _extreme(tree: Tree, level: Level) -> Typed:
+    operands = [level.expression(each) for each in tree.args]
+    with at(odd_one(tree.args, operands)):
+        is_greatest = option(tree, "op") == "IS_GREATEST"
+        return build.greatest(*operands) if is_greatest else build.least(*operands)
+
+
+# Casts and collations
+
+
+def _type_cast(tree: Tree, level: Level) -> Typed:
+    target = type_at(tree.type_name, level.names)
+    inner = child(tree, "arg")
+    if kind(inner) == "A_ArrayExpr" and isinstance(target, ArrayOf):
+        return _array_of(inner, level, target)
+    operand = level.expression(inner)
+    if kind(inner) == "A_Const" and target.family == "interval":
+        operand = with_unit(inner, tree.type_name, operand)
+    location = tree.location if tree.location >= 0 else location_of(inner)
+    with at(location):
+        return build.cast(operand, target)
+
+
+def _collated(tree: Tree, level: Level) -> Typed:
+    *path, name = names(tree.collname)
+    operand = level.expression(tree.arg)
+    if operand.type.family == "unknown":
+        operand = build.coerce(operand, TEXT)
+    if operand.type.category != "S":
+        raise DatatypeMismatch(
+            f"collations are not supported by type {operand.type.sql_name}", position=tree.location + 1
+        )
+    if path in ([], ["pg_catalog"]) and name in (
+        "C",
+        "POSIX",
+        "default",
+        "ucs_basic",
+        "pg_c_utf8",
+        "C.UTF-8",
+    ):
+        return operand
+    raise UndefinedObject(
+        f'collation "{".".join([*path, name])}" for encoding "UTF8" does not exist',
+        position=tree.location + 1,
+    )
+
+
+# Arrays
+
+
+def _array(tree: Tree, level: Level) -> Typed:
+    elements = [level.expression(each) for each in tree.elements]
+    if not elements:
+        raise IndeterminateArray(
+            "cannot determine type of empty array",
+            hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
+            position=tree.location + 1,
+        )
+    with at(odd_one(tree.elements, elements)):
+        return build.make_array(*elements)
+
+
+class IndeterminateArray(DatatypeMismatch):
+    sqlstate = "42P18"
+
+
+def _array_of(tree: Tree, level: Level, target: ArrayOf) -> Typed:
+    """ARRAY[...]::type[]: each element is cast by itself."""
+    made = []
+    for each in items(tree.elements):
+        if kind(each) == "A_ArrayExpr":
+            made.append(_array_of(each, level, target).node)
+            continue
+        element = level.expression(each)
+        goal = target if isinstance(element.type, ArrayOf) else target.element
+        with at(location_of(each)):
+            made.append(build.cast(element, goal).node)
+    return Typed(MakeArray(target.ref, tuple(made)), target)
+
+
+def _indirection(tree: Tree, level: Level) -> Typed:
+    base, steps = child(tree, "arg"), items(tree.indirection)
+    if kind(steps[0]) == "String":
+        operand, steps = bind_records.field(base, steps[0].sval, level), steps[1:]
+    else:
+        operand = level.expression(base)
+    if len(steps) > 1 and isinstance(operand.type, ArrayOf):
+        return _in_dimensions(operand, steps, level, location_of(base))
+    for each in steps:
+        if kind(each) != "A_Indices":
+            raise NotSupported("composite values are not supported", position=location_of(base) + 1)
+        operand = _element(operand, each, level, location_of(base))
+    return operand
+
+
+def _in_dimensions(array: Typed, steps: list[Tree], level: Level, location: int) -> Typed:
+    """array[i][j] of an array with as many dimensions."""
+    if any(kind(each) != "A_Indices" or each.is_slice for each in steps):
+        raise NotSupported("slices of several dimensions are not supported", position=location + 1)
+    places = [_bound(child(each, "uidx"), level) for each in steps]
+    return build.call("array_element", array, *places)
+
+
+def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
+    if operand.type.family == "jsonb":
+        return _member(operand, level.expression(tree.uidx))
+    if not isinstance(operand.type, ArrayOf):
+        raise DatatypeMismatch(
+            f"cannot subscript type {operand.type.sql_name} because it does not support subscripting",
+            position=location + 1,
+        )
+    if tree.is_slice:
+        ends = (("lidx", FIRST_PLACE), ("uidx", LAST_PLACE))
+        bounds = [_bound(child(tree, field), level, otherwise) for field, otherwise in ends]
+        return build.call("array_slice", operand, *bounds)
+    return build.call("subscript", operand, _bound(child(tree, "uidx"), level))
+
+
+FIRST_PLACE, LAST_PLACE = 1, 2**31 - 1
+"""What a slice reaches to where it does not say."""
+
+
+def _bound(tree: Tree | None, level: Level, otherwise: int | None = None) -> Typed:
+    if tree is None:
+        return build.const(otherwise, INT4)
+    subscript = level.expression(tree)
+    with at(location_of(tree)):
+        try:
+            return build.assign(subscript, INT4)
+        except (CannotCast, DatatypeMismatch):
+            raise DatatypeMismatch("array subscript must have type integer") from None
+
+
+def _member(operand: Typed, subscript: Typed) -> Typed:
+    if subscript.type.family == "unknown":
+        subscript = build.coerce(subscript, TEXT)
+    return build.call("->", operand, subscript)
+
+
+# Keywords that are values
+
+
+_CLOCKS = {
+    "SVFOP_CURRENT_DATE": "current_date",
+    "SVFOP_CURRENT_TIMESTAMP": "current_timestamp",
+    "SVFOP_CURRENT_TIMESTAMP_N": "current_timestamp",
+    "SVFOP_LOCALTIME": "localtime",
+    "SVFOP_LOCALTIME_N": "localtime",
+    "SVFOP_LOCALTIMESTAMP": "localtimestamp",
+    "SVFOP_LOCALTIMESTAMP_N": "localtimestamp",
+}
+
+
+def _keyword(tree: Tree, level: Level) -> Typed:
+    form = option(tree, "op")
+    if form in _CLOCKS:
+        value = build.call(_CLOCKS[form])
+        if not form.endswith("_N"):
+            return value
+        target = type_of(TypeRef(value.type.ref.name, (min(tree.typmod, 6),)))
+        return Typed(Cast(value.node, target.ref, "explicit"), target)
+    name = form.removeprefix("SVFOP_").lower()
+    found = level.names.call([name], [])
+    if found is None:
+        raise NotSupported(f"{name.upper()} is not supported", position=tree.location + 1)
+    return found
+
+
+_BY_KIND: dict[str, Callable[[Tree, Level], Typed]] = {
+    "A_Const": bind_values.constant,
+    "ParamRef": bind_values.parameter,
+    "ColumnRef": bind_values.column_reference,
+    "A_Expr": _operator,
+    "BoolExpr": _logic,
+    "NullTest": _null_test,
+    "BooleanTest": _truth_test,
+    "CaseExpr": _case,
+    "CoalesceExpr": _coalesce,
+    "MinMaxExpr": _extreme,
+    "TypeCast": _type_cast,
+    "CollateClause": _collated,
+    "A_ArrayExpr": _array,
+    "A_Indirection": _indirection,
+    "SQLValueFunction": _keyword,
+    "FuncCall": bind_calls.call,
+    "GroupingFunc": bind_aggregates.grouping,
+    "SubLink": bind_subqueries.sublink,
+    "RowExpr": bind_rows.refuse,
+}

@@ -1,0 +1,87 @@
+"""The parameters $1, $2 ... of a statement: declared, or given a type by where they stand.
+
+A parameter whose type the client leaves open has the type `unknown`, until the first place that needs
+one decides: in `id = $1` it is id's type. From then on it has that type everywhere.
+
+Walk: `sql.session` makes one per statement; `sql.bind.values` asks for each `$n`.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.errors import UserError
+from tenure.expr.build import UNKNOWN, Typed, cast, coerce, undecided
+from tenure.expr.casts import bare
+from tenure.expr.datatype import Type
+from tenure.expr.expressions import Given
+from tenure.expr.resolution import TEXT
+from tenure.expr.system_types import RegType
+
+PARAMETERS_MAX = 65535
+"""As many as the protocol can count."""
+
+
+class Parameters:
+    def __init__(self, declared: Sequence[Type | None] = ()) -> None:
+        self._types: list[Type | None] = list(declared)
+
+    def reference(self, number: int, position: int = 0) -> Typed:
+        """What $number is, counted from 1."""
+        if not 1 <= number <= PARAMETERS_MAX:
+            raise NoSuchParameter(f"there is no parameter ${number}", position=position)
+        self._types += [None] * (number - len(self._types))
+        known = self._types[number - 1]
+        if known is not None:
+            return Typed(Given(number - 1, known.ref), known)
+        return undecided(
+            Given(number - 1, UNKNOWN.ref),
+            lambda target, context: self._decide(number, target, context, position),
+        )
+
+    def expect(self, number: int, kind: Type) -> None:
+        """It is used outside of expressions, as this type unless the client says otherwise."""
+        self.reference(number)
+        self._types[number - 1] = self._types[number - 1] or kind
+
+    def types(self) -> tuple[Type, ...]:
+        """After binding. Raises IndeterminateParameter (42P18) if something was left open."""
+        for number, kind in enumerate(self._types, 1):
+            if kind is None:
+                raise IndeterminateParameter(f"could not determine data type of parameter ${number}")
+        return tuple(kind for kind in self._types if kind is not None)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def _decide(self, number: int, target: Type, context: str, position: int) -> Typed:
+        # A name is looked up when the statement runs, not when the parameter is read.
+        decided = TEXT if isinstance(target, RegType) else bare(target)
+        known = self._types[number - 1]
+        if known is None:
+            self._types[number - 1] = decided
+        elif known.ref != decided.ref:
+            raise InconsistentParameter(
+                f"inconsistent types deduced for parameter ${number}",
+                detail=f"{known.sql_name} versus {decided.sql_name}",
+                position=position,
+            )
+        given = Typed(Given(number - 1, decided.ref), decided)
+        return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
+
+
+class NoParameters(Parameters):
+    """For what is kept, and so cannot wait for values: DEFAULT, CHECK, a view's query."""
+
+    def reference(self, number: int, position: int = 0) -> Typed:
+        raise NoSuchParameter(f"there is no parameter ${number}", position=position)
+
+
+class NoSuchParameter(UserError):
+    sqlstate = "42P02"
+
+
+class InconsistentParameter(UserError):
+    sqlstate = "42P08"
+
+
+class IndeterminateParameter(UserError):
+    sqlstate = "42P18"

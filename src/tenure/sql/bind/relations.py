@@ -1,0 +1,72 @@
+"""What a name in FROM may stand for, and what the binder asks of its surroundings.
+
+    table           a descriptor's `Table`; inside a view, with the column names the view knows
+    view            a `ViewQuery`: the parse tree of its query and the names it was written against
+    system table    a `VirtualTable`: columns, and the key of what makes its rows
+
+Walk: `sql.session` gives the binder its `Names`; `sql.bind.from_clause` asks for relations.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import EnumType, Table
+from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
+from tenure.sql.parse import Tree
+from tenure.sql.plans.plan import Output
+
+
+class VirtualTable(NamedTuple):
+    name: str
+    columns: tuple[Output, ...]
+    key: str
+    """Of what makes its rows: `plan.Virtual.source`."""
+
+
+class ViewQuery(NamedTuple):
+    """A view, to be bound where it is used."""
+
+    name: str
+    tree: Tree
+    """Its SelectStmt."""
+    names: "Names"
+    """What the names in it mean: those of its definition, whoever asks."""
+    columns: tuple[str, ...] = ()
+    """What its columns are called; the query's own names after these."""
+    id: int = 0
+    """The descriptor's."""
+    shown: int | None = None
+    """How many of its columns are there to be seen; None: all."""
+
+
+class NamedColumns(NamedTuple):
+    """A table under names of its columns that may be older ones."""
+
+    table: Table
+    columns: tuple[tuple[str, int], ...]
+    """Name and column id; others are not in sight."""
+
+
+Relation: TypeAlias = Table | NamedColumns | VirtualTable | ViewQuery
+
+
+class Names(Protocol):
+    def relation(self, name: Sequence[str], position: int) -> Relation:
+        """A table, view or system table by its qualified name. Raises UndefinedTable (42P01)."""
+        ...
+
+    def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
+        """An enum, or what else is no built-in type. Raises UndefinedObject (42704)."""
+        ...
+
+    def enum(self, id: int) -> EnumType: ...
+
+    def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
+        """A function that asks the session: current_schema(), version(). None: there is none such."""
+        ...
+
+
+class UndefinedTable(UserError):
+    sqlstate = "42P01"

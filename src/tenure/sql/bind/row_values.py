@@ -1,0 +1,119 @@
+"""Rows in brackets, compared with each other or with lists: (a, b) = (c, d), (a, b) IN ((1, 2), (3, 4)).
+
+    =     all pairs are equal
+    <>    some pair differs
+    <     the first pair that differs decides
+
+Rows are not values here: they can be compared, not returned.
+
+Walk: `sql.bind.expressions` for lists and row operators, `sql.bind.subqueries` for rows of a subquery.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tenure.expr import build
+from tenure.expr.build import Typed
+from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.sql.bind.locations import at, location_of
+from tenure.sql.bind.scope import Level
+from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+
+_ORDERINGS = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
+
+
+def operator_name(parts: Iterable[Tree]) -> str:
+    *path, name = names(parts)
+    if path not in ([], ["pg_catalog"]):
+        raise NotSupported(f"operator {'.'.join([*path, name])} is not supported")
+    return "<>" if name == "!=" else name
+
+
+def refuse(tree: Tree, level: Level) -> Typed:
+    raise NotSupported("rows as values are not supported", position=tree.location + 1)
+
+
+def comparison(tree: Tree, level: Level) -> Typed:
+    """row op row, row IS [NOT] DISTINCT FROM row."""
+    left, right = child(tree, "lexpr"), child(tree, "rexpr")
+    if kind(left) != "RowExpr" or kind(right) != "RowExpr":
+        raise NotSupported("rows as values are not supported", position=tree.location + 1)
+    pair = _members(left, level), _members(right, level)
+    form = option(tree, "kind")
+    with at(tree.location):
+        if form in ("AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT"):
+            _check_lengths(*pair)
+            parts = [build.is_distinct(*each) for each in zip(*pair, strict=True)]
+            differ = build.disjunction(*parts)
+            return build.negation(differ) if form == "AEXPR_NOT_DISTINCT" else differ
+        if form != "AEXPR_OP":
+            raise NotSupported("rows as values are not supported")
+        return compared(operator_name(tree.name), *pair)
+
+
+def _members(row: Tree, level: Level) -> list[Typed]:
+    return [level.expression(each) for each in row.args]
+
+
+def compared(name: str, left: Sequence[Typed], right: Sequence[Typed]) -> Typed:
+    _check_lengths(left, right)
+    pairs = list(zip(left, right, strict=True))
+    if len(pairs) == 1:
+        return _truth(name, *pairs[0])
+    if name == "=":
+        return build.conjunction(*(_truth("=", *each) for each in pairs))
+    if name == "<>":
+        return build.disjunction(*(_truth("<>", *each) for each in pairs))
+    if name not in _ORDERINGS:
+        raise NotSupported(f"could not determine interpretation of row comparison operator {name}")
+    decided = _truth(name, *pairs[-1])
+    for each in reversed(pairs[:-1]):
+        equal_so_far = build.conjunction(_truth("=", *each), decided)
+        decided = build.disjunction(_truth(_ORDERINGS[name], *each), equal_so_far)
+    return decided
+
+
+def _check_lengths(left: Sequence[Typed], right: Sequence[Typed]) -> None:
+    if len(left) != len(right):
+        raise SyntaxFault("unequal number of entries in row expressions")
+    if not left:
+        raise NotSupported("cannot compare rows of zero length")
+
+
+def _truth(name: str, left: Typed, right: Typed) -> Typed:
+    made = build.call(name, left, right)
+    if made.type.family != "bool":
+        raise DatatypeMismatch(
+            f"row comparison operator must yield type boolean, not type {made.type.sql_name}"
+        )
+    return made
+
+
+def in_list(tree: Tree, level: Level) -> Typed:
+    """operand [NOT] IN (items)."""
+    is_negated = operator_name(tree.name) == "<>"
+    operand_tree, item_trees = child(tree, "lexpr"), items(unwrap(tree.rexpr).items)
+    if kind(operand_tree) == "RowExpr":
+        return _row_in(operand_tree, item_trees, level, tree.location, is_negated=is_negated)
+    operand = level.expression(operand_tree)
+    members = [level.expression(each) for each in item_trees]
+    with at(tree.location):
+        try:
+            return build.in_list(operand, *members, is_negated=is_negated)
+        except DatatypeMismatch:
+            return _one_by_one(operand, members, is_negated=is_negated)
+
+
+def _one_by_one(operand: Typed, members: Sequence[Typed], *, is_negated: bool) -> Typed:
+    tests = [build.call("<>" if is_negated else "=", operand, each) for each in members]
+    return build.conjunction(*tests) if is_negated else build.disjunction(*tests)
+
+
+def _row_in(row: Tree, item_trees: Sequence[Tree], level: Level, location: int, *, is_negated: bool) -> Typed:
+    operands = _members(row, level)
+    tests = []
+    for each in item_trees:
+        if kind(each) != "RowExpr":
+            raise NotSupported("rows as values are not supported", position=location_of(each) + 1)
+        with at(location):
+            tests.append(compared("<>" if is_negated else "=", operands, _members(each, level)))
+    return build.conjunction(*tests) if is_negated else build.disjunction(*tests)

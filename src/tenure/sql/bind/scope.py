@@ -1,0 +1,304 @@
+"""Which names are in sight: the levels of a query, and what FROM puts into each.
+
+    SELECT a, (SELECT max(c) FROM u WHERE u.b = t.b) FROM t
+    └── level: t ◄─────────────┐ parent
+                └── level: u ──┘ takes t.b as a Given
+
+A level is one SELECT. Its FROM items stand side by side in one row, from left to right, and a column
+is a position of that row. A name is sought in the innermost level first. What is found further out
+comes in as a `Given`: the number belongs to the child of the level it was found in.
+
+Walk: `sql.bind.from_clause` fills levels; `sql.bind.values` looks up column names; `sql.bind.subqueries`
+asks for the origins of Givens.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors import Table
+from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.expressions import ColumnRef, Given, Node
+from tenure.expr.rewrite import rewrite
+from tenure.sql.bind.errors import AmbiguousAlias, AmbiguousColumn
+from tenure.sql.bind.grouping import Calls
+from tenure.sql.bind.relations import Names, Relation, UndefinedTable
+from tenure.sql.parse import SyntaxFault
+from tenure.sql.plans.plan import Output
+
+if TYPE_CHECKING:
+    from tenure.sql.bind.binding import Binding
+
+
+class Named(NamedTuple):
+    """A column in sight."""
+
+    name: str
+    typed: Typed
+    """Over the level's row: its position, or, of a column that USING merges, an expression."""
+    origin: Output
+    is_hidden: bool = False
+    """Not part of *."""
+
+
+@dataclass
+class Item:
+    """One entry of FROM; what PostgreSQL calls a ParseNamespaceItem."""
+
+    name: str
+    columns: Sequence[Named]
+    path: tuple[str, ...] = ()
+    """The table's own qualified name, if it has no alias: a column may be called by it too."""
+    relation: Relation | None = None
+    """What its name means, where it is a name."""
+    table: Table | None = None
+    start: int = 0
+    """Where its columns begin in the level's row."""
+    relation_name: str = ""
+    has_name: bool = True
+    has_columns: bool = True
+    """Whether its columns may be called without its name: not inside a join that merges or hides them."""
+    is_lateral_only: bool = False
+    is_lateral_ok: bool = True
+    source: str = ""
+    """What it is, if no table: "a function", "a WITH query", "a join"."""
+    is_nullable: bool = False
+    """On the side of an outer join that may be missing."""
+
+
+class Locking(NamedTuple):
+    """FOR UPDATE and its like."""
+
+    strength: str
+    """As it is written: "FOR UPDATE"."""
+    wait: str
+    relations: tuple[str, ...]
+    """OF these; none: of all."""
+    location: int = -1
+
+    @property
+    def is_shared(self) -> bool:
+        return self.strength in ("FOR SHARE", "FOR KEY SHARE")
+
+
+@dataclass(eq=False)
+class Level:
+    """One SELECT while it is bound."""
+
+    binding: "Binding"
+    names: Names
+    parent: "Level | None" = None
+    clause: str = ""
+    """What is bound just now, as error messages call it."""
+    items: list[Item] = field(default_factory=list)
+    """In sight at the moment."""
+    all_items: list[Item] = field(default_factory=list)
+    row: list[Type] = field(default_factory=list)
+    """The types of the columns of FROM."""
+    outputs: list[Output] = field(default_factory=list)
+    is_lateral: bool = False
+    """A LATERAL item is bound just now: what stands left of it is in sight."""
+    taken: dict[int, int] = field(default_factory=dict)
+    """What it takes from the parent's row: the Given number for each position."""
+    ctes: dict[str, object] = field(default_factory=dict)
+    later_ctes: set[str] = field(default_factory=set)
+    """Those of the WITH clause that are not in sight yet."""
+    calls: Calls = field(default_factory=Calls)
+    locations: dict[int, int] = field(default_factory=dict)
+    """Where each column was first mentioned outside of aggregates."""
+    reads_working: bool = False
+    """It is, or is part of, the recursive term of a WITH RECURSIVE, and reads its rows."""
+    locks: tuple[Locking, ...] = ()
+    windows: dict[str, object] = field(default_factory=dict)
+    """The WINDOW clause: parse trees by name."""
+    used_windows: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+
+        self.calls = Calls()
+
+    def bind(self, tree: object, clause: str) -> Typed:
+        with self.binding_of(clause):
+            return self.binding.expression(tree, self)
+
+    @contextmanager
+    def binding_of(self, clause: str) -> Iterator[None]:
+        before, self.clause = self.clause, clause
+        try:
+            yield
+        finally:
+            self.clause = before
+
+    def expression(self, tree: object) -> Typed:
+        """As part of what is being bound."""
+        return self.binding.expression(tree, self)
+
+    def mention(self, position: int, location: int) -> None:
+        """Remembers where a column stands that GROUP BY may have to say something about."""
+        if self.clause not in ("", "JOIN/ON", "WHERE", "GROUP BY"):
+            self.locations.setdefault(position, location)
+
+    def ancestors(self) -> Iterator["Level"]:
+        level: Level | None = self
+        while level is not None:
+            yield level
+            level = level.parent
+
+    def locks_for(self, name: str) -> tuple[Locking, ...]:
+        """What a subquery in FROM has to lock for this level."""
+        return tuple(
+            each._replace(relations=()) for each in self.locks if not each.relations or name in each.relations
+        )
+
+    def type_at(self, position: int) -> Type:
+        return self.row[position] if position < len(self.row) else self.calls.type_at(position)
+
+
+@contextmanager
+def refusing_sets(level: Level, what: str) -> Iterator[None]:
+    """Functions that give sets may not stand inside."""
+    before = len(level.calls.sets)
+    yield
+    if len(level.calls.sets) > before:
+        raise NotSupported(
+            f"set-returning functions are not allowed in {what}",
+            hint="You might be able to move the set-returning function into a LATERAL FROM item.",
+            position=level.calls.sets[before].location + 1,
+        )
+
+
+def column(level: Level, name: str, location: int) -> Typed | None:
+    """A column by its bare name, innermost level first; None if there is none."""
+    for owner in level.ancestors():
+        found = [
+            (item, each)
+            for item in owner.items
+            if item.has_columns and (owner.is_lateral or not item.is_lateral_only)
+            for each in item.columns
+            if each.name == name
+        ]
+        if len(found) > 1:
+            raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=location + 1)
+        if found:
+            item, named = found[0]
+            _check_lateral(item, location)
+            return seen_from(level, owner, named.typed, location)
+    return None
+
+
+def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, Item]:
+    """A FROM item by its name. Raises UndefinedTable (42P01) if none is in sight."""
+    if len(path) > 3:
+        raise SyntaxFault(
+            f"improper qualified name (too many dotted names): {'.'.join(path)}", position=location + 1
+        )
+    if (found := _sought(level, lambda item: _is_named(item, path), path, location)) is not None:
+        return found
+    relation = _relation_of(level, path) if len(path) > 1 else None
+    if relation is not None:
+        # Called by a longer or shorter name than FROM has: what counts is what it means.
+        found = _sought(level, lambda item: bool(item.path) and item.relation == relation, path, location)
+        if found is not None:
+            return found
+    raise missing(level, path, location)
+
+
+def _sought(
+    level: Level, fits: Callable[[Item], bool], path: Sequence[str], location: int
+) -> tuple[Level, Item] | None:
+    for owner in level.ancestors():
+        found = [
+            item
+            for item in owner.items
+            if item.has_name and (owner.is_lateral or not item.is_lateral_only) and fits(item)
+        ]
+        if len(found) > 1:
+            raise AmbiguousAlias(f'table reference "{path[-1]}" is ambiguous', position=location + 1)
+        if found:
+            _check_lateral(found[0], location)
+            return owner, found[0]
+    return None
+
+
+def _is_named(item: Item, path: Sequence[str]) -> bool:
+    return item.name == path[0] if len(path) == 1 else tuple(path) == item.path
+
+
+def _relation_of(level: Level, path: Sequence[str]) -> Relation | None:
+    try:
+        return level.names.relation(path, 0)
+    except UserError:
+        return None
+
+
+def column_of(level: Level, path: Sequence[str], name: str, location: int) -> Typed:
+    owner, item = qualified(level, path, location)
+    found = [each for each in item.columns if each.name == name]
+    if not found:
+        raise UndefinedColumn(f"column {path[-1]}.{name} does not exist", position=location + 1)
+    if len(found) > 1:
+        raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=location + 1)
+    return seen_from(level, owner, found[0].typed, location)
+
+
+def _check_lateral(item: Item, location: int) -> None:
+    if item.is_lateral_only and not item.is_lateral_ok:
+        raise InvalidLateral(
+            f'invalid reference to FROM-clause entry for table "{item.name}"',
+            detail="The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            position=location + 1,
+        )
+
+
+class InvalidLateral(UndefinedTable):
+    sqlstate = "42P10"
+
+
+def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
+    name = path[-1]
+    for owner in level.ancestors():
+        for item in owner.all_items:
+            if item.name == name:
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{name}"',
+                    detail=f'There is an entry for table "{name}", but it cannot be referenced from this '
+                    "part of the query.",
+                    hint=_lateral_hint(owner, item),
+                    position=location + 1,
+                )
+            if item.relation_name == name and item.name != name:
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{name}"',
+                    hint=f'Perhaps you meant to reference the table alias "{item.name}".',
+                    position=location + 1,
+                )
+    return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=location + 1)
+
+
+def _lateral_hint(owner: Level, item: Item) -> str:
+    if item in owner.items and item.is_lateral_only and item.is_lateral_ok:
+        return "To reference that table, you must mark this subquery with LATERAL."
+    return ""
+
+
+def seen_from(level: Level, owner: Level, typed: Typed, location: int = -1) -> Typed:
+    """What stands in `owner`'s row, as an expression of `level`: Givens, if that is further in."""
+    if level is owner:
+        if isinstance(typed.node, ColumnRef):
+            owner.mention(typed.node.column, location)
+        return typed
+    child = next(each for each in level.ancestors() if each.parent is owner)
+
+    def given(node: Node) -> Node | None:
+        if not isinstance(node, ColumnRef):
+            return None
+        owner.mention(node.column, location)
+        if node.column not in child.taken:
+            child.taken[node.column] = level.binding.fresh_given(owner, node.column)
+        return Given(child.taken[node.column], owner.type_at(node.column).ref)
+
+    return Typed(rewrite(typed.node, given), typed.type)

@@ -1,0 +1,46 @@
+"""Calls of functions that give sets: generate_series, unnest, jsonb_each.
+
+In a select list each column of such a call has a stand-in, as aggregates have; in FROM it is a
+`plan.FunctionScan`.
+
+Walk: `sql.bind.calls` and `sql.bind.records` for select lists, `sql.bind.functions` for FROM.
+"""
+
+from tenure.expr import build
+from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
+from tenure.expr.set_functions import column_types, is_set_function, resolve_set
+from tenure.sql.bind.clauses import check_set
+from tenure.sql.bind.locations import at
+from tenure.sql.bind.scope import Level
+from tenure.sql.parse import Tree, kind, names
+from tenure.sql.plans.plan import SetCall
+
+
+def set_columns(tree: Tree, level: Level, name: str) -> list[tuple[str, Typed]]:
+    """The columns of a function that gives a set, in a select list."""
+    made, columns = set_call(tree, level, name)
+    check_set(level.clause, tree.location)
+    stand_ins = level.calls.set(made, [type for _, type in columns], tree.location)
+    return [(title, typed) for (title, _), typed in zip(columns, stand_ins, strict=True)]
+
+
+def set_name(tree: Tree) -> str:
+    """The name of a function that gives a set, if a node calls one."""
+    if kind(tree) != "FuncCall":
+        return ""
+    *schema, name = names(tree.funcname)
+    is_there = schema in ([], ["pg_catalog"]) or [*schema, name] == ["information_schema", "_pg_expandarray"]
+    return name if is_there and is_set_function(name) else ""
+
+
+def set_call(tree: Tree, level: Level, name: str) -> tuple[SetCall, list[tuple[str, Type]]]:
+    """A function that gives a set, and the names and types of its columns."""
+    arguments = [level.expression(each) for each in tree.args]
+    with at(tree.location):
+        function, targets = resolve_set(name, [each.type for each in arguments])
+        given = [build.coerce(each, target) for each, target in zip(arguments, targets, strict=True)]
+    types = column_types(function, [each.type for each in given])
+    titles = [title for title, _ in function.results]
+    made = SetCall(function.id, tuple(each.node for each in given), len(types))
+    return made, list(zip(titles, types, strict=True))

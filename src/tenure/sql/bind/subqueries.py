@@ -1,0 +1,132 @@
+"""Subqueries in expressions: EXISTS, IN, ANY, ALL, ARRAY(...), and those that are a value.
+
+A subquery becomes a `plan.Subquery` and a `Nested` node that asks it. The node's arguments are the
+operand, where there is one, and what the subquery takes from the rows around it; without the latter
+it has one answer for the whole statement.
+
+A row in front of a subquery goes into it: (a, b) IN (SELECT x, y ...) asks whether there is a true
+one among SELECT a = x AND b = y ..., with NULLs as SQL has them.
+
+Walk: `sql.bind.expressions` comes here with SubLinks.
+"""
+
+from collections.abc import Sequence
+
+from tenure.expr import build
+from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
+from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.expr.expressions import ColumnRef, Given, Nested, Node
+from tenure.expr.resolution import array_of, resolve
+from tenure.sql.bind.binding import refuse_recursion
+from tenure.sql.bind.clauses import check_subquery
+from tenure.sql.bind.locations import at
+from tenure.sql.bind.row_values import compared, operator_name
+from tenure.sql.bind.scope import Level, seen_from
+from tenure.sql.bind.values import BOOL
+from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
+from tenure.sql.plans.plan import NestedKind, Output, Plan, Project, Subquery
+
+
+def sublink(tree: Tree, level: Level) -> Typed:
+    check_subquery(level.clause, tree.location)
+    inner = Level(level.binding, level.names, parent=level)
+    form = option(tree, "sub_link_type").removesuffix("_SUBLINK")
+    query = child(tree, "subselect")
+    if form in ("ANY", "ALL"):
+        return _compared(tree, form, level, inner)
+    plan = level.binding.query(query, inner)
+    match form:
+        case "EXISTS":
+            return _asked(level, NestedKind.EXISTS, plan, BOOL)
+        case "EXPR" | "ARRAY":
+            _check_one_column(plan, tree.location)
+            kind_of_value = plan.outputs[0].type
+            if form == "EXPR":
+                return _asked(level, NestedKind.SCALAR, plan, kind_of_value)
+            result = kind_of_value if kind_of_value.category == "A" else array_of(kind_of_value)
+            return _asked(level, NestedKind.ARRAY, plan, result)
+        case _:
+            raise NotSupported(f"subqueries of the form {form} are not supported", position=tree.location + 1)
+
+
+def is_value(tree: Tree) -> bool:
+    """A subquery in brackets."""
+    return kind(tree) == "SubLink" and option(tree, "sub_link_type") == "EXPR_SUBLINK"
+
+
+def row_compared(tree: Tree, level: Level) -> Typed:
+    """(a, b) = (SELECT x, y ...): NULL if there is no row."""
+    subquery = child(tree, "rexpr")
+    check_subquery(level.clause, subquery.location)
+    inner = Level(level.binding, level.names, parent=level)
+    operands = [level.expression(each) for each in child(tree, "lexpr").args]
+    plan = level.binding.query(child(subquery, "subselect"), inner)
+    with at(tree.location):
+        _check_width(plan, operands)
+        test = _tested(plan, operator_name(tree.name), operands, level, inner)
+    return _asked(level, NestedKind.SCALAR, test, BOOL)
+
+
+def _check_width(plan: Plan, operands: Sequence[Typed]) -> None:
+    if len(plan.outputs) != len(operands):
+        many = "many" if len(plan.outputs) > len(operands) else "few"
+        raise SyntaxFault(f"subquery has too {many} columns")
+
+
+def _check_one_column(plan: Plan, location: int) -> None:
+    if len(plan.outputs) != 1:
+        raise SyntaxFault("subquery must return only one column", position=location + 1)
+
+
+def _asked(
+    level: Level,
+    kind: NestedKind,
+    plan: Plan,
+    type: Type,
+    operands: Sequence[Node] = (),
+    function: str = "",
+) -> Typed:
+    binding = level.binding
+    refuse_recursion(plan, binding, "a subquery")
+    taken = binding.taken_by(plan, level)
+    arguments: list[Node] = list(operands)
+    for given in taken:
+        owner, position = binding.origins[given.number]
+        arguments.append(ColumnRef(position) if owner is level else Given(given.number, given.type))
+    value = type if kind in (NestedKind.SCALAR, NestedKind.ARRAY) else None
+    binding.nested.append(Subquery(kind, plan, tuple(each.number for each in taken), function, value))
+    return Typed(Nested(len(binding.nested) - 1, tuple(arguments), type.ref), type)
+
+
+def _compared(tree: Tree, form: str, level: Level, inner: Level) -> Typed:
+    test = child(tree, "testexpr")
+    trees = list(test.args) if kind(test) == "RowExpr" else [test]
+    operands = [level.expression(each) for each in trees]
+    plan = level.binding.query(child(tree, "subselect"), inner)
+    name = operator_name(tree.oper_name) if len(tree.oper_name) else "="
+    with at(tree.location):
+        _check_width(plan, operands)
+        asked = NestedKind.IN if form == "ANY" else NestedKind.ALL
+        if len(operands) > 1:
+            plan, name = _tested(plan, name, operands, level, inner), "="
+            operands = [build.const(True, BOOL)]
+        return _over_column(level, asked, name, operands[0], plan)
+
+
+def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: Level, inner: Level) -> Plan:
+    """One column: whether the operands compare so with each row."""
+    outside = [seen_from(inner, level, each) for each in operands]
+    columns = [Typed(ColumnRef(at), output.type) for at, output in enumerate(plan.outputs)]
+    return Project((Output("?column?", BOOL),), plan, (compared(name, outside, columns).node,))
+
+
+def _over_column(level: Level, asked: NestedKind, name: str, operand: Typed, plan: Plan) -> Typed:
+    output = plan.outputs[0]
+    function, (left, right) = resolve(name, [operand.type, output.type])
+    if function.result != "bool":
+        raise DatatypeMismatch(f"operator {name} must return boolean, not type {function.result}")
+    column = build.coerce(Typed(ColumnRef(0), output.type), right)
+    if column.node != ColumnRef(0):
+        plan = Project((Output(output.name, column.type),), plan, (column.node,))
+    return _asked(level, asked, plan, BOOL, [build.coerce(operand, left).node], function.id)

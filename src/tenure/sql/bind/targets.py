@@ -1,0 +1,216 @@
+"""The select list, and what refers to it: ORDER BY, GROUP BY and DISTINCT ON by name, number or value.
+
+A target is one column of the list while the SELECT is bound. ORDER BY may add hidden ones: they are
+computed, sorted by and projected away.
+
+Walk: `sql.bind.select`, `sql.bind.groups`, and for RETURNING the binders of statements that write.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tenure.catalog.errors import TooManyColumns
+from tenure.expr import build
+from tenure.expr.build import Typed
+from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported, UndefinedFunction
+from tenure.expr.expressions import ColumnRef
+from tenure.sql.bind.column_names import column_name
+from tenure.sql.bind.errors import AmbiguousColumn, WrongReference
+from tenure.sql.bind.locations import at, location_of
+from tenure.sql.bind.records import fields_of_call, refuse_rows
+from tenure.sql.bind.scope import Level, column
+from tenure.sql.bind.values import BOOL, TEXT, star
+from tenure.sql.parse import SyntaxFault, Tree, items, kind, names, option, unwrap
+from tenure.sql.plans.plan import Output, SortKey
+
+
+@dataclass
+class Target:
+    name: str
+    typed: Typed
+    location: int
+    is_hidden: bool = False
+
+
+def bind(trees: Iterable[Tree], level: Level, clause: str = "SELECT") -> list[Target]:
+    targets: list[Target] = []
+    for tree in items(trees):
+        value = unwrap(tree.val)
+        if kind(value) == "ColumnRef" and kind(unwrap(value.fields[-1])) == "A_Star":
+            targets += _stars(value, level)
+        elif kind(value) == "A_Indirection" and kind(unwrap(value.indirection[-1])) == "A_Star":
+            raise NotSupported("composite values are not supported", position=tree.location + 1)
+        else:
+            targets += _values(tree, value, level, clause)
+    return targets
+
+
+def _values(tree: Tree, value: Tree, level: Level, clause: str) -> list[Target]:
+    title = tree.name or column_name(value)
+    with level.binding_of(clause):
+        found = fields_of_call(value, title, level) or [(title, level.expression(value))]
+    return [Target(name, typed, location_of(value)) for name, typed in found]
+
+
+def _stars(tree: Tree, level: Level) -> list[Target]:
+    path = names(items(tree.fields)[:-1])
+    if path:
+        found = [Target(name, typed, tree.location) for name, typed, _ in star(level, path, tree.location)]
+        refuse_rows((each.name for each in found), tree.location)
+        return found
+    if not level.items:
+        raise SyntaxFault("SELECT * with no tables specified is not valid", position=tree.location + 1)
+    found = []
+    for item in level.items:
+        if item.has_columns:
+            for each in item.columns:
+                if not each.is_hidden:
+                    if isinstance(each.typed.node, ColumnRef):
+                        level.locations.setdefault(each.typed.node.column, tree.location)
+                    found.append(Target(each.name, each.typed, tree.location))
+    refuse_rows((each.name for each in found), tree.location)
+    return found
+
+
+TARGETS_MAX = 1664
+"""As in PostgreSQL."""
+
+
+def outputs(targets: Sequence[Target], level: Level) -> tuple[Output, ...]:
+    if len(targets) > TARGETS_MAX:
+        raise TooManyColumns(f"target lists can have at most {TARGETS_MAX} entries")
+    made = []
+    for target in targets:
+        node = target.typed.node
+        if isinstance(node, ColumnRef) and node.column < len(level.outputs):
+            origin = level.outputs[node.column]
+            made.append(Output(target.name, target.typed.type, origin.table, origin.number))
+        else:
+            made.append(Output(target.name, target.typed.type))
+    return tuple(made)
+
+
+def decide_unknown(target: Target) -> None:
+    """A literal or parameter whose type nothing else decides is text."""
+    if target.typed.type.family == "unknown":
+        target.typed = build.coerce(target.typed, TEXT)
+
+
+def by_name_or_number(tree: Tree, level: Level, targets: Sequence[Target], clause: str) -> Target | None:
+    """A column of the select list by its name or its position; None if it is an expression."""
+    visible = [each for each in targets if not each.is_hidden]
+    if kind(tree) == "ColumnRef" and len(tree.fields) == 1 and kind(unwrap(tree.fields[0])) == "String":
+        name = names(tree.fields)[0]
+        if clause == "GROUP BY" and _is_own_column(level, name, tree.location):
+            return None
+        return _by_name(name, visible, clause, tree.location)
+    if kind(tree) == "A_Const":
+        return _by_number(tree, visible, clause)
+    return None
+
+
+def _is_own_column(level: Level, name: str, location: int) -> bool:
+    parent, level.parent = level.parent, None
+    try:
+        return column(level, name, location) is not None
+    finally:
+        level.parent = parent
+
+
+def _by_name(name: str, targets: Sequence[Target], clause: str, location: int) -> Target | None:
+    found = [each for each in targets if each.name == name]
+    if any(each.typed.node != found[0].typed.node for each in found):
+        raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=location + 1)
+    return found[0] if found else None
+
+
+def _by_number(tree: Tree, targets: Sequence[Target], clause: str) -> Target | None:
+    if tree.isnull or tree.WhichOneof("val") != "ival":
+        raise SyntaxFault(f"non-integer constant in {clause}", position=tree.location + 1)
+    number: int = tree.ival.ival
+    if not 1 <= number <= len(targets):
+        raise WrongReference(f"{clause} position {number} is not in select list", position=tree.location + 1)
+    return targets[number - 1]
+
+
+def by_value(tree: Tree, level: Level, targets: list[Target], clause: str) -> Target:
+    """The target that is this very expression; a hidden one is added if there is none."""
+    typed = level.bind(tree, clause)
+    for each in targets:
+        if each.typed.node == typed.node and each.typed.type.family == typed.type.family:
+            return each
+    targets.append(Target("?column?", typed, location_of(tree), is_hidden=True))
+    return targets[-1]
+
+
+@dataclass
+class Ordered:
+    """One part of ORDER BY, before targets have their places."""
+
+    target: Target
+    is_descending: bool
+    nulls_first: bool
+
+    def key(self, targets: Sequence[Target]) -> SortKey:
+        place = next(at for at, each in enumerate(targets) if each is self.target)
+        return SortKey(ColumnRef(place), self.is_descending, self.nulls_first)
+
+
+def order(trees: Iterable[Tree], level: Level, targets: list[Target]) -> list[Ordered]:
+    made: list[Ordered] = []
+    for tree in items(trees):
+        inner = unwrap(tree.node)
+        target = by_name_or_number(inner, level, targets, "ORDER BY")
+        target = target or by_value(inner, level, targets, "ORDER BY")
+        decide_unknown(target)
+        check_ordered(target.typed.type, location_of(inner))
+        if all(each.target is not target for each in made):
+            made.append(Ordered(target, *direction(tree)))
+    return made
+
+
+def direction(tree: Tree) -> tuple[bool, bool]:
+    """Of a SortBy: whether it descends, and whether NULLs come first."""
+    if option(tree, "sortby_dir") == "SORTBY_USING":
+        raise NotSupported("ORDER BY USING is not supported", position=tree.location + 1)
+    is_descending = option(tree, "sortby_dir") == "SORTBY_DESC"
+    nulls = option(tree, "sortby_nulls")
+    return is_descending, is_descending if nulls.endswith("DEFAULT") else nulls.endswith("FIRST")
+
+
+def sort_keys(
+    trees: Iterable[Tree], level: Level, clause: str, types: list[Type] | None = None
+) -> tuple[SortKey, ...]:
+    """ORDER BY inside an aggregate or a window: expressions only, whose types are added to `types`."""
+    made = []
+    for tree in items(trees):
+        typed = level.bind(tree.node, clause)
+        if typed.type.family == "unknown":
+            typed = build.coerce(typed, TEXT)
+        check_ordered(typed.type, location_of(tree.node))
+        made.append(SortKey(typed.node, *direction(tree)))
+        if types is not None:
+            types.append(typed.type)
+    return tuple(made)
+
+
+def check_ordered(kind: Type, location: int) -> None:
+    if not kind.has_order:
+        raise UndefinedFunction(
+            f"could not identify an ordering operator for type {kind.sql_name}",
+            hint="Use an explicit ordering operator or modify the query.",
+            position=location + 1,
+        )
+
+
+def check_equality(kind: Type, location: int) -> None:
+    if not kind.has_order:
+        raise UndefinedFunction(
+            f"could not identify an equality operator for type {kind.sql_name}", position=location + 1
+        )
+
+
+def check_boolean(typed: Typed, what: str, location: int) -> Typed:
+    with at(location):
+        return Typed(build.condition(typed, what), BOOL)

@@ -1,0 +1,116 @@
+"""Constants, parameters and columns: the leaves of expressions.
+
+Walk: `sql.bind.expressions` calls these by the kind of node.
+"""
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.build import UNKNOWN, Typed, const, read, undecided
+from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.expressions import Const
+from tenure.expr.numbers import parse_numeric
+from tenure.expr.types import type_of
+from tenure.sql.bind.clauses import check_column
+from tenure.sql.bind.locations import at
+from tenure.sql.bind.scope import Item, Level, column, column_of, qualified, seen_from
+from tenure.sql.bind.suggestions import hint
+from tenure.sql.parse import Tree, items, kind, names
+
+INT4, INT8, NUMERIC, BOOL, TEXT = (
+    type_of(TypeRef(name)) for name in ("int4", "int8", "numeric", "bool", "text")
+)
+_SYSTEM_COLUMNS = ("tableoid", "ctid", "xmin", "xmax", "cmin", "cmax")
+
+
+def constant(tree: Tree, level: Level) -> Typed:
+    if tree.isnull:
+        return literal(None, tree.location)
+    match tree.WhichOneof("val"):
+        case "ival":
+            return const(tree.ival.ival, INT4)
+        case "fval":
+            return _number(tree.fval.fval)
+        case "boolval":
+            return const(tree.boolval.boolval, BOOL)
+        case "sval":
+            return literal(tree.sval.sval, tree.location)
+        case _:
+            raise NotSupported("bit strings are not supported", position=tree.location + 1)
+
+
+def literal(text: str | None, location: int) -> Typed:
+    """A literal in quotes, or NULL: what is wrong with it is said to be here."""
+    node = Const(UNKNOWN.ref, text)
+
+    def decide(target: Type, context: str) -> Typed:
+        with at(location):
+            return read(node, target, context)
+
+    return undecided(node, decide)
+
+
+def _number(text: str) -> Typed:
+    """A number that is no plain integer; its sign may be part of it, so that -2147483648 is an integer."""
+    digits = text.removeprefix("-")
+    if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
+        value = int(text.replace("_", ""), 10 if digits.isdigit() else 0)
+        if -(1 << 31) <= value < 1 << 31:
+            return const(value, INT4)
+        if -(1 << 63) <= value < 1 << 63:
+            return const(value, INT8)
+        return const(parse_numeric(str(value)), NUMERIC)
+    return const(parse_numeric(text), NUMERIC)
+
+
+def parameter(tree: Tree, level: Level) -> Typed:
+    return level.binding.parameters.reference(tree.number, tree.location + 1)
+
+
+def column_reference(tree: Tree, level: Level) -> Typed:
+    check_column(level.clause, tree.location)
+    fields = items(tree.fields)
+    if kind(fields[-1]) == "A_Star":
+        raise NotSupported("whole-row references are not supported", position=tree.location + 1)
+    *path, name = names(fields)
+    if path:
+        return _qualified_column(level, path, name, tree.location)
+    found = column(level, name, tree.location)
+    if found is None:
+        raise _no_such(level, name, tree.location)
+    return found
+
+
+def _qualified_column(level: Level, path: list[str], name: str, location: int) -> Typed:
+    if name in _SYSTEM_COLUMNS:
+        _, item = qualified(level, path, location)
+        _refuse_system_column(item, name, location)
+    try:
+        return column_of(level, path, name, location)
+    except UndefinedColumn as error:
+        error.hint = hint(level, name, path[-1])
+        raise
+
+
+def _refuse_system_column(item: Item, name: str, location: int) -> None:
+    if item.table is not None and not any(each.name == name for each in item.columns):
+        raise NotSupported(f'system column "{name}" is not supported', position=location + 1)
+
+
+def _no_such(level: Level, name: str, location: int) -> Exception:
+    for owner in level.ancestors():
+        for item in owner.items:
+            if item.has_name and item.name == name:
+                return NotSupported("whole-row references are not supported", position=location + 1)
+            if name in _SYSTEM_COLUMNS:
+                _refuse_system_column(item, name, location)
+    return UndefinedColumn(f'column "{name}" does not exist', hint=hint(level, name), position=location + 1)
+
+
+def star(level: Level, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:
+    """What t.* stands for."""
+    owner, item = qualified(level, path, location)
+    return [
+        (each.name, seen_from(level, owner, each.typed, location), item)
+        for each in item.columns
+        if not each.is_hidden
+    ]

@@ -1,0 +1,1 @@
+"""DuckDB: parts of plans that it answers alike, and faster."""

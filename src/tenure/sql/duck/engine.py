@@ -1,0 +1,202 @@
+"""DuckDB itself: one database in memory per node, one connection per query.
+
+It is shut in: no files, no network, no extensions, its configuration locked; all it sees are the Arrow
+columns that a query is given. Memory is bounded for all queries together, and nothing is spilled.
+
+A result is fetched whole before the first row is given, so that an error comes while the rows executor
+can still take over. One too large for that is run twice: once to see that it ends well, once to stream.
+
+    run ──► a thread runs it        the caller looks every so often whether it was canceled,
+                                    and interrupts DuckDB if so
+
+Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result.
+
+Walk: `sql.duck.taking` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any, TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from tenure.base.env import Env
+from tenure.base.errors import StoreError
+from tenure.sql.duck.rendering import Rendered
+from tenure.sql.duck.shapes import Value
+from tenure.table.columnar import Check, Columns
+
+Rows: TypeAlias = Iterator[tuple[Any, ...]]
+Open: TypeAlias = Callable[[], Mapping[int, Columns]]
+"""Gives the tables of a query anew: a stream can be read once."""
+
+RESULT_BYTES_MAX = 32 << 20
+"""Of a result that is held until it is complete."""
+
+FETCH_ROWS = 20_000
+LOOK_SECONDS = 0.02
+"""How often a running query is looked after."""
+
+NICENESS = 10
+"""Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
+
+_FAILURES = (duckdb.Error, pa.ArrowException, OSError)
+"""What DuckDB's own errors come as, and those of the streams that it reads."""
+
+
+class DuckEngine:
+    def __init__(self, env: Env, *, memory_bytes: int, threads: int) -> None:
+        self._env = env
+        made: list[Any] = []
+
+        def make() -> None:
+            _step_back()  # DuckDB's own threads take over the priority of the one that makes it
+            made.append(_database(memory_bytes, threads))
+
+        env.spawn("duckdb", make).join()
+        self._database = made[0]
+        self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def run(self, rendered: Rendered, open: Open, check: Check) -> Rows | None:
+        """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises."""
+        fetched = _Fetched()
+        with closing(_Connection(self._database.cursor(), rendered, open())) as connection:
+            self._watched(lambda: fetched.fetch(connection), connection.interrupt, check)
+        if fetched.error is not None:
+            return None
+        if fetched.is_whole:
+            return _rows(fetched.batches, rendered.columns)
+        return self._streamed(rendered, open(), check)
+
+    def _watched(self, run: Callable[[], None], interrupt: Callable[[], None], check: Check) -> None:
+        """Runs it beside, and stops it when `check` raises."""
+        done = self._env.event()
+
+        def beside() -> None:
+            _step_back()
+            try:
+                run()
+            finally:
+                done.set()
+
+        task = self._env.spawn("duckdb", beside)
+        try:
+            while not done.is_set() and not done.wait(LOOK_SECONDS):
+                check()
+        except BaseException:
+            interrupt()
+            task.join()
+            raise
+
+    def _streamed(self, rendered: Rendered, tables: Mapping[int, Columns], check: Check) -> Rows:
+        """Once more, a batch at a time; it has been seen to end well."""
+        with closing(_Connection(self._database.cursor(), rendered, tables)) as connection:
+            try:
+                for batch in connection.batches():
+                    check()
+                    yield from _rows([batch], rendered.columns)
+            except _FAILURES as error:
+                raise StoreError(f"a query failed that had succeeded before: {error}") from error
+
+
+def _database(memory_bytes: int, threads: int) -> Any:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "threads": threads,
+            "memory_limit": f"{memory_bytes}B",
+            "temp_directory": "",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "preserve_insertion_order": "true",
+        },
+    )
+
+
+def _step_back() -> None:
+    """Lets a thread that computes for long come after those that answer short statements.
+
+    On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # whoever is further back already stays there
+            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+
+
+class _Connection:
+    """A connection that knows the tables of one query."""
+
+    def __init__(self, cursor: Any, rendered: Rendered, tables: Mapping[int, Columns]) -> None:
+        self._cursor = cursor
+        withs = []
+        for id, columns in tables.items():
+            cursor.register(f"a{id}", columns.data)
+            withs.append(_table(id, columns, rendered.tables[id].times))
+        withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
+        self._sql = f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select
+
+    def batches(self) -> Iterator[Any]:
+        yield from self._cursor.sql(self._sql).to_arrow_reader(FETCH_ROWS)
+
+    def interrupt(self) -> None:
+        self._cursor.interrupt()
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def _table(id: int, columns: Columns, times: int) -> str:
+    """What d<id> is: the visible rows of what was registered; a stream can be read but once."""
+    is_stream = isinstance(columns.data, pa.RecordBatchReader)
+    kept = "MATERIALIZED" if is_stream and times > 1 else "NOT MATERIALIZED"
+    where = " WHERE alive" if columns.has_dead else ""
+    return f"d{id} AS {kept} (SELECT * FROM a{id}{where})"
+
+
+class _Fetched:
+    """A result as far as it is held: beyond the bound it is only seen to its end."""
+
+    def __init__(self) -> None:
+        self.batches: list[Any] = []
+        self.is_whole = True
+        self.error: Exception | None = None
+
+    def fetch(self, connection: _Connection) -> None:
+        held_bytes = 0
+        try:
+            for batch in connection.batches():
+                held_bytes += batch.nbytes
+                if held_bytes > RESULT_BYTES_MAX:
+                    self.is_whole = False
+                    self.batches.clear()
+                elif self.is_whole:
+                    self.batches.append(batch)
+        except _FAILURES as error:
+            self.error = error
+
+
+def _rows(batches: Sequence[Any], columns: Sequence[Value]) -> Rows:
+    for batch in batches:
+        if columns:
+            yield from zip(*map(_decoded, batch.columns, columns), strict=True)
+        else:
+            yield from [()] * batch.num_rows
+
+
+def _decoded(array: Any, column: Value) -> list[Any]:
+    decode = column.shape.decode
+    if decode is not None:
+        return [None if each is None else decode(each) for each in array.to_pylist()]
+    if not array.null_count and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        numbers: list[Any] = np.asarray(array).tolist()  # several times faster
+        return numbers
+    values: list[Any] = array.to_pylist()
+    return values

@@ -1,0 +1,96 @@
+"""numeric in DuckDB: exact where a decimal of 38 digits holds every possible result, else not shared.
+
+    a: DECIMAL(p,s), b: DECIMAL(q,t)    + -   max(p-s, q-t) + max(s,t) + 1 digits, max(s,t) after the point
+                                        *     p + q digits, s + t after the point
+
+The digits after the point are those that PostgreSQL gives the same result. A quotient has as many as its
+values ask for, so it is not shared.
+
+Walk: `sql.duck.expressions` asks here for calls and casts on numeric.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tenure.expr.datatype import Type
+from tenure.expr.numbers import NumericType
+from tenure.sql.duck.shapes import NotShared, Shape, Value, decimal
+
+_INT_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
+
+
+def cast_to(sql: str, shape: Shape) -> str:
+    return f"CAST({sql} AS {shape.sql})"
+
+
+def _sum(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
+    def make(a: Value, b: Value) -> tuple[str, Shape]:
+        scale = max(a.shape.scale, b.shape.scale)
+        whole = max(a.shape.precision - a.shape.scale, b.shape.precision - b.shape.scale)
+        shape = decimal(whole + scale + 1, scale)
+        return f"({cast_to(a.sql, shape)} {sign} {cast_to(b.sql, shape)})", shape
+
+    return make
+
+
+def _product(a: Value, b: Value) -> tuple[str, Shape]:
+    shape = decimal(a.shape.precision + b.shape.precision, a.shape.scale + b.shape.scale)
+    return cast_to(f"({a.sql} * {b.sql})", shape), shape
+
+
+def _comparison(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
+    def make(a: Value, b: Value) -> tuple[str, Shape]:
+        both = comparable_decimal(a.shape, b.shape)
+        left, right = (each.sql if each.shape == both else cast_to(each.sql, both) for each in (a, b))
+        return f"({left} {sign} {right})", Shape("BOOLEAN")
+
+    return make
+
+
+def comparable_decimal(a: Shape, b: Shape) -> Shape:
+    """A decimal that holds the values of both."""
+    scale = max(a.scale, b.scale)
+    return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+NUMERIC: dict[str, Callable[..., tuple[str, Shape]]] = {
+    "+(numeric,numeric)": _sum("+"),
+    "-(numeric,numeric)": _sum("-"),
+    "*(numeric,numeric)": _product,
+    "-(numeric)": lambda a: (f"(-{a.sql})", a.shape),
+    "+(numeric)": lambda a: (a.sql, a.shape),
+    "abs(numeric)": lambda a: (f"abs({a.sql})", a.shape),
+    "@(numeric)": lambda a: (f"abs({a.sql})", a.shape),
+    **{f"{sign}(numeric,numeric)": _comparison(sign) for sign in ("=", "<>", "<", "<=", ">", ">=")},
+}
+"""Calls on decimals by function id: SQL and shape of the result."""
+
+
+def to_numeric(operand: Value, target: NumericType) -> tuple[str, Shape]:
+    """A cast to numeric, or to numeric(p,s): rounded half away from zero, as DuckDB rounds decimals."""
+    if operand.type.family in _INT_DIGITS:
+        shape = decimal(_INT_DIGITS[operand.type.family], 0)
+        made = cast_to(operand.sql, shape)
+    elif operand.type.family == "numeric" and operand.shape.is_plain:
+        made, shape = operand.sql, operand.shape
+    else:
+        raise NotShared(f"a cast from {operand.type.sql_name} to numeric")
+    if target.precision is None or shape == decimal(target.precision, target.scale):
+        return made, shape
+    fitted = decimal(target.precision, target.scale)
+    return cast_to(made, fitted), fitted
+
+
+def from_numeric(operand: Value, target: Type) -> tuple[str, Shape]:
+    shapes = {"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT"}
+    if target.family not in shapes or not operand.shape.is_plain:
+        raise NotShared(f"a cast from numeric to {target.sql_name}")
+    shape = Shape(shapes[target.family])
+    return cast_to(operand.sql, shape), shape
+
+
+def common_decimal(shapes: Sequence[Shape]) -> Shape:
+    """One shape for alternatives: only if all have the same digits after the point, as each keeps its own."""
+    scales = {shape.scale for shape in shapes}
+    if len(scales) > 1 or not all(shape.is_plain for shape in shapes):
+        raise NotShared("decimals with different digits after the point")
+    return decimal(max(shape.precision for shape in shapes), scales.pop())

@@ -1,0 +1,157 @@
+"""Conditions and expressions as trees to be taken apart and put together again.
+
+    conjuncts(a AND (b AND c))      a, b, c
+    moved(#4 > 1, {4: 0})           #0 > 1
+    equated(#0 = #5, 3)             an equality between the first three columns and the others
+
+Walk: `sql.access.planner` moves conditions about with these; `sql.rows.joins` finds what it can hash by.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.expr.compiled import volatility
+from tenure.expr.expressions import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Const,
+    Extreme,
+    Given,
+    InList,
+    IsDistinct,
+    IsNull,
+    IsTruth,
+    MakeArray,
+    Nested,
+    Node,
+    Not,
+    NullIf,
+    Or,
+    Quantified,
+    columns,
+    nodes,
+)
+from tenure.expr.function import Volatility
+from tenure.kv.records import replace
+
+Change = Callable[[Node], Node]
+
+COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What each becomes when its sides change places."""
+
+
+def conjuncts(tree: Node | None) -> list[Node]:
+    if tree is None:
+        return []
+    if isinstance(tree, And):
+        return [each for operand in tree.operands for each in conjuncts(operand)]
+    return [tree]
+
+
+def conjoined(parts: Sequence[Node]) -> Node | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return And(tuple(parts))
+
+
+def moved(tree: Node, places: Mapping[int, int]) -> Node:
+    """The same with its columns at other positions."""
+    return substituted(tree, {old: ColumnRef(new) for old, new in places.items()})
+
+
+def shifted(tree: Node, by: int) -> Node:
+    return moved(tree, {place: place + by for place in columns(tree)})
+
+
+def substituted(tree: Node, instead: Mapping[int, Node]) -> Node:
+    """The same with expressions in the place of its columns."""
+    if isinstance(tree, ColumnRef):
+        return instead[tree.column]
+    return rebuilt(tree, lambda child: substituted(child, instead))
+
+
+def rebuilt(tree: Node, change: Change) -> Node:
+    """The node with its children changed."""
+    match tree:
+        case Const() | ColumnRef() | Given():
+            return tree
+        case Call() | Nested():
+            return replace(tree, arguments=tuple(map(change, tree.arguments)))
+        case Cast() | Not() | IsNull() | IsTruth():
+            return replace(tree, operand=change(tree.operand))
+        case And() | Or() | Coalesce() | Extreme():
+            return replace(tree, operands=tuple(map(change, tree.operands)))
+        case IsDistinct():
+            return replace(tree, left=change(tree.left), right=change(tree.right))
+        case NullIf():
+            return replace(tree, left=change(tree.left), right=change(tree.right), result=change(tree.result))
+        case Case():
+            branches = tuple((change(when), change(then)) for when, then in tree.branches)
+            otherwise = None if tree.otherwise is None else change(tree.otherwise)
+            return replace(tree, branches=branches, otherwise=otherwise)
+        case InList():
+            return replace(tree, operand=change(tree.operand), items=tuple(map(change, tree.items)))
+        case Quantified():
+            return replace(tree, operand=change(tree.operand), array=change(tree.array))
+        case MakeArray():
+            return replace(tree, elements=tuple(map(change, tree.elements)))
+
+
+def is_volatile(tree: Node) -> bool:
+    return volatility(tree) is Volatility.VOLATILE
+
+
+def has_nested(tree: Node) -> bool:
+    return any(isinstance(node, Nested) for node in nodes(tree))
+
+
+def givens(trees: Iterable[Node]) -> Iterator[int]:
+    return (node.number for tree in trees for node in nodes(tree) if isinstance(node, Given))
+
+
+class Comparison(NamedTuple):
+    """`sign` with the types that it compares, by family: "=(int4,int8)"."""
+
+    sign: str
+    left: Node
+    right: Node
+    families: tuple[str, str]
+
+    @property
+    def turned(self) -> "Comparison":
+        return Comparison(COMPARISONS[self.sign], self.right, self.left, self.families[::-1])
+
+
+def comparison(tree: Node) -> Comparison | None:
+    if not isinstance(tree, Call) or len(tree.arguments) != 2:
+        return None
+    sign, _, rest = tree.function.partition("(")
+    if sign not in COMPARISONS:
+        return None
+    left, _, right = rest.removesuffix(")").partition(",")
+    return Comparison(sign, *tree.arguments, (left, right))
+
+
+_NUMBERS = (("int2", "int4", "int8"), ("float4", "float8"))
+
+
+def compares_as_is(families: tuple[str, str]) -> bool:
+    """Whether values of both types have one order and one equality in Python, and in keys."""
+    return families[0] == families[1] or any(set(families) <= set(group) for group in _NUMBERS)
+
+
+def equated(tree: Node, width: int) -> tuple[Node, Node] | None:
+    """The sides of an equality between columns before `width` and columns after it; those as they stand
+    in the right row. Both sides hash alike."""
+    found = comparison(tree)
+    if found is None or found.sign != "=" or not compares_as_is(found.families):
+        return None
+    for each in (found, found.turned):
+        left, right = columns(each.left), columns(each.right)
+        if left and right and max(left) < width <= min(right):
+            return each.left, shifted(each.right, -width)
+    return None

@@ -1,0 +1,1 @@
+"""The rows executor: plans run by generators over tuples."""

@@ -1,0 +1,232 @@
+"""Queries inside a query: subqueries of expressions, WITH, WITH RECURSIVE.
+
+A subquery whose answer does not depend on the row is run once; one that does is run for each
+different set of outer values, and remembers the last few thousand answers. A WITH query is run as
+far as somebody reads it: an endless one under a LIMIT ends.
+
+    x IN (...)      true if one is equal; else NULL if x or one of them is NULL; false of no rows at all
+
+Invariant (nested-null): IN, ANY and ALL have three truths, as PostgreSQL's.
+
+Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tenure.base.errors import UserError
+from tenure.expr.arrays import check_shape
+from tenure.expr.functions import function_with_id
+from tenure.sql.plans.facts import free_givens, is_volatile_plan
+from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
+from tenure.sql.plans.trees import compares_as_is
+from tenure.sql.rows.ordering import comparable_of, exactly, row_key
+from tenure.sql.rows.run import BATCH_ROWS, Account, Compiler, RowNode, Rows, Run, Tuple
+
+ANSWERS_MAX = 4_096
+"""Answers of a subquery that are remembered; then all are forgotten, and it starts anew."""
+
+Ask = Callable[..., Any]
+
+
+class TooManyRows(UserError):
+    sqlstate = "21000"
+
+
+class CompiledSubquery:
+    def __init__(self, subquery: Subquery, query: Query, compiler: Compiler) -> None:
+        self._subquery = subquery
+        self._node = compiler.node(subquery.plan)
+        self._free = sorted(free_givens(subquery.plan, query))
+        self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
+        self._answer = _ANSWERS.get(subquery.kind) or _quantified(subquery)
+
+    def asked(self, run: Run) -> Ask:
+        """What a run's Context calls: with the operand, if it has one, then the outer values."""
+        if self._free:
+            run = replace(run, instead=None)
+        subquery, node, free, given = self._subquery, self._node, self._free, run.given
+        has_operand = subquery.kind in (NestedKind.IN, NestedKind.ALL)
+        answers: dict[Any, Any] = {}
+
+        def ask(context: object, *values: Any) -> Any:
+            outer = values[1:] if has_operand else values
+            for number, value in zip(subquery.takes, outer, strict=True):
+                given[number] = value
+            key = exactly([given[number] for number in free]) if free else ()
+            if key in answers:
+                found = answers[key]
+            else:
+                found = self._answer(run, node)
+                if len(answers) >= ANSWERS_MAX:
+                    answers.clear()
+                if self._remembers:
+                    answers[key] = found
+            return found(values[0]) if has_operand else found
+
+        return ask
+
+
+def _scalar(run: Run, node: RowNode) -> Any:
+    rows = node.start(run, 2)
+    first = next(rows, None)
+    if first is not None and next(rows, None) is not None:
+        raise TooManyRows("more than one row returned by a subquery used as an expression")
+    return None if first is None else first[0]
+
+
+def _exists(run: Run, node: RowNode) -> bool:
+    return next(node.start(run, 1), None) is not None
+
+
+def _array(run: Run, node: RowNode) -> Tuple:
+    made = tuple([row[0] for row in node.start(run)])
+    check_shape(made)
+    return made
+
+
+_ANSWERS: dict[NestedKind, Callable[[Run, RowNode], Any]] = {
+    NestedKind.SCALAR: _scalar,
+    NestedKind.EXISTS: _exists,
+    NestedKind.ARRAY: _array,
+}
+
+
+def _quantified(subquery: Subquery) -> Callable[[Run, RowNode], Callable[[Any], bool | None]]:
+    """Gives, of a run, what answers for an operand."""
+    kind = subquery.plan.outputs[0].type
+    function = function_with_id(subquery.function)
+    compare = function.run(kind, kind) if function.wants_types else function.run
+    families = function.arguments[0], function.arguments[-1]
+    hashes = function.name == "=" and subquery.kind is NestedKind.IN and compares_as_is(families)
+    comparable = comparable_of(kind) or (lambda value: value)
+    stop = subquery.kind is NestedKind.IN
+
+    def gathered(run: Run, node: RowNode) -> Callable[[Any], bool | None]:
+        values = _values(run, node)
+        if hashes:
+            return _in_set({comparable(value) for value in values}, comparable)
+        return _tried(values, compare, stop)
+
+    return gathered
+
+
+def _values(run: Run, node: RowNode) -> list[Any]:
+    account = Account(run.memory)
+    values: list[Any] = []
+    for row in node.start(run):
+        values.append(row[0])
+        if not len(values) % BATCH_ROWS:
+            account.hold([(value,) for value in values[-BATCH_ROWS:]])
+    return values
+
+
+def _in_set(known: set[Any], comparable: Callable[[Any], Any]) -> Callable[[Any], bool | None]:
+    otherwise = None if None in known else False
+    is_empty = not known
+
+    def is_in(operand: Any) -> bool | None:
+        if is_empty:
+            return False
+        if operand is None:
+            return None
+        return True if comparable(operand) in known else otherwise
+
+    return is_in
+
+
+def _tried(
+    values: Sequence[Any], compare: Callable[[Any, Any], Any], stop: bool
+) -> Callable[[Any], bool | None]:
+    def answer(operand: Any) -> bool | None:
+        result: bool | None = not stop
+        for value in values:
+            truth: bool | None = None if operand is None or value is None else compare(operand, value)
+            if truth is stop:
+                return stop
+            if truth is None:
+                result = None
+        return result
+
+    return answer
+
+
+# ── WITH ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Kept:
+    """The rows of a WITH query that somebody has read, and where the next come from."""
+
+    def __init__(self, run: Run, rows: Rows) -> None:
+        self._rows = rows
+        self._kept: list[Tuple] = []
+        self._account = Account(run.memory)
+
+    def __iter__(self) -> Iterator[Tuple]:
+        kept, place = self._kept, 0
+        while True:
+            while place < len(kept):
+                yield kept[place]
+                place += 1
+            row = next(self._rows, None)
+            if row is None:
+                return
+            kept.append(row)
+            if not len(kept) % BATCH_ROWS:
+                self._account.hold(kept[-BATCH_ROWS:])
+
+
+class SharedRows(RowNode):
+    def __init__(self, plan: Shared, query: Query, compiler: Compiler) -> None:
+        self.plan: Shared = plan
+        self._of = query.shared[plan.number]
+        self._node = compiler.node(self._of)
+        self._free = sorted(free_givens(self._of, query))
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        key = (self.plan.number, *exactly([run.given[number] for number in self._free]))
+        if key not in run.shared:
+            run.shared[key] = Kept(run, self._node.start(run))
+        return iter(run.shared[key])
+
+
+class RecursiveRows(RowNode):
+    def __init__(self, plan: Recursive, compiler: Compiler) -> None:
+        self.plan: Recursive = plan
+        self._start, self._step = compiler.node(plan.start), compiler.node(plan.step)
+        self._key = None if plan.is_all else row_key([output.type for output in plan.outputs])
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        seen: set[Any] = set()
+        with run.memory.account() as account:
+            rows = self._start.start(run)
+            while True:
+                found: list[Tuple] = []
+                for row in rows:
+                    if self._is_new(row, seen):
+                        found.append(row)
+                        yield row
+                if not found:
+                    return
+                run.check()
+                account.hold(found)
+                run.working[self.plan.number] = found
+                rows = self._step.start(run)
+
+    def _is_new(self, row: Tuple, seen: set[Any]) -> bool:
+        if self._key is None:
+            return True
+        key = self._key(row)
+        if key in seen:
+            return False
+        seen.add(key)
+        return True
+
+
+class WorkingRows(RowNode):
+    def __init__(self, plan: Working, compiler: Compiler) -> None:
+        self.plan: Working = plan
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        return iter(run.working[self.plan.number])

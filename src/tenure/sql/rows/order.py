@@ -1,0 +1,95 @@
+"""Sort and Limit: rows in order, and only so many of them.
+
+A Sort below a Limit keeps no more rows than the Limit asks for: whenever twice as many have come
+together, the worse half goes.
+
+Walk: `sql.rows.runner` makes these; `sql.rows.ordering` compares.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+
+from tenure.base.errors import UserError
+from tenure.sql.plans.plan import Limit, Sort
+from tenure.sql.rows.ordering import key_of, sorter
+from tenure.sql.rows.run import Account, Compiler, RowNode, Rows, Run, Tuple, batches, gather, types_of
+
+KEPT_ROWS_MAX = 10_000
+"""Above this a Limit does not change how a Sort works: sorting again and again would cost more."""
+
+
+class NegativeLimit(UserError):
+    sqlstate = "2201W"
+
+
+class NegativeOffset(UserError):
+    sqlstate = "2201X"
+
+
+class SortRows(RowNode):
+    def __init__(self, plan: Sort, compiler: Compiler) -> None:
+        self.plan: Sort = plan
+        self._input = compiler.node(plan.input)
+        self._sort = sorter(plan.keys, types_of(plan.input.outputs), compiler)
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        if self.plan.is_given:
+            # Whoever else made these rows would not keep to the index's order.
+            return self._input.start(replace(run, instead=None), wanted)
+        return self._sorted(run, wanted)
+
+    def _sorted(self, run: Run, wanted: int | None) -> Rows:
+        with run.memory.account() as account:
+            rows = self._input.start(run)
+            if wanted is None or wanted > KEPT_ROWS_MAX:
+                yield from self._sort(gather(run, rows, account), run.context)
+            else:
+                yield from self._first(run, rows, wanted, account)
+
+    def _first(self, run: Run, rows: Iterable[Tuple], wanted: int, account: Account) -> list[Tuple]:
+        kept: list[Tuple] = []
+        for batch in batches(run, rows):
+            kept = self._sort(kept + batch, run.context)[:wanted]
+        account.hold(kept)
+        return kept
+
+
+class LimitRows(RowNode):
+    def __init__(self, plan: Limit, compiler: Compiler) -> None:
+        self.plan: Limit = plan
+        self._input = compiler.node(plan.input)
+        self._count = None if plan.count is None else compiler.evaluate(plan.count, {})
+        self._offset = None if plan.offset is None else compiler.evaluate(plan.offset, {})
+        nodes = [key.node for key in plan.ties]
+        self._tie = key_of(nodes, types_of(plan.input.outputs), compiler) if nodes else None
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        offset = (None if self._offset is None else self._offset((), run.context)) or 0
+        count = None if self._count is None else self._count((), run.context)
+        if offset < 0:
+            raise NegativeOffset("OFFSET must not be negative")
+        if count is not None and count < 0:
+            raise NegativeLimit("LIMIT must not be negative")
+        if count is None:
+            needed = None if wanted is None else wanted + offset
+            return islice(self._input.start(run, needed), offset, None)
+        if self._tie is not None:
+            return self._with_ties(run, count, offset)
+        count = count if wanted is None else min(count, wanted)
+        if count == 0:
+            return iter(())
+        return islice(self._input.start(run, offset + count), offset, offset + count)
+
+    def _with_ties(self, run: Run, count: int, offset: int) -> Rows:
+        assert self._tie is not None
+        if count == 0:
+            return
+        rows = islice(self._input.start(run), offset, None)
+        last = None
+        for number, row in enumerate(rows, 1):
+            if number > count and self._tie(row, run.context) != last:
+                return
+            if number == count:
+                last = self._tie(row, run.context)
+            yield row

@@ -1,0 +1,103 @@
+"""Plans run by Python, row by row: what a plan means.
+
+    runner = compile(query)         once: every node an object, every expression a closure
+    for row in runner.rows(run):    as often as wanted, each time with a `Run` of its own
+
+DuckDB may run a part of a plan faster (`Run.instead`); what it gives has to be what is given here,
+value for value, with PostgreSQL's types, NULLs, order and errors.
+
+Invariant (rows-lazy): a row is computed when it is asked for: what a LIMIT or EXISTS does not need
+raises no error and has no effect.
+
+Walk: the session compiles a `Query` from `sql.access.planner`, keeps it with the prepared statement, and
+runs it -> `rows_scan`, `rows_steps`, `rows_joins`, `rows_groups`, `rows_windows`, `rows_order`,
+`rows_nested` make the rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tenure.expr import compiled
+from tenure.expr.closures import Evaluate
+from tenure.expr.datatype import Type
+from tenure.expr.expressions import ColumnRef, Node
+from tenure.expr.types import EnumLookup
+from tenure.sql.plans import plan as plans
+from tenure.sql.plans.plan import Plan, Query
+from tenure.sql.rows.groups import AggregateRows, DistinctRows, SetOperationRows
+from tenure.sql.rows.joins import JoinRows
+from tenure.sql.rows.nested import CompiledSubquery, RecursiveRows, SharedRows, WorkingRows
+from tenure.sql.rows.order import LimitRows, SortRows
+from tenure.sql.rows.run import RowNode, Rows, Run
+from tenure.sql.rows.scan import FunctionScanRows, ProjectSetRows, ScanRows, ValuesRows, VirtualRows
+from tenure.sql.rows.steps import FilterRows, LockRows, ProjectRows
+from tenure.sql.rows.windows import WindowRows
+
+_NODES: dict[type[Plan], Callable[[Any, "_Compiler"], RowNode]] = {
+    plans.Scan: ScanRows,
+    plans.Virtual: VirtualRows,
+    plans.Values: ValuesRows,
+    plans.FunctionScan: FunctionScanRows,
+    plans.Filter: FilterRows,
+    plans.Project: ProjectRows,
+    plans.ProjectSet: ProjectSetRows,
+    plans.Join: JoinRows,
+    plans.Aggregate: AggregateRows,
+    plans.Window: WindowRows,
+    plans.Sort: SortRows,
+    plans.Limit: LimitRows,
+    plans.Distinct: DistinctRows,
+    plans.SetOperation: SetOperationRows,
+    plans.Recursive: RecursiveRows,
+    plans.Working: WorkingRows,
+    plans.Lock: LockRows,
+}
+
+
+def compile(query: Query, enum: EnumLookup | None = None) -> "Runner":
+    """Raises as expr.check does for trees that are wrong; `enum` gives an enum's descriptor by its id."""
+    return Runner(query, _Compiler(query, enum))
+
+
+class Runner:
+    """A query, compiled. It keeps nothing of a run."""
+
+    def __init__(self, query: Query, compiler: "_Compiler") -> None:
+        self.query = query
+        self._node = compiler.node(query.plan)
+        self._nested = [CompiledSubquery(each, query, compiler) for each in query.nested]
+
+    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        """The run's context has the statement's parameters as its `given`."""
+        query = self.query
+        given = list(run.context.given)
+        assert len(given) >= len(query.parameters), "a value for each parameter"
+        given += [None] * (query.givens - len(given))
+        nested: list[Any] = []
+        context = replace(run.context, given=given, nested=nested)
+        run = replace(run, query=query, context=context, given=given, shared={}, working={})
+        nested += [each.asked(run) for each in self._nested]
+        return self._node.start(run, wanted)
+
+
+class _Compiler:
+    def __init__(self, query: Query, enum: EnumLookup | None) -> None:
+        self._query = query
+        self._enum = enum
+        self._shared: dict[int, SharedRows] = {}
+
+    def node(self, plan: Plan) -> RowNode:
+        if isinstance(plan, plans.Shared):
+            if plan.number not in self._shared:
+                self._shared[plan.number] = SharedRows(plan, self._query, self)
+            return self._shared[plan.number]
+        return _NODES[type(plan)](plan, self)
+
+    def evaluate(self, tree: Node, types: Mapping[int, Type]) -> Evaluate:
+        return compiled.compile(tree, types, self._enum)
+
+    def type_of(self, tree: Node, types: Mapping[int, Type]) -> Type:
+        if isinstance(tree, ColumnRef):
+            return types[tree.column]
+        return compiled.check(tree, types, self._enum)

@@ -1,0 +1,1 @@
+"""System tables: relations whose rows are made when they are asked for."""

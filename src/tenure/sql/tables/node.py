@@ -1,0 +1,472 @@
+"""`tenure_internal.*` about running things: sessions, transactions, leases, locks, jobs, plans, settings.
+
+    this node alone    sessions · transactions · leases · descriptor_cache · locks · plan_cache · build_info
+    the whole cluster  nodes · jobs · blockers · cluster_settings · users
+
+Who is no superuser sees the sessions, transactions, jobs and statements of his own only.
+
+Walk: `sql.tables.all` collects them; `statements.shows` queries them.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tenure.base.settings import AnySetting
+from tenure.catalog.blockers import Blocker
+from tenure.catalog.descriptors import Database, EnumType, Schema, Table, View
+from tenure.catalog.descriptors import Sequence as Sequence_
+from tenure.catalog.lease_rows import LeaseRow
+from tenure.catalog.uses import Lease, Use
+from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
+from tenure.cluster.jobs import NOBODY
+from tenure.cluster.sessions import Sessions
+from tenure.cluster.settings import Stored
+from tenure.cluster.versions import PROGRAM
+from tenure.expr.datatype import Datum
+from tenure.kv.keys import ADVISORY_LOCKS, SETTINGS
+from tenure.kv.records import Records
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.sql.answers import Status
+from tenure.sql.facts import VERSION, session_bytes
+from tenure.sql.tables.system import decimal_of, time_of
+from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.session import Session
+
+STATEMENT_CHARS_MAX = 10_000
+"""How much of a statement is shown: some are megabytes."""
+
+
+# Sessions and transactions
+
+
+def _sessions(execution: "Execution") -> Rows:
+    own, is_all = execution.session, is_superuser(execution)
+    instance = own.parts.node().instance
+    for each in list(own.parts.sessions.values()):
+        if is_all or each.user == own.user:
+            yield (
+                instance,
+                each.number,
+                each.user,
+                each.address,
+                each.database_name,
+                each.variables["application_name"],
+                state_of(each),
+                each.statement[:STATEMENT_CHARS_MAX] or None,
+                _moment(each.active_since_micros),
+                _transaction_start(each),
+            )
+
+
+def state_of(session: "Session") -> str:
+    """As PostgreSQL's pg_stat_activity has it."""
+    if session.is_active:
+        return "active"
+    match session.status:
+        case Status.IN_TRANSACTION:
+            return "idle in transaction"
+        case Status.FAILED:
+            return "idle in transaction (aborted)"
+        case _:
+            return "idle"
+
+
+def _moment(micros: int) -> datetime | None:
+    return datetime.fromtimestamp(micros / 1_000_000, UTC) if micros else None
+
+
+def _transaction_start(session: "Session") -> datetime | None:
+    block = session.block
+    return None if block is None else _moment(block.now_micros)
+
+
+def _transactions(execution: "Execution") -> Rows:
+    parts, is_all = execution.session.parts, is_superuser(execution)
+    by_use = {block.begun: each for each in list(parts.sessions.values()) if (block := each.block)}
+    for use in parts.leases.uses():
+        session = by_use.get(use)
+        if is_all or (session is not None and session.user == execution.session.user):
+            yield (
+                use.number,
+                None if session is None else session.number,
+                None if session is None else session.user,
+                time_of(use.started_at),
+                use.state.value,
+                use.statement[:STATEMENT_CHARS_MAX] or None,
+                None if use.lease is None else decimal_of(use.lease.at),
+                tuple(sorted(use.pins)),
+            )
+
+
+# Leases
+
+
+def _leases(execution: "Execution") -> Rows:
+    parts = execution.session.parts
+    uses = parts.leases.uses()
+    for lease in _held(uses, parts.leases.glance()):
+        bound = sum(1 for use in uses if use.lease is lease)
+        yield (
+            parts.node().instance,
+            decimal_of(lease.at),
+            session_bytes(lease.session.id),
+            decimal_of(lease.frontier_at),
+            lease.is_closed,
+            tuple(sorted(lease.pins)),
+            bound,
+        )
+
+
+def _held(uses: list[Use], newest: Lease | None) -> list[Lease]:
+    held = {id(lease): lease for lease in (newest, *(use.lease for use in uses)) if lease is not None}
+    return sorted(held.values(), key=lambda each: each.at)
+
+
+_KINDS = {
+    Database: "database",
+    Schema: "schema",
+    Table: "table",
+    View: "view",
+    Sequence_: "sequence",
+    EnumType: "type",
+}
+
+
+def _descriptor_cache(execution: "Execution") -> Rows:
+    newest = execution.session.parts.leases.newest
+    if newest is None:
+        return
+    lease_at = decimal_of(newest.at)
+    for each in newest.descriptors():
+        modified_at, kind = decimal_of(each.modified_at), _KINDS[type(each)]
+        yield each.id, kind, each.name, each.version, each.state.value, modified_at, lease_at
+
+
+def _blockers(execution: "Execution") -> Rows:
+    """Read as of now, whatever time the transaction reads at: waits are over by the time of its commit."""
+    parts, is_all = execution.session.parts, is_superuser(execution)
+    for wait in WaitRecords(parts.store.keyspace).list(parts.store.snapshot()):
+        for blocker in parts.blockers(wait.awaited):
+            for awaited in blocker.covered:
+                yield from _blocked(execution, wait, awaited, blocker, is_all)
+
+
+def _blocked(
+    execution: "Execution", wait: Wait, awaited: Awaited, blocker: Blocker, is_all: bool
+) -> Iterator[tuple[Datum, ...]]:
+    row = blocker.row
+    found = execution.session.parts.catalog.get(execution.session.parts.store.snapshot(), awaited.descriptor)
+    what = (
+        wait.instance,
+        wait.number,
+        time_of(wait.since_at),
+        awaited.descriptor,
+        None if found is None else found.name,
+        (getattr(found, "job", 0) or None),
+        row.instance,
+        None if blocker.session is None else session_bytes(blocker.session),
+    )
+    holders = row.holders if isinstance(row, LeaseRow) else ()
+    named = [each for each in holders if each.descriptor == awaited.descriptor]
+    for each in named:
+        shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
+        yield (*what, each.transaction, time_of(each.started_at), shown)
+    if not named:
+        yield (*what, None, None, None)
+
+
+# Locks and plans
+
+
+def _locks(execution: "Execution") -> Rows:
+    parts = execution.session.parts
+    for each in parts.locks.standings():
+        kind = "advisory" if each.name.table == ADVISORY_LOCKS else "row"
+        mode = each.mode.name.lower()
+        yield kind, each.name.key, mode, each.is_held, each.owner.number, time_of(each.owner.started_at)
+
+
+def _plan_cache(execution: "Execution") -> Rows:
+    session, is_all = execution.session, is_superuser(execution)
+    for key, made in session.parts.plans.entries():
+        if is_all or key.path.user == session.user:
+            yield (
+                key.text[:STATEMENT_CHARS_MAX],
+                key.path.user,
+                key.path.database,
+                key.path.schemas,
+                type(made.statement).__name__.lower(),
+                made.used_ids,
+            )
+
+
+# The cluster
+
+
+def _nodes(execution: "Execution") -> Rows:
+    parts = execution.session.parts
+    sessions = Sessions(parts.store.keyspace)
+    source, own = execution.block.source, parts.node().instance
+    expirations = {each.id.instance: each.expires_at for each in sessions.list(source)}
+    for each in sessions.instances.scan(source):
+        expires_at = expirations.get(each.id)
+        yield (
+            each.id,
+            each.address,
+            time_of(each.started_at),
+            each.version,
+            each.draining,
+            None if expires_at is None else time_of(expires_at),
+            each.id == own,
+        )
+
+
+def _jobs(execution: "Execution") -> Rows:
+    return jobs_at(execution, execution.block.source)
+
+
+def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
+    """The jobs that the session's user may know of."""
+    session, is_all = execution.session, is_superuser(execution)
+    for job, control, progress in session.parts.jobs.list(source):
+        if is_all or job.owner == session.user:
+            yield (
+                job.id,
+                job.kind,
+                job.description,
+                job.owner,
+                control.state.value,
+                progress.status or None,
+                time_of(job.created_at),
+                time_of(control.started_at),
+                time_of(control.finished_at),
+                progress.fraction,
+                control.run,
+                control.error or None,
+                control.claim_instance if control.claim != NOBODY else None,
+            )
+
+
+def _cluster_settings(execution: "Execution") -> Rows:
+    parts = execution.session.parts
+    records = Records(parts.store.keyspace, SETTINGS, Stored, key=("name",))
+    stored = {each.name: each.text for each in records.scan(execution.block.source)}
+    current = parts.settings.current()
+    for setting in sorted(current, key=lambda each: each.name):
+        text = stored.get(setting.name) or current.text(setting.name)
+        yield (
+            setting.name,
+            text,
+            _kind(setting),
+            setting.description,
+            setting.render(setting.default),
+            "cluster" if setting.name in stored else "default",
+        )
+
+
+def _kind(setting: AnySetting) -> str:
+    if setting.kind.python_type is float and "duration" in setting.kind.name:
+        return "duration"
+    return {bool: "bool", int: "integer", float: "float", str: "text"}[setting.kind.python_type]
+
+
+def _build_info(execution: "Execution") -> Rows:
+    parts = execution.session.parts
+    yield "version", VERSION
+    yield "program", str(PROGRAM)
+    yield "instance", str(parts.node().instance)
+    yield "started", str(_moment(parts.started_micros))
+
+
+def _users(execution: "Execution") -> Rows:
+    for each in execution.session.parts.users.all(execution.block.source):
+        options = [
+            word
+            for word, is_so in (("SUPERUSER", each.is_superuser), ("NOLOGIN", not each.can_login))
+            if is_so
+        ]
+        yield each.name, ", ".join(options), ()
+
+
+def definitions() -> Iterator[Definition]:
+    yield from _of_sessions()
+    yield from _of_leases()
+    yield from _of_locks()
+    yield from _of_cluster()
+    yield from _of_program()
+
+
+def _of_sessions() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.sessions",
+        _sessions,
+        "The SQL sessions of this node.",
+        ("node_id", "int8 not null", "This node's instance id."),
+        ("session_id", "int8 not null", "The session's number on this node: pg_backend_pid()."),
+        ("user_name", "text not null", "Whose it is."),
+        ("client_address", "text not null", "Where the client is."),
+        ("database_name", "text not null", "The database it is in."),
+        ("application_name", "text not null", "What the client calls itself."),
+        ("state", "text not null", "active, idle, idle in transaction, idle in transaction (aborted)."),
+        ("statement", "text", "What it is doing, or did last; without passwords."),
+        ("statement_start", "timestamptz", "When that began."),
+        ("transaction_start", "timestamptz", "When its transaction began, if one is open."),
+        key=("node_id", "session_id"),
+    )
+    yield define(
+        "tenure_internal.transactions",
+        _transactions,
+        "The transactions of this node that use the catalog.",
+        ("number", "int8 not null", "The number that SHOW BLOCKERS tells."),
+        ("session_id", "int8", "The SQL session; null of a job's."),
+        ("user_name", "text", "Whose session it is."),
+        ("started", "timestamptz", "When it began."),
+        ("state", "text not null", "open, committing or over."),
+        ("statement", "text", "What it is doing, or did last; without passwords."),
+        ("lease_at", "numeric", "The time of the lease it is bound to."),
+        ("descriptor_ids", "int8[] not null", "The descriptors it has pinned."),
+        key=("number",),
+    )
+
+
+def _of_leases() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.leases",
+        _leases,
+        "The schema leases that this node uses.",
+        ("node_id", "int8 not null", "This node's instance id."),
+        ("lease_at", "numeric not null", "The time as of which the lease stands for the catalog."),
+        ("session_id", "bytea not null", "The node session it hangs on."),
+        ("frontier", "numeric not null", "Up to when it may be used, as last acknowledged."),
+        ("is_closed", "bool not null", "Whether a newer one is there."),
+        ("pinned_ids", "int8[] not null", "The descriptors that transactions use under it."),
+        ("transactions", "int8 not null", "How many transactions are bound to it."),
+        key=("lease_at",),
+    )
+    yield define(
+        "tenure_internal.descriptor_cache",
+        _descriptor_cache,
+        "The catalog in this node's memory, as of its newest lease.",
+        ("id", "int8 not null", "The descriptor's id."),
+        ("kind", "text not null", "database, schema, table, view, sequence or type."),
+        ("name", "text not null", "The name."),
+        ("version", "int8 not null", "The version."),
+        ("state", "text not null", "public, adding, dropped or offline."),
+        ("modified_at", "numeric not null", "When this version was written."),
+        ("lease_at", "numeric not null", "The time of the lease."),
+        key=("id",),
+    )
+    yield define(
+        "tenure_internal.blockers",
+        _blockers,
+        "What schema changes of any node wait for: leases on versions that are to go. Short waits are not "
+        "recorded.",
+        ("waiting_node_id", "int8 not null", "The node that waits."),
+        ("wait_number", "int8 not null", "Which of its waits."),
+        ("waiting_since", "timestamptz", "Since when."),
+        ("descriptor_id", "int8 not null", "What is to change."),
+        ("descriptor_name", "text", "Its name."),
+        ("job_id", "int8", "The schema change's job."),
+        ("node_id", "int8 not null", "The node that is waited for."),
+        ("session_id", "bytea", "Its session; null of a lease that expires by itself."),
+        ("transaction", "int8", "The transaction there, where the node has told it."),
+        ("started", "timestamptz", "When that began."),
+        ("statement", "text", "What it was doing; null for who is no superuser."),
+    )
+
+
+def _of_locks() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.locks",
+        _locks,
+        "Row and advisory locks of this node's transactions.",
+        ("kind", "text not null", "row or advisory."),
+        ("key", "bytea not null", "The row's key, a digest of a long one, or the advisory lock's name."),
+        ("mode", "text not null", "share or exclusive."),
+        ("is_held", "bool not null", "Whether it is held; else it is waited for."),
+        ("owner", "int8 not null", "The number of who holds or awaits it, on this node."),
+        ("started", "timestamptz", "When that began."),
+    )
+    yield define(
+        "tenure_internal.plan_cache",
+        _plan_cache,
+        "Statements whose plans this node keeps, the oldest first; constants are lifted out of them.",
+        ("statement", "text not null", "The text."),
+        ("user_name", "text not null", "For whom names were looked up."),
+        ("database_id", "int8 not null", "In which database."),
+        ("search_path", "text[] not null", "And in which schemas."),
+        ("kind", "text not null", "The kind of statement."),
+        ("descriptor_ids", "int8[] not null", "What it was planned over."),
+    )
+
+
+def _of_cluster() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.nodes",
+        _nodes,
+        "The nodes of the cluster.",
+        ("node_id", "int8 not null", "The instance id."),
+        ("address", "text not null", "Where it serves SQL."),
+        ("started", "timestamptz", "When it started."),
+        ("version", "int8 not null", "The version of its program."),
+        ("is_draining", "bool not null", "Whether it is about to stop."),
+        ("expiration", "timestamptz", "When its session would expire without a further heartbeat."),
+        ("is_this", "bool not null", "Whether it is the one that answers."),
+        key=("node_id",),
+    )
+    yield define(
+        "tenure_internal.jobs",
+        _jobs,
+        "The jobs of the cluster.",
+        ("job_id", "int8 not null", "The job's id."),
+        ("job_type", "text not null", "The kind of job."),
+        ("description", "text not null", "The statement that asked for it."),
+        ("user_name", "text not null", "Who asked for it."),
+        ("status", "text not null", "Its state."),
+        ("running_status", "text", "What it is doing."),
+        ("created", "timestamptz not null", "When it was asked for."),
+        ("started", "timestamptz", "When it was first begun."),
+        ("finished", "timestamptz", "When it ended."),
+        ("fraction_completed", "float8 not null", "How much of it is done, from 0 to 1."),
+        ("num_runs", "int8 not null", "How often it was begun or taken over."),
+        ("error", "text", "Why it failed, or the last reason to try again."),
+        ("coordinator_id", "int8", "The node that runs it."),
+        key=("job_id",),
+    )
+
+
+def _of_program() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.cluster_settings",
+        _cluster_settings,
+        "The cluster's settings.",
+        ("variable", "text not null", "The name."),
+        ("value", "text not null", "The value."),
+        ("setting_type", "text not null", "bool, integer, float, text or duration."),
+        ("description", "text not null", "What it decides."),
+        ("default_value", "text not null", "What it is where nobody has set it."),
+        ("origin", "text not null", "cluster if it was set, else default."),
+        key=("variable",),
+    )
+    yield define(
+        "tenure_internal.build_info",
+        _build_info,
+        "This node's program.",
+        ("field", "text not null", "What is told."),
+        ("value", "text not null", "How it is."),
+        key=("field",),
+    )
+    yield define(
+        "tenure_internal.users",
+        _users,
+        "Users and roles.",
+        ("username", "text not null", "The name."),
+        ("options", "text not null", "SUPERUSER, NOLOGIN."),
+        ("member_of", "text[] not null", "The roles it is a member of."),
+        key=("username",),
+    )

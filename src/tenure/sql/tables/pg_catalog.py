@@ -1,0 +1,119 @@
+"""The relations of pg_catalog that the simplest clients ask for: schemas, relations and types.
+
+Object numbers are descriptor ids, so `pg_namespace.oid` is a schema's id and `pg_class.oid` a table's.
+
+Walk: `node.py` lists these among the system tables; `sql.tables.virtual` finds them.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.catalog.descriptors import EnumType, Schema, Sequence, Table, TypeRef, View, visible
+from tenure.expr.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS
+from tenure.expr.types import type_of
+from tenure.sql.plans.plan import Output
+from tenure.sql.tables.objects import objects
+from tenure.sql.tables.virtual import Definition, Rows
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+
+OID, NAME, CHAR, BOOL, INT2, INT4 = (
+    type_of(TypeRef(name)) for name in ("oid", "name", '"char"', "bool", "int2", "int4")
+)
+_OWN_NAMES = {"char": "bpchar"}
+CATALOG_OID = 11
+"""PostgreSQL's number of the schema pg_catalog."""
+ROOT_OID = 10
+"""PostgreSQL's number of the first superuser; users have no numbers of their own yet."""
+
+
+def _namespaces(execution: "Execution") -> Rows:
+    database = execution.session.database
+    for each in objects(execution).of(Schema):
+        if each.database == database:
+            yield each.id, each.name, ROOT_OID
+
+
+def _classes(execution: "Execution") -> Rows:
+    found = objects(execution)
+    database = execution.session.database
+    for table in found.of(Table):
+        if table.database == database:
+            columns = sum(1 for each in visible(table.columns) if not each.is_hidden)
+            yield table.id, table.name, table.schema, ROOT_OID, "r", "p", columns, True, False
+    for view in found.of(View):
+        if view.database == database:
+            yield view.id, view.name, view.schema, ROOT_OID, "v", "p", len(view.columns), False, False
+    for sequence in found.of(Sequence):
+        if sequence.database == database:
+            yield sequence.id, sequence.name, sequence.schema, ROOT_OID, "S", "p", 3, False, False
+
+
+def _types(execution: "Execution") -> Rows:
+    for name, (oid, array) in TYPE_OIDS.items():
+        shown = _OWN_NAMES.get(name, name.strip('"'))
+        yield oid, shown, CATALOG_OID, "b", ",", 0, array
+        if array:
+            yield array, f"_{shown}", CATALOG_OID, "b", ",", oid, 0
+    database = execution.session.database
+    for each in objects(execution).of(EnumType):
+        if each.database == database:
+            oid, array = ENUM_OIDS_FROM + each.id, ENUM_ARRAY_OIDS_FROM + each.id
+            yield oid, each.name, each.schema, "e", ",", 0, array
+            yield array, f"_{each.name}", each.schema, "b", ",", oid, 0
+
+
+def _nothing(execution: "Execution") -> Rows:
+    return ()
+
+
+def definitions() -> Iterator[Definition]:
+    yield Definition(
+        "pg_catalog",
+        "pg_namespace",
+        (Output("oid", OID), Output("nspname", NAME), Output("nspowner", OID)),
+        _namespaces,
+    )
+    yield Definition(
+        "pg_catalog",
+        "pg_class",
+        (
+            Output("oid", OID),
+            Output("relname", NAME),
+            Output("relnamespace", OID),
+            Output("relowner", OID),
+            Output("relkind", CHAR),
+            Output("relpersistence", CHAR),
+            Output("relnatts", INT2),
+            Output("relhasindex", BOOL),
+            Output("relispartition", BOOL),
+        ),
+        _classes,
+    )
+    yield Definition(
+        "pg_catalog",
+        "pg_type",
+        (
+            Output("oid", OID),
+            Output("typname", NAME),
+            Output("typnamespace", OID),
+            Output("typtype", CHAR),
+            Output("typdelim", CHAR),
+            Output("typelem", OID),
+            Output("typarray", OID),
+        ),
+        _types,
+    )
+    yield Definition(
+        "pg_catalog",
+        "pg_partitioned_table",
+        (Output("partrelid", OID), Output("partstrat", CHAR), Output("partnatts", INT2)),
+        _nothing,
+    )
+    yield Definition(
+        "pg_catalog",
+        "pg_inherits",
+        (Output("inhrelid", OID), Output("inhparent", OID), Output("inhseqno", INT4)),
+        _nothing,
+    )

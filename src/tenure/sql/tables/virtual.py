@@ -1,0 +1,129 @@
+"""System tables: relations whose rows are made when they are asked for.
+
+    system.*            the records below SQL, with the columns of the design documents
+    tenure_internal.*   what a node knows and computes
+    pg_catalog.*, information_schema.*   what clients ask about the catalog
+
+Each is a `Definition`: columns and a function that gives rows for one execution. Their schemas cannot be
+shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
+
+What tells of all users alike, the records themselves, is for superusers; other tables leave out of their
+rows what their reader may not see.
+
+Invariant (records-restricted): a table of the records below SQL gives rows to superusers alone.
+
+Walk: `sql.names` asks `table` while binding; the rows executor asks `rows` when it runs.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.datatype import Datum
+from tenure.expr.types import type_of
+from tenure.sql.bind.relations import VirtualTable
+from tenure.sql.errors import InsufficientPrivilege
+from tenure.sql.plans.plan import Output
+from tenure.sql.tables import sequence_relation
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.names import SessionNames
+
+Rows = Iterable[tuple[Datum, ...]]
+
+
+class Definition(NamedTuple):
+    schema: str
+    name: str
+    columns: tuple[Output, ...]
+    rows: "Callable[[Execution], Rows]"
+    about: str = ""
+    notes: tuple[str, ...] = ()
+    """What each column tells."""
+    required: tuple[str, ...] = ()
+    """The columns that are never null."""
+    key: tuple[str, ...] = ()
+    is_restricted: bool = False
+    """For superusers alone."""
+
+
+NOT_NULL = " not null"
+
+
+def define(
+    name: str,
+    rows: "Callable[[Execution], Rows]",
+    about: str,
+    *columns: tuple[str, str, str],
+    key: Sequence[str] = (),
+    is_restricted: bool = False,
+) -> Definition:
+    """A system table by its qualified name; a column is its name, its type as text, and what it tells."""
+    schema, _, plain = name.partition(".")
+    return Definition(
+        schema,
+        plain,
+        tuple(Output(each, type_of(_ref(kind))) for each, kind, _ in columns),
+        rows,
+        about,
+        tuple(note for _, _, note in columns),
+        tuple(each for each, kind, _ in columns if kind.endswith(NOT_NULL)),
+        tuple(key),
+        is_restricted,
+    )
+
+
+def _ref(text: str) -> TypeRef:
+    name = text.removesuffix(NOT_NULL)
+    return TypeRef(name.removesuffix("[]"), is_array=name.endswith("[]"))
+
+
+class VirtualTables:
+    def __init__(
+        self, definitions: Iterable[Definition], *, implicit: Sequence[str] = ("pg_catalog",)
+    ) -> None:
+        self._by_key = {f"{each.schema}.{each.name}": each for each in definitions}
+        self._schemas = {each.schema for each in self._by_key.values()}
+        self._implicit = implicit
+
+    def table(self, name: Sequence[str], names: "SessionNames") -> VirtualTable | None:
+        """A system table by its name, unqualified only where its schema is searched by itself."""
+        if len(name) > 1:
+            keys = [f"{name[-2]}.{name[-1]}"] if name[-2] in self._schemas else []
+        else:
+            keys = [f"{schema}.{name[0]}" for schema in self._implicit]
+            keys += [f"{schema}.{name[0]}" for schema in names.path.names() if schema in self._schemas]
+        for key in keys:
+            found = self._by_key.get(key)
+            if found is not None:
+                return VirtualTable(found.name, found.columns, key)
+        return None
+
+    def has_schema(self, name: str) -> bool:
+        return name in self._schemas
+
+    def rows(self, key: str, execution: "Execution") -> Rows:
+        if key.startswith(sequence_relation.KEY):
+            return sequence_relation.rows(key, execution)
+        definition = self._by_key[key]
+        if definition.is_restricted and not is_superuser(execution):
+            raise InsufficientPrivilege(
+                f"permission denied for table {definition.name}",
+                hint=f"{key} is for superusers; SHOW statements tell what others may know.",
+            )
+        return definition.rows(execution)
+
+    def columns(self, key: str) -> list[str]:
+        return [each.name for each in self._by_key[key].columns]
+
+    def all(self) -> Iterable[Definition]:
+        return self._by_key.values()
+
+
+def is_superuser(execution: "Execution") -> bool:
+    """Whether the session's user is one now, whatever time the statement reads at."""
+    session, block = execution.session, execution.block
+    source = block.source if block.past is None else session.parts.store.snapshot()
+    user = session.parts.users.get(source, session.user)
+    return user is not None and user.is_superuser
