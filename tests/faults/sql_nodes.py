@@ -93,6 +93,9 @@ class SqlNodes:
         command = [sys.executable, "-m", "tenure.cli", "start", "--insecure", "--store", self._store]
         command += ["--sql", at, *self._more]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+        former = self._processes.get(name)
+        if former is not None and former.stdout is not None:
+            former.stdout.close()
         with self.log(name).open("ab") as errors:
             self._processes[name] = subprocess.Popen(
                 command,
