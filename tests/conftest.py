@@ -22,6 +22,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: _remove(directory))
 
 
+PROCESSES = ("tests/clients", "tests/faults", "tests/security")
+"""Tests that start processes, and need both cores: one after the other, by one worker."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(PROCESSES) and "checker" not in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("processes"))
+
+
 def _remove(directory: Path) -> None:
     os.environ.pop(postgres_server.SHARED_DIRECTORY_VARIABLE, None)
     postgres_server.remove_directory(directory)

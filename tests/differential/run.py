@@ -7,6 +7,7 @@ Walk: `test_differential` and `__main__` make the two sides (`both_sides`) and c
 """
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ from tests.differential.sides import Answer, Side, Statement
 from tests.differential.writes import Writes
 from tests.postgres_server import Server
 
-DATABASE = "differential"
+DATABASE = f"differential_{os.getpid()}"
+"""The server is shared by all processes that run tests."""
 EXECUTORS = ("rows", "duckdb", "auto")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 STATEMENTS_PER_SETTING = 10
@@ -87,12 +89,15 @@ def both_sides(server: Server) -> Iterator[tuple[Side, Side]]:
     with TemporaryDirectory() as directory:
         node = Node(f"sqlite:{Path(directory) / 'store.db'}", SystemEnv(), listen=Listen(port=0))
         assert node.front is not None
-        logging.getLogger("tenure").setLevel(logging.ERROR)
+        log = logging.getLogger("tenure")
+        level = log.level
+        log.setLevel(logging.ERROR)
         ours = Side(f"host={node.front.host} port={node.front.port} user=root dbname=defaultdb")
         theirs = Side(server.dsn.replace("dbname=postgres", f"dbname={DATABASE}"))
         try:
             yield ours, theirs
         finally:
+            log.setLevel(level)
             ours.close()
             theirs.close()
             node.stop()

@@ -63,7 +63,7 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
 @pytest.mark.parametrize(
     ("name", "predicate"),
     [
-        ("published without a wait", "I12"),
+        ("published without a wait", "I11"),
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
         ("expiring lease deleted early", "I16"),

@@ -39,7 +39,7 @@ def test_only_the_storage_layer_speaks_sql_to_a_store() -> None:
         for module in product_modules()
         if any(_is_call(node, "execute") and _is_text(node) for node in ast.walk(module.tree))
     }
-    assert {path for path in speaking if not path.startswith("storage/")} <= {"sql/duck_engine.py"}
+    assert {path for path in speaking if not path.startswith("storage/")} <= {"sql/duck/engine.py"}
 
 
 def test_the_walk_finds_what_it_looks_for() -> None:

@@ -1,5 +1,6 @@
 """What a statement is, by the binder and by PostgreSQL: its columns and parameters, or its error."""
 
+import os
 from typing import NamedTuple
 
 import psycopg
@@ -40,8 +41,13 @@ class Describer:
     """PostgreSQL, asked to describe statements over the same schema."""
 
     def __init__(self, server: Server) -> None:
-        self.connection = psycopg.connect(server.dsn, autocommit=True)
-        self.connection.execute("DROP SCHEMA IF EXISTS bound CASCADE; CREATE SCHEMA bound")
+        # The server is shared by all processes that run tests: each has a database of its own.
+        name = f"described_{os.getpid()}"
+        with psycopg.connect(server.dsn, autocommit=True) as first:
+            first.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            first.execute(f"CREATE DATABASE {name}")
+        self.connection = psycopg.connect(f"{server.dsn} dbname={name}", autocommit=True)
+        self.connection.execute("CREATE SCHEMA bound")
         self.connection.execute("SET search_path = bound, public")
         self.connection.execute(DDL)
         self.names: dict[tuple[int, int], str] = {}

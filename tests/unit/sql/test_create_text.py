@@ -1,5 +1,6 @@
 """SHOW CREATE: SQL that Tenure and PostgreSQL read back to the same object."""
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -97,11 +98,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def oracle(postgres: Server) -> Iterator["psycopg.Connection[Any]"]:
     """An empty database of PostgreSQL's."""
     with psycopg.connect(postgres.dsn, autocommit=True) as admin:
-        admin.execute("DROP DATABASE IF EXISTS create_text")
-        admin.execute("CREATE DATABASE create_text")
-        with psycopg.connect(postgres.dsn, dbname="create_text", autocommit=True) as connection:
+        name = f"create_text_{os.getpid()}"  # the server is shared by all processes that run tests
+        admin.execute(f"DROP DATABASE IF EXISTS {name}")
+        admin.execute(f"CREATE DATABASE {name}")
+        with psycopg.connect(postgres.dsn, dbname=name, autocommit=True) as connection:
             yield connection
-        admin.execute("DROP DATABASE create_text")
+        admin.execute(f"DROP DATABASE {name}")
 
 
 def _catalog(connection: "psycopg.Connection[Any]") -> list[tuple[Any, ...]]:
