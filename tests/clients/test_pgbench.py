@@ -1,7 +1,6 @@
 """pgbench as it comes: its tables, its scripts, its three protocols; hardly a transaction fails."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
 from tenure.node import Node
+from tests.postgres_server import BIN
 
-PGBENCH = shutil.which("pgbench")
-
-pytestmark = pytest.mark.skipif(PGBENCH is None, reason="there is no pgbench")
+PGBENCH = BIN / "pgbench"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +27,6 @@ def arguments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 def _pgbench(*arguments: str) -> str:
-    assert PGBENCH is not None
     done = subprocess.run([PGBENCH, *arguments], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     return done.stdout

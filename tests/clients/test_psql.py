@@ -1,16 +1,12 @@
 """psql as people use it in scripts. What it asks of the catalog (\\d) belongs to pg_catalog's own tests."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tenure.node import Node
+from tests.postgres_server import BIN
 
-PSQL = shutil.which("psql")
-
-pytestmark = pytest.mark.skipif(PSQL is None, reason="there is no psql")
+PSQL = BIN / "psql"
 
 SCRIPT = r"""
 \set ON_ERROR_STOP on
@@ -35,7 +31,7 @@ SELECT 'yes' AS branch;
 
 
 def _psql(node: Node, *arguments: str, given: str = "") -> "subprocess.CompletedProcess[str]":
-    assert PSQL is not None and node.front is not None
+    assert node.front is not None
     where = ["-h", node.front.host, "-p", str(node.front.port), "-U", "root", "-d", "defaultdb"]
     return subprocess.run(
         [PSQL, "-X", "-q", "-A", "-t", *where, *arguments],

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tenure.node import Node
-
-sa = pytest.importorskip("sqlalchemy")
 
 
 @pytest.fixture
