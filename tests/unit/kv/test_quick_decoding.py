@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tenure.base.errors import CorruptData
 from tenure.kv.encoding import Descending, decode, encode
-from tenure.kv.quick_decoding import decode_ints, decode_one
+from tenure.kv.quick_decoding import decode_one
 
 
 @pytest.mark.invariant("quick-same")
@@ -14,12 +14,6 @@ from tenure.kv.quick_decoding import decode_ints, decode_one
 def test_one_element_is_decoded_as_ever(value: int | str | None, is_descending: bool) -> None:
     data = encode([Descending(value) if is_descending else value])
     assert decode_one(b"head" + data, 4) == decode(data)[0]
-
-
-@pytest.mark.invariant("quick-same")
-@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_ints_are_decoded_as_ever(values: list[int]) -> None:
-    assert decode_ints([encode([value]) for value in values]) == values
 
 
 @pytest.mark.parametrize("data", [b"head", b"head" + encode([1, 2])])

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tenure.expr.expressions import ColumnRef, Node, columns
+from tenure.expr.rewrite import shifted
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
@@ -32,7 +33,7 @@ from tenure.sql.plans.plan import (
     inputs,
     with_inputs,
 )
-from tenure.sql.plans.trees import conjoined, conjuncts, is_volatile, moved, shifted
+from tenure.sql.plans.trees import conjoined, conjuncts, is_volatile, moved
 
 
 def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:

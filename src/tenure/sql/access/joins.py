@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, Not, columns
+from tenure.expr.rewrite import rewrite, shifted
 from tenure.sql.access.indexes import best_access
 from tenure.sql.plans.plan import (
     Aggregate,
@@ -51,8 +52,6 @@ from tenure.sql.plans.trees import (
     has_nested,
     is_volatile,
     moved,
-    rebuilt,
-    shifted,
 )
 
 
@@ -107,12 +106,12 @@ def _can_be_given(tree: Node, width: int) -> bool:
 def _with_given(tree: Node, width: int, given: Mapping[int, Given]) -> Node:
     """The equality as a condition on the right rows alone."""
 
-    def change(node: Node) -> Node:
+    def change(node: Node) -> Node | None:
         if isinstance(node, ColumnRef):
             return given[node.column] if node.column < width else ColumnRef(node.column - width)
-        return rebuilt(node, change)
+        return None
 
-    return change(tree)
+    return rewrite(tree, change)
 
 
 def is_small(plan: Plan) -> bool:
@@ -272,11 +271,9 @@ def _without_outer(subquery: Subquery, query: Query) -> tuple[Plan, Conditions] 
 def _with_outer(tree: Node, width: int, outer: dict[int, Node]) -> Node:
     """A condition of the inner query as one of the join."""
 
-    def change(node: Node) -> Node:
+    def change(node: Node) -> Node | None:
         if isinstance(node, Given) and node.number in outer:
             return outer[node.number]
-        if isinstance(node, ColumnRef):
-            return ColumnRef(node.column + width)
-        return rebuilt(node, change)
+        return ColumnRef(node.column + width) if isinstance(node, ColumnRef) else None
 
-    return change(tree)
+    return rewrite(tree, change)

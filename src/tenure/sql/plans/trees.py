@@ -7,38 +7,22 @@
 Walk: `sql.access.planner` moves conditions about with these; `sql.rows.joins` finds what it can hash by.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.expr.compiled import volatility
 from tenure.expr.expressions import (
     And,
     Call,
-    Case,
-    Cast,
-    Coalesce,
     ColumnRef,
-    Const,
-    Extreme,
     Given,
-    InList,
-    IsDistinct,
-    IsNull,
-    IsTruth,
-    MakeArray,
     Nested,
     Node,
-    Not,
-    NullIf,
-    Or,
-    Quantified,
     columns,
     nodes,
 )
 from tenure.expr.function import Volatility
-from tenure.kv.records import replace
-
-Change = Callable[[Node], Node]
+from tenure.expr.rewrite import rewrite, shifted
 
 COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What each becomes when its sides change places."""
@@ -63,42 +47,9 @@ def moved(tree: Node, places: Mapping[int, int]) -> Node:
     return substituted(tree, {old: ColumnRef(new) for old, new in places.items()})
 
 
-def shifted(tree: Node, by: int) -> Node:
-    return moved(tree, {place: place + by for place in columns(tree)})
-
-
 def substituted(tree: Node, instead: Mapping[int, Node]) -> Node:
     """The same with expressions in the place of its columns."""
-    if isinstance(tree, ColumnRef):
-        return instead[tree.column]
-    return rebuilt(tree, lambda child: substituted(child, instead))
-
-
-def rebuilt(tree: Node, change: Change) -> Node:
-    """The node with its children changed."""
-    match tree:
-        case Const() | ColumnRef() | Given():
-            return tree
-        case Call() | Nested():
-            return replace(tree, arguments=tuple(map(change, tree.arguments)))
-        case Cast() | Not() | IsNull() | IsTruth():
-            return replace(tree, operand=change(tree.operand))
-        case And() | Or() | Coalesce() | Extreme():
-            return replace(tree, operands=tuple(map(change, tree.operands)))
-        case IsDistinct():
-            return replace(tree, left=change(tree.left), right=change(tree.right))
-        case NullIf():
-            return replace(tree, left=change(tree.left), right=change(tree.right), result=change(tree.result))
-        case Case():
-            branches = tuple((change(when), change(then)) for when, then in tree.branches)
-            otherwise = None if tree.otherwise is None else change(tree.otherwise)
-            return replace(tree, branches=branches, otherwise=otherwise)
-        case InList():
-            return replace(tree, operand=change(tree.operand), items=tuple(map(change, tree.items)))
-        case Quantified():
-            return replace(tree, operand=change(tree.operand), array=change(tree.array))
-        case MakeArray():
-            return replace(tree, elements=tuple(map(change, tree.elements)))
+    return rewrite(tree, lambda node: instead[node.column] if isinstance(node, ColumnRef) else None)
 
 
 def is_volatile(tree: Node) -> bool:

@@ -12,7 +12,7 @@ Walk: `sql.planning` -> `create_table` -> `catalog.object_changes.create_table`,
 from collections.abc import Sequence
 
 from tenure.catalog.changes import alter
-from tenure.catalog.column_changes import SetColumnComment, SetNotNull
+from tenure.catalog.column_changes import SetNotNull
 from tenure.catalog.descriptors import Expression, OwnedBy, Schema, Table
 from tenure.catalog.errors import DuplicateColumn, InvalidTable
 from tenure.catalog.object_changes import create_table as create
@@ -129,11 +129,6 @@ def _add_table_constraint(definer: Definer, schema: Schema, id: int, tree: Tree)
 def row_id_default(definer: Definer) -> Expression:
     """What numbers the rows of a table without a primary key."""
     return definer.stored(build.call("unique_rowid").node, {})
-
-
-def set_column_comments(definer: Definer, table: int, comments: dict[str, str]) -> None:
-    for name, comment in comments.items():
-        alter(definer.draft, definer.known, table, SetColumnComment(name, comment))
 
 
 def _require_distinct(columns: Sequence[NewColumn]) -> None:
