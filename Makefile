@@ -20,10 +20,11 @@ ONLY    ?=
 BARS    ?=
 WORKERS ?= 2
 MESSAGES ?= 1000000
+TIMES ?= 10
 STATEMENTS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help start test check format sim fuzz differential faults bench clean
+.PHONY: help start test hunt check format sim fuzz differential faults bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +34,10 @@ start: $(VENV)/.runtime ## run a node in the foreground, e.g. ARGS="--store sqli
 
 test: $(VENV)/.dev ## run the tests, e.g. ARGS="tests/unit -k clock"; WORKERS=2 processes
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+hunt: $(VENV)/.dev ## run the tests by examples with new ones, TIMES=10 times, e.g. ARGS=tests/unit/catalog
+	@for n in $$(seq $(TIMES)); do TENURE_EXAMPLES=hunt $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
+		-m hypothesis $(or $(ARGS),tests/unit) || exit 1; done
 
 check: $(VENV)/.dev ## lint, formatting, types, layers: no test is run
 	@$(PY) -m ruff check .

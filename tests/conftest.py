@@ -9,9 +9,11 @@ import pytest
 
 from tests import postgres_server
 
-# Machines are noisy: how long an example takes says nothing about the code.
-hypothesis.settings.register_profile("tenure", deadline=None)
-hypothesis.settings.load_profile("tenure")
+# Machines are noisy: how long an example takes says nothing about the code. The same examples each time,
+# so that a run says something about the change it is for; `make hunt` looks for new ones.
+hypothesis.settings.register_profile("tenure", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("hunt", deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("TENURE_EXAMPLES", "tenure"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -127,9 +127,13 @@ class Shelf:
         return self.names.get(place)
 
     def commit(self) -> None:
-        """Makes the draft the catalog, as the schema changer does when nobody else looks."""
+        """Makes the draft the catalog, as the schema changer does when nobody else looks.
+
+        A name that the draft gives up and takes again does not drain then: nobody knows its former owner.
+        """
         for id, descriptor in self.draft.declared.items():
-            self.descriptors[id] = next_version(shown(descriptor))
+            draining = tuple(place for place in descriptor.draining if not self.draft.names.get(place))
+            self.descriptors[id] = next_version(shown(replace(descriptor, draining=draining)))
         for place, given in self.draft.names.items():
             if given is not None:
                 self.names[place] = given
