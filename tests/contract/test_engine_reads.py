@@ -10,7 +10,7 @@ from tests.contract.engine_client import ALL, GUARD, HEAD, NEXT_HEAD, Client, ke
 def test_a_fresh_store_is_empty(client: Client) -> None:
     assert client.engine.clock_at() == 0
     assert client.get("a") is None
-    assert client.scan() == (0, 0, 0, [], 0)
+    assert client.scan() == (0, 0, 0, [], 0, b"")
 
 
 def test_a_read_sees_the_newest_revision(client: Client) -> None:
