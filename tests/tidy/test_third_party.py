@@ -10,6 +10,7 @@ from tests.tidy.source import ROOT, imports, product_modules
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
     "duckdb": ("sql/duck/*.py",),
+    "fsspec": ("storage/bucket.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
     "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
     "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
@@ -17,6 +18,9 @@ KNOWN_TO = {
     "psycopg": ("storage/postgres*.py",),
     "pyarrow": (
         "sql/duck/*.py",
+        "storage/bucket.py",
+        "storage/decompression.py",
+        "storage/directory.py",
         "table/arrow.py",
         "table/column_batches.py",
         "table/columnar.py",
