@@ -15,13 +15,16 @@ KNOWN_TO = {
     "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
+    "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "pipeline/*.py",
         "sql/duck/*.py",
         "table/arrow.py",
         "table/column_batches.py",
         "table/columnar.py",
         "table/parts.py",
     ),
+    "pyspark": ("pipeline/*.py",),
     "re2": ("expr/regex.py",),
 }
 
