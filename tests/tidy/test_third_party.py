@@ -16,7 +16,9 @@ KNOWN_TO = {
     "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
+    "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "pipeline/*.py",
         "sql/duck/*.py",
         "storage/bucket.py",
         "storage/decompression.py",
@@ -26,6 +28,7 @@ KNOWN_TO = {
         "table/columnar.py",
         "table/parts.py",
     ),
+    "pyspark": ("pipeline/*.py",),
     "re2": ("expr/regex.py",),
 }
 
