@@ -12,14 +12,17 @@ KNOWN_TO = {
     "duckdb": ("sql/duck/*.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
     "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
-    "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
+    "numpy": ("sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "pyarrow": (
         "sql/duck/*.py",
+        "pipeline/reading/*.py",
         "table/arrow.py",
         "table/column_batches.py",
         "table/columnar.py",
+        "table/key_arrays.py",
+        "table/key_order.py",
         "table/parts.py",
     ),
     "re2": ("expr/regex.py",),
