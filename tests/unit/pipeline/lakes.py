@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tenure.base.env import ManualEnv
+from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
@@ -26,7 +26,7 @@ class Lake:
     """A store in a file and a lake beside it; `table` is how the table is just now."""
 
     def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20) -> None:
-        self.env = ManualEnv()
+        self.env = SystemEnv()
         self.place = Place(f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.files = open_files(self.place.lake)
