@@ -19,17 +19,19 @@ Walk: `files.open_files` and `locations.Locations.resolve` make one.
 """
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import IO, Any
 
 from tenure.base.errors import FileMissing, InputOutput, NoPermission
-from tenure.storage.tree import DuckConnection, Entry, Output, failure, translated
+from tenure.storage.tree import DuckConnection, Entry, Input, Output, failure, translated
 
 UNFINISHED = ".unfinished"
+BUFFER_BYTES = 256 * 1024
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -54,6 +56,9 @@ class Directory:
     def let_duckdb_read(self, connection: DuckConnection) -> None:
         """DuckDB reads local files by itself."""
 
+    def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
+        return translated(doing, shown)
+
     def open_input(self, name: str) -> IO[bytes]:
         *parents, last = name.split("/")
         with translated("open file", name), self.opened(parents) as directory:
@@ -62,7 +67,8 @@ class Directory:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 os.close(file)
                 raise InputOutput(f'could not open file "{name}": it is not a plain file')
-            return open(file, "rb")
+            raw = open(file, "rb", buffering=0)  # noqa: SIM115 closed by the reader around it
+        return io.BufferedReader(Input(raw, lambda: translated("read file", name)), BUFFER_BYTES)
 
     def create(self, name: str) -> Output:
         if self.entry(name) is not None:

@@ -19,9 +19,10 @@ Walk: `files.Files` and `locations.Location` are given one, a `directory.Directo
 """
 
 import errno
+import io
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Protocol, Self
 
@@ -38,6 +39,38 @@ class Entry(NamedTuple):
     is_directory: bool = False
     is_odd: bool = False
     """A symbolic link, a device, a pipe: never opened, and told from a file that is not there."""
+
+
+class Input(io.RawIOBase):
+    """A stream whose errors are Tenure's, also those that come when it is read."""
+
+    def __init__(self, raw: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        self._raw = raw
+        self._translated = translated
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        with self._translated():
+            data = self._raw.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._translated():
+            return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 class Output:
@@ -115,6 +148,9 @@ class Tree(Protocol):
 
     def duck_path(self, name: str) -> str: ...
     def let_duckdb_read(self, connection: DuckConnection) -> None: ...
+
+    def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
+        """What goes wrong inside is one of Tenure's errors outside."""
 
     def open_input(self, name: str) -> IO[bytes]: ...
     def create(self, name: str) -> Output: ...
