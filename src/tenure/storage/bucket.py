@@ -197,7 +197,8 @@ class _BucketOutput(Output):
         self.discard()
 
     def _send(self) -> None:
-        stream = self._bucket.arrow.open_output_stream(self._name)
+        # Left to itself, pyarrow compresses what is called .gz, although it is compressed already.
+        stream = self._bucket.arrow.open_output_stream(self._name, compression=None)
         try:
             shutil.copyfileobj(self._spool, stream, COPY_BYTES)
             stream.close()
