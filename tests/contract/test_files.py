@@ -1,6 +1,7 @@
 """The contract of files: written once and whole, listed, read and deleted, wherever they lie."""
 
 import pickle
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -199,6 +200,21 @@ def test_duckdb_reads_a_file(files: Files) -> None:
         assert connection.execute(query, [files.duck_path("d/t.parquet")]).fetchall() == [(1000, 4499500)]
 
 
+def test_duckdb_can_be_held_to_these_files(files: Files, tmp_path: Path) -> None:
+    table = pa.table({"a": [1]})
+    with files.create("t.parquet") as output:
+        pq.write_table(table, output)
+    pq.write_table(table, tmp_path / "other.parquet")
+    with duckdb.connect() as connection:
+        files.let_duckdb_read(connection)
+        connection.execute("SET allowed_directories = $1", [[files.duck_root]])
+        connection.execute("SET enable_external_access = false")
+        query = "SELECT a FROM read_parquet($1)"
+        assert connection.execute(query, [files.duck_path("t.parquet")]).fetchall() == [(1,)]
+        with pytest.raises(duckdb.PermissionException):
+            connection.execute(query, [str(tmp_path / "other.parquet")])
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -234,3 +250,8 @@ def test_names_outside_our_alphabet_are_refused_everywhere(files: Files, name: s
     if name:
         with pytest.raises(InvalidParameter):
             next(files.list(name))
+
+
+def test_what_goes_wrong_with_pyarrow_is_one_of_our_errors(files: Files) -> None:
+    with pytest.raises(FileMissing, match="none"), files.reading("none.parquet"):
+        pq.read_table("none.parquet", filesystem=files.arrow)

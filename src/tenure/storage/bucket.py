@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from tempfile import SpooledTemporaryFile
@@ -99,6 +99,10 @@ class Bucket:
         from pyarrow import fs
 
         return fs.SubTreeFileSystem(join(self.address.bucket, self.address.prefix), self._connect())
+
+    @property
+    def duck_root(self) -> str:
+        return f"{DUCK_SCHEME}://"
 
     def duck_path(self, name: str) -> str:
         return f"{DUCK_SCHEME}://{name}"
@@ -193,6 +197,7 @@ class _BucketOutput(Output):
             self._send()
         sent = self._bucket.entry(self._name)
         if sent is None or sent.bytes != self._bytes:
+            self._bucket.delete([self._name])
             raise InputOutput(f'could not write file "{self._name}": the store has not kept all of it')
         self.discard()
 
@@ -204,11 +209,9 @@ class _BucketOutput(Output):
             stream.close()
         except BaseException:
             # The stream would complete the upload when it is dropped: it may, and then it goes.
-            try:
+            with suppress(OSError, StoreError):
                 stream.close()
-            except OSError:
-                pass
-            self._bucket.delete([self._name])
+                self._bucket.delete([self._name])
             raise
 
     def discard(self) -> None:
@@ -234,7 +237,7 @@ def translated(doing: str, shown: str) -> Iterator[None]:
 
 
 def _failure(doing: str, shown: str, error: Exception) -> StoreError:
-    if isinstance(error, OSError) and error.errno:
+    if isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and error.errno):
         return failure(doing, shown, error)
     text = str(error)
     code = re.search(r"AWS Error (\w+)", text)

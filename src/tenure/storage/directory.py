@@ -50,6 +50,10 @@ class Directory:
 
         return fs.SubTreeFileSystem(self.root, fs.LocalFileSystem())
 
+    @property
+    def duck_root(self) -> str:
+        return f"{self.root}/"
+
     def duck_path(self, name: str) -> str:
         return f"{self.root}/{name}"
 

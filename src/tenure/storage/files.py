@@ -49,6 +49,11 @@ class Files:
         """For pyarrow's readers; writers go through `create`, which alone is durable."""
         return self._tree.arrow
 
+    @property
+    def duck_root(self) -> str:
+        """For DuckDB's `allowed_directories`: with it and no other external access, these files alone."""
+        return self._tree.duck_root
+
     def duck_path(self, name: str) -> str:
         """How DuckDB names the file, on a connection that `let_duckdb_read` was called for."""
         return self._tree.duck_path(check_name(name))

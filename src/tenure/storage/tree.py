@@ -146,6 +146,9 @@ class Tree(Protocol):
     def arrow(self) -> Any:
         """A pyarrow.fs.FileSystem whose root is this tree's."""
 
+    @property
+    def duck_root(self) -> str: ...
+
     def duck_path(self, name: str) -> str: ...
     def let_duckdb_read(self, connection: DuckConnection) -> None: ...
 
@@ -204,6 +207,5 @@ def translated(doing: str, shown: str) -> Iterator[None]:
 
 def failure(doing: str, shown: str, error: OSError) -> StoreError:
     """What the system's error means: PostgreSQL's words, and no path but the one that was asked for."""
-    kind = _KINDS.get(error.errno or 0, InputOutput)
-    reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return kind(f'could not {doing} "{shown}": {reason}')
+    number = error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO)
+    return _KINDS.get(number, InputOutput)(f'could not {doing} "{shown}": {os.strerror(number)}')
