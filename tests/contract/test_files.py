@@ -1,6 +1,9 @@
 """The contract of files: written once and whole, listed, read and deleted, wherever they lie."""
 
 import pickle
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -89,6 +92,25 @@ def test_a_file_that_is_dropped_without_being_closed_never_was(files: Files) -> 
     output.write(LARGE)
     del output
     assert names(files) == []
+
+
+KILLED = """
+import os, signal, sys
+from tenure.storage.files import open_files
+output = open_files(sys.argv[1]).create("d/a")
+output.write(bytes(12_000_000))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.invariant("whole-files")
+def test_a_file_whose_writer_is_killed_never_was(files: Files) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, files.address], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert names(files) == []
+    put(files, "d/a", b"again")
+    files.delete_unfinished(before_micros=1 << 62)
+    assert files.read("d/a", bytes_max=10) == b"again"
 
 
 def test_closing_after_giving_up_publishes_nothing(files: Files) -> None:

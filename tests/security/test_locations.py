@@ -273,6 +273,7 @@ def test_files_with_names_that_forge_lines_are_refused_and_not_shown_raw(
     with pytest.raises(InvalidParameter) as caught:
         locations.resolve("data/*.csv").expand()
     assert str(caught.value).isprintable()
+    assert [entry.name for page in locations.resolve("data").list() for entry in page] == ["a.csv"]
 
 
 @pytest.mark.parametrize("make", [lambda path: os.mkfifo(path), lambda path: os.mkdir(path)])
@@ -308,6 +309,15 @@ def test_a_location_that_is_no_longer_allowed_does_not_arrive(root: Path, tmp_pa
     (root / "data").symlink_to(tmp_path / "outside")
     with pytest.raises(NoPermission):
         pickle.loads(data)
+
+
+def test_a_location_arrives_in_a_process_that_started_elsewhere(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root.parent)
+    data = pickle.dumps(Locations("files").resolve("data/a.csv"))
+    monkeypatch.chdir(tmp_path / "outside")
+    assert _read(pickle.loads(data)) == b"a"
 
 
 @pytest.mark.invariant("S19")

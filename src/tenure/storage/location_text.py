@@ -137,15 +137,22 @@ def escaped(name: str) -> str:
 
 def check_part(part: str, shown: str) -> str:
     """A part as it will be used, after any decoding."""
-    if part in ("", ".", ".."):
-        raise InvalidParameter(f'location "{shown}" has a part that is empty, "." or ".."')
-    if "/" in part or "\\" in part:
-        raise InvalidParameter(f'location "{shown}" has a slash or backslash in a name')
-    if not all(map(_is_seen, part)):
-        raise InvalidParameter(f'location "{shown}" has a control character in the name {part!a}')
-    if len(part.encode()) > PART_BYTES_MAX:
-        raise InvalidParameter(f"a name in a location is longer than {PART_BYTES_MAX} bytes")
+    if fault := fault_of(part):
+        raise InvalidParameter(f'location "{shown}" has {fault}: "{redacted(part[:PART_BYTES_MAX])}"')
     return part
+
+
+def fault_of(part: str) -> str:
+    """What is wrong with a name; nothing, mostly."""
+    if part in ("", ".", ".."):
+        return "a part without a name"
+    if "/" in part or "\\" in part:
+        return "a slash or backslash in a name"
+    if not all(map(_is_seen, part)):
+        return "a control character in a name"
+    if len(part.encode()) > PART_BYTES_MAX:
+        return f"a name longer than {PART_BYTES_MAX} bytes"
+    return ""
 
 
 def _check_text(text: str) -> None:
@@ -174,6 +181,11 @@ def _s3(text: str, rest: str) -> LocationText:
     bucket, _, key = path.partition("/")
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket) or ".." in bucket:
         raise InvalidParameter(f'location "{redacted(text)}" does not name a bucket')
+    if _SECRET.search(path):
+        raise InvalidParameter(
+            f'location "{redacted(text)}" has a parameter in its path',
+            hint="The first follows a ?, others a &.",
+        )
     options = _options(query[0] if query else "", redacted(text))
     shown_options = [f"{name}={options[name] if name in SHOWN_OPTIONS else REDACTED}" for name in options]
     shown = "?".join([redacted(f"s3://{path}"), *(["&".join(shown_options)] if options else [])])

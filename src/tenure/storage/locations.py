@@ -30,7 +30,7 @@ from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, Stor
 from tenure.storage.bucket import Bucket, bucket_address, credentials_of
 from tenure.storage.decompression import Limits, TooLarge, decompressed
 from tenure.storage.directory import UNFINISHED, Directory
-from tenure.storage.location_text import LocationText, Pattern, check_part, parse
+from tenure.storage.location_text import LocationText, Pattern, check_part, fault_of, parse
 from tenure.storage.tree import PAGE_ENTRIES, Entry, Output, Tree, join, walk
 
 FILES_MAX = 100_000
@@ -61,6 +61,10 @@ class Locations:
     has_implicit_credentials: bool = False
     """Whether AUTH=implicit lets a statement use the node's own credentials."""
 
+    def __post_init__(self) -> None:
+        if self.files_directory is not None:  # a process that it is sent to may start elsewhere
+            object.__setattr__(self, "files_directory", os.path.abspath(self.files_directory))
+
     def resolve(self, text: str) -> "Location":
         parsed = parse(text)
         if parsed.scheme not in self.schemes:
@@ -87,7 +91,7 @@ class Locations:
     def _below(self, parsed: LocationText) -> tuple[str | Pattern, ...]:
         """The way from the directory for files, which may be written with its links or without."""
         assert self.files_directory is not None
-        for root in (os.path.abspath(self.files_directory), os.path.realpath(self.files_directory)):
+        for root in (self.files_directory, os.path.realpath(self.files_directory)):
             above = tuple(part for part in root.split("/") if part)
             if parsed.parts[: len(above)] == above:
                 return parsed.parts[len(above) :]
@@ -162,11 +166,14 @@ class Location:
             self._tree.delete([self._path(name) for name in names])
 
     def list(self) -> Iterator[Page]:
-        """Pages of the files below, names relative to the location."""
+        """Pages of the files below, names relative to the location; none that could not be opened."""
         page: Page = []
         with self._told():
             for entry in walk(self._tree, self._directory):
-                page.append(entry._replace(name=self._relative(entry.name)))
+                name = self._relative(entry.name)
+                if any(map(fault_of, name.split("/"))):
+                    continue
+                page.append(entry._replace(name=name))
                 if len(page) == PAGE_ENTRIES:
                     yield page
                     page = []

@@ -1,8 +1,8 @@
 """A tree of files: what a local directory and a bucket of an object store have in common.
 
 Files are written once and whole. A file is there, complete and durable, from the moment its
-`Output` was closed; one that is not closed, whatever happens to its writer, never was. Nothing is
-ever overwritten.
+`Output` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
+taken is refused when its file is created, and again when it is closed.
 
     output = tree.create("a/b")     nothing to be seen yet
     output.write(...)
@@ -12,7 +12,7 @@ Names are relative, with `/` between their parts. Whoever calls has checked them
 for names that Tenure makes, `storage.locations` for those of users.
 
 Invariant (whole-files): a file that can be seen is complete and survives a crash.
-Invariant (written-once): no file is overwritten.
+Invariant (written-once): a file that is there is never overwritten.
 
 Walk: `files.Files` and `locations.Location` are given one, a `directory.Directory` or a
 `bucket.Bucket`.

@@ -149,6 +149,7 @@ def test_a_pattern_of_many_stars_is_not_slow() -> None:
         "s3://bucket/a?AWS_REGION=",
         "s3://bucket/a?AWS_REGION=a%0Ab",
         "s3://bucket/a#b?AWS_REGION=a",
+        "s3://bucket/a&AWS_REGION=a",
     ],
 )
 def test_what_is_no_location_is_refused(text: str) -> None:
@@ -173,6 +174,7 @@ CANARY = "CANARYsecret"
         "s3://bucket/a?={}",
         "s3://bucket/a? AWS_SECRET_ACCESS_KEY={}",
         "s3://bucket/a&AWS_SECRET_ACCESS_KEY={}",
+        "s3://bucket/aAWS_SECRET_ACCESS_KEY={}%0A",
         "s3://key:{}@bucket/a",
         "s3://BAD_BUCKET/a?AWS_SECRET_ACCESS_KEY={}",
         "s3://bucket/../a?AWS_SECRET_ACCESS_KEY={}",
