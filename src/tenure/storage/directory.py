@@ -10,8 +10,8 @@ pipe would make its reader wait for ever.
              linked to its name               fails if there is one already
              every directory up to the root   fsynced: their entries are durable too
 
-A hard link, which the file system must have, because a rename replaces what is there. A writer that crashes leaves a file
-in `.unfinished`, which `delete_unfinished` removes.
+A hard link, which the file system must have, because a rename replaces what is there. A writer that
+crashes leaves a file in `.unfinished`, which `delete_unfinished` removes.
 
 Invariant (no-way-out): no name and no symbolic link leads out of a directory.
 
