@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from tests import postgres_server
+from tests import postgres_server, s3_server
 
 # Machines are noisy: how long an example takes says nothing about the code. The same examples each time,
 # so that a run says something about the change it is for; `make hunt` looks for new ones.
@@ -51,3 +52,23 @@ def postgres_directory() -> Iterator[Path]:
     directory = postgres_server.make_directory()
     yield directory
     postgres_server.remove_directory(directory)
+
+
+_buckets = count()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    with s3_server.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket_address(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place in a fresh bucket, without credentials: those are in the environment."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nothing is asked beyond loopback
+    bucket = f"bucket-{next(_buckets)}"
+    s3_server.make_bucket(s3_endpoint, bucket)
+    return f"s3://{bucket}/some/where?AWS_REGION=us-east-1&AWS_ENDPOINT={s3_endpoint}"
