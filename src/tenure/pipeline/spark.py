@@ -12,6 +12,7 @@ its own to learn which classes there are.
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -161,12 +162,15 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
 
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
     """Ends the session and the Java it ran on, with whatever was running there."""
-    gateway = session.sparkContext._gateway
+    context = session.sparkContext
+    gateway, left = context._gateway, Path(_find_spark_home(), "work", context.applicationId)
     try:
         session.stop()
     except Exception as error:  # Java may be what has ended
         _log.info("stopping Spark: %s", _first_line(error))
     _end_java(gateway, exit_seconds)
+    # The executors of a local-cluster leave what they logged beside Spark itself.
+    shutil.rmtree(left, ignore_errors=True)
 
 
 def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
