@@ -30,7 +30,7 @@ from tenure.base.errors import StoreError, TenureError, UserError
 from tenure.pipeline.executor import attempt_here, is_last_attempt
 from tenure.pipeline.failures import Failure
 from tenure.pipeline.frames import frame
-from tenure.pipeline.tasks import LABEL, Check, Kernel, OnDone, attempt_name
+from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ class SparkLost(StoreError):
 
 
 class SparkTasks:
-    engine = "spark"
+    engine = SPARK
 
     def __init__(self, session: SparkSession, env: Env) -> None:
         self._session = session
