@@ -1,6 +1,7 @@
 """A worker: a node without a SQL door that has Spark, and so runs the jobs that need it.
 
-    start    node (session, leases, jobs) ──► Java and a Spark session ──► the ready line
+    start    node (session, leases, jobs)   ┐
+             Java and a Spark session       ┴──► the ready line
     end      a signal, or nothing to do for a while: jobs are given up ──► the node ──► Spark
 
 It adopts jobs as soon as it is a node; they wait for the session that is being opened. If it is killed, its
@@ -35,10 +36,13 @@ def run(options: Namespace, env: Env) -> None:
 
     find_java(os.environ)
     spark = LazySpark(env, master=options.spark_master, cache_directory=cache_directory(os.environ))
+    # Not by this thread: pyspark would take its signals, and the node need not wait.
+    opening = env.spawn("spark", spark.open)
     try:
         node = Node(options.store, env, version=options.compat_version, spark=spark.tasks)
         try:
-            spark.tasks()
+            opening.join()
+            spark.tasks()  # or why there are none
             instance = node.liveness.session().id.instance
             where = f"spark={options.spark_master} store={redacted(options.store)}"
             print(f"ready worker instance={instance} {where}", flush=True)

@@ -3,14 +3,18 @@
 Walk: `worker` makes one; the node's jobs ask for `tasks`, from threads of their own.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from tenure.base.env import Env
+from tenure.base.errors import TenureError
 from tenure.pipeline.spark import close_session, open_session
 from tenure.pipeline.spark_tasks import SparkTasks
+
+_log = logging.getLogger(__name__)
 
 
 class LazySpark:
@@ -30,6 +34,13 @@ class LazySpark:
         self._options = options
         self._lock = env.lock()
         self._session: SparkSession | None = None
+
+    def open(self) -> None:
+        """Opens a session ahead of who will ask; if that fails, whoever asks is told."""
+        try:
+            self.tasks()
+        except TenureError as error:
+            _log.warning("%s", error)
 
     def tasks(self) -> SparkTasks:
         with self._lock:

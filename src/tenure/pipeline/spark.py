@@ -163,18 +163,21 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
     """Ends the session and the Java it ran on, with whatever was running there."""
     context = session.sparkContext
-    gateway, left = context._gateway, Path(_find_spark_home(), "work", context.applicationId)
+    gateway, name = context._gateway, "none"
     try:
+        name = context.applicationId
         session.stop()
     except Exception as error:  # Java may be what has ended
         _log.info("stopping Spark: %s", _first_line(error))
     _end_java(gateway, exit_seconds)
     # The executors of a local-cluster leave what they logged beside Spark itself.
-    shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
 
 
 def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
-    SparkContext._gateway = SparkContext._jvm = None  # the next session gets a Java of its own
+    # pyspark remembers them for the next session, which gets a Java of its own.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
     gateway.shutdown()
     gateway.proc.stdin.close()  # Java ends with it
     try:
