@@ -30,6 +30,7 @@ import tenure
 from tenure.base.errors import StoreError
 from tenure.pipeline.archive import Archive
 from tenure.pipeline.executor import FAILURES_MAX
+from tenure.pipeline.failures import said_by
 from tenure.pipeline.java import find_java
 from tenure.pipeline.masters import DEFAULT, is_on_this_machine, with_failures
 
@@ -49,6 +50,10 @@ class SparkRefused(StoreError):
     """A session could not be had; the log says what Java said."""
 
     sqlstate = "58000"
+
+
+class JavaRefused(SparkRefused):
+    """Java ended before it listened."""
 
 
 def open_session(
@@ -132,7 +137,7 @@ def _started(settings: Mapping[str, str], archive: Archive | None) -> SparkSessi
         return session
     try:
         return _launched(_with_archive(settings, archive))
-    except SparkRefused:
+    except JavaRefused:
         # It is only there to save time: what cannot be started with it is started without.
         _log.warning("Java did not start with the archive %s; it is removed", archive.path)
         archive.remove()
@@ -152,12 +157,13 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
         # Java's standard output is not ours: what we print there, others read.
         gateway = launch_gateway(conf, {"stdout": sys.stderr.fileno()})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
-        raise SparkRefused("Java could not be started for Spark", hint="The log says why.") from error
+        raise JavaRefused("Java could not be started for Spark", hint="The log says why.") from error
     try:
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as error:
+        why = said_by(error)  # before it is gone
         _end_java(gateway)
-        raise SparkRefused(f"Spark did not start: {_first_line(error)}", hint="The log says why.") from error
+        raise SparkRefused(f"Spark did not start: {why.splitlines()[0]}", hint="The log says why.") from error
 
 
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
@@ -168,7 +174,7 @@ def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) 
         name = context.applicationId
         session.stop()
     except Exception as error:  # Java may be what has ended
-        _log.info("stopping Spark: %s", _first_line(error))
+        _log.info("stopping Spark: %s", type(error).__name__)
     _end_java(gateway, exit_seconds)
     # The executors of a local-cluster leave what they logged beside Spark itself.
     shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
@@ -185,7 +191,3 @@ def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
