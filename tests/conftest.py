@@ -4,11 +4,16 @@ import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests import postgres_server, s3_server
+
+if TYPE_CHECKING:
+    from tenure.pipeline.spark_tasks import SparkTasks
+    from tests.spark_sessions import SparkSessions
 
 # Machines are noisy: how long an example takes says nothing about the code. The same examples each time,
 # so that a run says something about the change it is for; `make hunt` looks for new ones.
@@ -25,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: _remove(directory))
 
 
-PROCESSES = ("tests/clients", "tests/faults", "tests/security")
+PROCESSES = ("tests/clients", "tests/faults", "tests/pipeline", "tests/security")
 """Tests that start processes, and need both cores: one after the other, by one worker."""
 
 
@@ -39,6 +44,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _remove(directory: Path) -> None:
     os.environ.pop(postgres_server.SHARED_DIRECTORY_VARIABLE, None)
     postgres_server.remove_directory(directory)
+
+
+@pytest.fixture(scope="session")
+def spark_sessions() -> "Iterator[SparkSessions]":
+    from tests.spark_sessions import SparkSessions  # pyspark takes a moment to import
+
+    sessions = SparkSessions()
+    yield sessions
+    sessions.close()
+
+
+@pytest.fixture
+def spark_tasks(spark_sessions: "SparkSessions") -> "SparkTasks":
+    """Tasks on Spark, under this process."""
+    return spark_sessions.tasks()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A table with a lake in one process: history is written, flushed and cleaned at will."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,5 +84,5 @@ class Lake:
         txn.commit()
         return txn.removed
 
-    def _run(self, tasks: list[MergeTask]) -> list[MergedRange]:
+    def _run(self, tasks: Sequence[MergeTask]) -> list[MergedRange]:
         return self._tasks.run(merge_range, tasks, on_done=lambda done, total: None, check=lambda: None)
