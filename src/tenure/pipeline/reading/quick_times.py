@@ -31,23 +31,31 @@ _ZONED = (
 
 def dates(kind: Any, texts: Any) -> Quick:
     made, refused = cast(texts, pa.date32())
+    made, beyond = dates_within(made)
+    return Quick(made, refused | beyond)
+
+
+def dates_within(made: Any) -> Quick:
     days = pc.fill_null(made.view(pa.int32()), 0).to_numpy()
     beyond = (days < _FIRST_DAY) | (days >= _DAYS_END)
-    return Quick(without(made, beyond), refused | beyond)
+    return Quick(without(made, beyond), beyond)
 
 
 def times(kind: Any, texts: Any) -> Quick:
     odd = ~_has_length(texts, _CLOCK_LENGTHS)
     dated = pc.binary_join_element_wise("1970-01-01 ", without(texts, odd), "")
     made, refused = cast(dated, pa.timestamp("us"))
-    micros = _rounded(pc.fill_null(made.view(pa.int64()), 0).to_numpy(), kind.precision)
-    return _within(micros, 0, _DAY_MICROS, texts, refused | odd, pa.int64())
+    return clock_within(kind, _micros(made), texts, refused | odd)
+
+
+def clock_within(kind: Any, micros: Any, given: Any, refused: Any) -> Quick:
+    return _within(_rounded(micros, kind.precision), 0, _DAY_MICROS, given, refused, pa.int64())
 
 
 def timestamps(kind: Any, texts: Any) -> Quick:
     odd = ~_has_length(texts, _LENGTHS)
     made, refused = cast(without(texts, odd), pa.timestamp("us"))
-    return _timestamps(kind, texts, made, refused | odd)
+    return timestamps_within(kind, _micros(made), texts, refused | odd)
 
 
 def instants(kind: Any, texts: Any, *, has_zone: bool = False) -> Quick:
@@ -59,16 +67,20 @@ def instants(kind: Any, texts: Any, *, has_zone: bool = False) -> Quick:
     if others.any() and not has_zone:
         plain, others = timestamps(kind, without(texts, is_zoned))
         made = pc.coalesce(made, plain)
-    return _timestamps(kind, texts, made, refused | others)
+    return timestamps_within(kind, _micros(made), texts, refused | others)
 
 
-def _timestamps(kind: Any, texts: Any, made: Any, refused: Any) -> Quick:
+def timestamps_within(kind: Any, micros: Any, given: Any, refused: Any) -> Quick:
+    """Of microseconds since 1970; NULL where `given` is."""
     epoch = _DAYS_TO_2000 * _DAY_MICROS
-    micros = pc.fill_null(made.view(pa.int64()), 0).to_numpy()
     if kind.precision is not None:
         micros = _rounded(micros - epoch, kind.precision) + epoch
     first, end = _FIRST_DAY * _DAY_MICROS, _DAYS_END * _DAY_MICROS
-    return _within(micros, first, end, texts, refused, pa.timestamp("us"))
+    return _within(micros, first, end, given, refused, pa.timestamp("us"))
+
+
+def _micros(made: Any) -> Any:
+    return pc.fill_null(made.view(pa.int64()), 0).to_numpy()
 
 
 def _has_length(texts: Any, lengths: tuple[int, ...]) -> Any:
@@ -85,11 +97,11 @@ def _rounded(micros: Any, precision: int | None) -> Any:
     return np.where(micros < 0, -whole, whole)
 
 
-def _within(micros: Any, first: int, end: int, texts: Any, refused: Any, to: Any) -> Quick:
+def _within(micros: Any, first: int, end: int, given: Any, refused: Any, to: Any) -> Quick:
     refused = refused | (micros < first) | (micros >= end)
-    if texts.null_count:
-        refused &= mask(texts.is_valid())
-        gone = refused | mask(texts.is_null())
+    if given.null_count:
+        refused &= mask(given.is_valid())
+        gone = refused | mask(given.is_null())
     else:
         gone = refused
     return Quick(pa.array(micros, pa.int64(), mask=gone if gone.any() else None).view(to), refused)
