@@ -22,8 +22,9 @@ from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
-from tenure.node import Node, redacted
+from tenure.node import Node
 from tenure.processes import STORE_VARIABLE
+from tenure.storage.addresses import redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535

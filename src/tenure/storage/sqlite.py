@@ -43,7 +43,19 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
 from tenure.storage import sqlite_reads, sqlite_section
-from tenure.storage.engine import FORMAT, Commit, Found, Group, Guard, History, Outcome, Scan, Status
+from tenure.storage.engine import (
+    FORMAT,
+    Commit,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Revisions,
+    Scan,
+    Spread,
+    Status,
+)
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
@@ -173,6 +185,14 @@ class SqliteEngine:
     def history(self, query: History) -> Found:
         with self._snapshot() as execute:
             return sqlite_reads.history(execute, query)
+
+    def revisions(self, query: Revisions) -> Found:
+        with self._snapshot() as execute:
+            return sqlite_reads.revisions(execute, query)
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        with self._snapshot() as execute:
+            return sqlite_reads.spread(execute, lo, hi, since_at, every)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         with self._snapshot() as execute:
