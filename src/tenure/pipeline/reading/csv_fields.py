@@ -202,8 +202,11 @@ class _Exact:
 
     def _cut(self, text: str) -> tuple[list[str | None], str]:
         """The fields, and all that stands outside quotes."""
-        format = self._format
+        format, width = self._format, len(self._targets)
         if format.quote not in text:
+            # Of a record with very many fields no more are made than show that there are too many.
+            if text.count(format.delimiter) > width:
+                return [None] * (width + 1), text
             return [None if each == format.null else each for each in text.split(format.delimiter)], text
         cut: list[str | None] = []
         outside: list[str] = []
@@ -214,7 +217,7 @@ class _Exact:
                 field = "".join(pieces)
                 is_null = field == format.null and (not is_quoted or format.is_quoted_null)
                 cut.append(None if is_null else field)
-                if at == len(text):
+                if at == len(text) or len(cut) > width:
                     return cut, "".join(outside)
                 pieces, is_quoted, at = [], False, at + 1
                 continue

@@ -38,19 +38,21 @@ def opened(
         else:
             if start:
                 file.seek(start)
-            yield _Range(file, None if end is None else end - start)
+            yield file if end is None else _Range(input, file, end - start)
 
 
 class _Range:
-    def __init__(self, file: IO[bytes], left: int | None) -> None:
+    def __init__(self, input: Input, file: IO[bytes], left: int) -> None:
+        self._input = input
         self._file = file
         self._left = left
 
     def read(self, size: int) -> bytes:
-        if self._left is None:
-            return self._file.read(size)
         data = self._file.read(min(size, self._left))
         self._left -= len(data)
+        if not data and self._left and size:
+            name = self._input.name
+            raise BadInput(f'file "{name}" became shorter while it was read', file=name, sqlstate="58030")
         return data
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tenure.pipeline.reading import BadInput, Csv, Limits
 from tenure.table.packing import unpack_columns
 from tests.postgres_server import Server
-from tests.unit.pipeline.reading.files import Read, read_file, read_split, task
+from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split, task
 
 
 class Copy:
@@ -218,6 +218,23 @@ def test_more_rows_or_columns_than_allowed_end_the_reading() -> None:
         read_file(b"1\n2\n3\n", "int8", limits=Limits(rows_max=2))
     with pytest.raises(BadInput, match="into 2 columns"):
         read_file(b"1,2\n", "int8", "int8", limits=Limits(columns_max=1))
+
+
+def test_a_record_of_very_many_fields_is_refused_without_cutting_them_all() -> None:
+    many = b"," * 1_000_000
+    found = read_file(b"1,2\n" + many + b'\n"3"' + many + b"\n", "int8", "int8", rejects_max=9)
+    assert found.rows == [(1, 2)]
+    assert [(each.line, each.reason) for each in found.rejects] == [
+        (2, "extra data after last expected column"),
+        (3, "extra data after last expected column"),
+    ]
+
+
+def test_a_file_that_becomes_shorter_is_not_read_as_if_that_were_all() -> None:
+    whole = task(b"1\n2\n3\n", "int8")
+    with pytest.raises(BadInput, match="became shorter") as found:
+        read_all([whole.but(start=2, end=6)], memory(f=b"1\n2\n"))
+    assert found.value.sqlstate == "58030"
 
 
 def test_what_arrow_cannot_hold_is_in_the_rest() -> None:
