@@ -24,6 +24,7 @@ from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
+from tenure.expr.folding import Fold, folds, is_lazy
 from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.access import planner as access
@@ -33,6 +34,7 @@ from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind import with_clause as bind_with
 from tenure.sql.bind.locations import location_of
+from tenure.sql.bind.parameters import PARAMETERS_MAX
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import Level
 from tenure.sql.bind.targets import check_boolean
@@ -194,7 +196,8 @@ def _given_rows(
             tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
             for row in bound
         ]
-        return Given(tuple(compiled))
+        given = [node for row in bound for node in row if node is not None and is_lazy(node)]
+        return Given(tuple(compiled), _folds(planner, given))
     outputs = tuple(
         Output(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
     )
@@ -310,7 +313,8 @@ def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: 
     condition = None
     if where is not None:
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where)).node
-    _refuse_nested([*(node for _, node in changes), *([condition] if condition is not None else [])])
+    trees = [*(node for _, node in changes), *([condition] if condition is not None else [])]
+    _refuse_nested(trees)
     level.items.remove(proposed[0])
     return Conflict(
         arbiters,
@@ -319,7 +323,13 @@ def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: 
             *((each.id, _compiled(planner, level, _or_default(planner, each, None))) for each in defaults),
         ),
         None if condition is None else _compiled(planner, level, condition),
+        constants=_folds(planner, trees),
     )
+
+
+def _folds(planner: "Planner", trees: Sequence[Node]) -> tuple[Fold, ...]:
+    """Without subqueries, all Given values are parameters."""
+    return folds(trees, PARAMETERS_MAX, planner.names.enum)
 
 
 def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None) -> tuple[int, ...]:
@@ -448,7 +458,9 @@ def _returning(planner: "Planner", level: Level, tree: Tree) -> Returning | None
     bound = bind_targets.bind(clause.exprs, level, "RETURNING")
     for each in bound:
         bind_targets.decide_unknown(each)
-    _refuse_nested([each.typed.node for each in bound])
+    trees = [each.typed.node for each in bound]
+    _refuse_nested(trees)
     outputs = bind_targets.outputs(bound, level)
     columns = tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)
-    return Returning(columns, tuple(_compiled(planner, level, each.typed.node) for each in bound))
+    evaluates = tuple(_compiled(planner, level, each) for each in trees)
+    return Returning(columns, evaluates, _folds(planner, trees))
