@@ -188,8 +188,15 @@ def _given_rows(
                 "INSERT has more expressions than target columns",
                 position=location_of(row[len(targets)]) + 1,
             )
+        # What is wrong with an expression comes before what is wrong with its column.
+        typed = [
+            None if parse.kind(value) == "SetToDefault" else level.bind(value, "VALUES") for value in row
+        ]
         bound.append(
-            [_assigned(planner, level, column, value, override) for column, value in _paired(targets, row)]
+            [
+                None if each is None else _assigned(planner, column, each, value, override)
+                for column, each, value in zip(targets, typed, row, strict=False)
+            ]
         )
     if not level.binding.nested:
         compiled = [
@@ -208,18 +215,12 @@ def _given_rows(
     return level.binding.finished(Values(outputs, complete))
 
 
-def _paired(targets: Sequence[TableColumn], row: list[Tree]) -> list[tuple[TableColumn, Tree]]:
-    return list(zip(targets, row, strict=False))
-
-
 def _assigned(
-    planner: "Planner", level: Level, column: TableColumn, value: Tree, override: str
+    planner: "Planner", column: TableColumn, typed: Typed, value: Tree, override: str
 ) -> Node | None:
-    """An expression as a column's new value; None for DEFAULT."""
-    if parse.kind(value) == "SetToDefault":
-        return None
+    """An expression as a column's new value; None if the default comes instead."""
     _check_writable(column, override)
-    node = as_column(planner, column, level.bind(value, "VALUES"), value).node
+    node = as_column(planner, column, typed, value).node
     return None if _is_overridden(column, override) else node
 
 
