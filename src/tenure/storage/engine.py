@@ -111,7 +111,10 @@ class History(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`."""
+    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`.
+
+    In a key it lies behind the head: where a write belongs is known before its timestamp is.
+    """
 
     offset: int
     plus: int = 0
@@ -276,10 +279,13 @@ class Engine(Protocol):
         """
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         """Calls `wake` soon after commits, by whichever process; returns the way to stop.
 
-        A hint only: it may come late, twice, for nothing, or not at all.
+        With `spans`, only commits that may have written to one of them matter. A hint only: it may come
+        late, twice, for nothing, or not at all.
         """
         ...
 

@@ -15,7 +15,7 @@ in `postgres_session`, their errors in `postgres_errors`, arrays in `postgres_gr
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from psycopg import sql
 
@@ -59,7 +59,7 @@ def _places(count: int) -> bytes:
 
 
 # psycopg takes constant queries as bytes without composing them.
-_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(41)
+_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(42)
 _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
     % _places(15)
@@ -206,8 +206,10 @@ class PostgresEngine:
 
     # -- the signal, the end
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._listener.subscribe(wake)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        return self._listener.subscribe(wake, spans)
 
     def close(self) -> None:
         self._listener.close()

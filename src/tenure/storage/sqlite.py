@@ -3,7 +3,7 @@
     readers (a pool) ──────────────► WAL snapshot: never wait, never block
     writer, urgent writer ─ turnstile ─ BEGIN IMMEDIATE … COMMIT (fsync)
     checkpointer ──────────────────► moves the WAL into the file, off the commit path
-    poller ────────────────────────► asks `data_version`: has another process committed?
+    poller ────────────────────────► asks `data_version`, then lanes: has another process committed?
 
 Each writer has a connection of its own, so that a heartbeat never waits for this process's
 queue of ordinary commits. Commits are durable (`synchronous=FULL`): an acknowledged one is on
@@ -43,8 +43,20 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
 from tenure.storage import sqlite_reads, sqlite_section
-from tenure.storage.engine import FORMAT, Commit, Found, Group, Guard, History, Outcome, Scan, Status
+from tenure.storage.engine import (
+    FORMAT,
+    Commit,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Scan,
+    Status,
+    head_of,
+)
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
+from tenure.storage.signals import Signals
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
 
@@ -111,8 +123,10 @@ class SqliteEngine:
         self._vfs = vfs
         self._failure: StoreError | None = None
         self._urgent_lanes: set[bytes] = set()
-        self._wakes: tuple[Callable[[], None], ...] = ()
-        self._wakes_lock = env.lock()
+        self._lanes: set[bytes] = set()
+        """Those of this process: what comes by others is somebody else's."""
+        self._signals = Signals(env)
+        self._poller_lock = env.lock()
         self._poller: Task | None = None
         self._closing = env.event()
         self._readers: deque[_Connection] = deque()
@@ -239,7 +253,7 @@ class SqliteEngine:
                 return outcomes
             execute("UPDATE clock SET at = ?", (clock_at,))
             execute(_SET_LANE, (group.seq, encode_outcomes(outcomes), group.lane))
-        self._wake()
+        self._signals.wake(_heads_written(group.members, outcomes))
         return outcomes
 
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
@@ -255,6 +269,7 @@ class SqliteEngine:
     def open_lane(self, *, urgent: bool = False) -> bytes:
         lane = self._env.rng.randbytes(16)
         with self._section(self._writer) as execute:
+            self._lanes.add(lane)
             execute("INSERT INTO lane (id, seq) VALUES (?, 0)", (lane,))
         if urgent:
             self._urgent_lanes.add(lane)
@@ -291,33 +306,31 @@ class SqliteEngine:
 
     # ── signals, upkeep ────────────────────────────────────────────────────────────────────────
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        with self._wakes_lock:
-            self._wakes += (wake,)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        with self._poller_lock:
             if self._poller is None and self._path != MEMORY:
                 self._poller = self._env.spawn("sqlite poller", self._poll)
-        return lambda: self._unsubscribe(wake)
-
-    def _unsubscribe(self, wake: Callable[[], None]) -> None:
-        with self._wakes_lock:
-            self._wakes = tuple(each for each in self._wakes if each is not wake)
-
-    def _wake(self) -> None:
-        for wake in self._wakes:
-            wake()
+        return self._signals.subscribe(wake, spans)
 
     def _poll(self) -> None:
         """Looks for commits of other processes; this process's own wake without it."""
         connection = self._connect(query_only=True)
-        seen = None
+        version, others = None, None
         while not self._closing.wait(POLL_SECONDS):
             try:
-                ((version,),) = connection.execute("PRAGMA data_version", ())
+                ((now,),) = connection.execute("PRAGMA data_version", ())
+                if now == version:
+                    continue
+                lanes = connection.execute("SELECT id, seq FROM lane", ())
             except apsw.Error:
                 continue  # reads and commits report what is wrong; a lost signal is harmless
-            if version != seen:
-                seen = version
-                self._wake()
+            version = now
+            of_others = [row for row in lanes if row[0] not in self._lanes]
+            if of_others != others:
+                others = of_others
+                self._signals.wake()
 
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""
@@ -428,6 +441,15 @@ def _is_empty(execute: Execute, path: str) -> bool:
             hint="Start it with the newer version that wrote it.",
         )
     return False
+
+
+def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> set[bytes]:
+    return {
+        head_of(write.key)
+        for commit, outcome in zip(members, outcomes, strict=True)
+        if outcome.status is Status.COMMITTED
+        for write in commit.writes
+    }
 
 
 def _lane_row(execute: Execute, lane: bytes, closed: type[TenureError]) -> tuple[int, bytes | None]:

@@ -1,6 +1,6 @@
 """An engine before a real one: it remembers what was asked of it, and breaks calls on demand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tenure.base.errors import Disconnected
 from tenure.base.timestamp import Timestamp
@@ -66,10 +66,12 @@ class BreakingEngine:
             raise self.settle_errors.pop(0)
         return self.engine.settle(lane, seq)
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         if self.loses_signals:
             return lambda: None
-        return self.engine.subscribe(wake)
+        return self.engine.subscribe(wake, spans)
 
     def close(self) -> None:
         self.engine.close()
