@@ -158,6 +158,7 @@ class SqliteEngine:
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
         connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
+        connection.convert_binding = _as_array
         if self._path != MEMORY:
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
@@ -194,8 +195,13 @@ class SqliteEngine:
             return clock_at, sqlite_section.failure(execute, commit, clock_at=clock_at)
 
     def clock_at(self) -> Timestamp:
-        with self._snapshot() as execute:
-            return sqlite_reads.clock_at(execute)
+        reader = self._borrow()
+        try:
+            return sqlite_reads.clock_at(reader.execute)  # one statement is a snapshot by itself
+        except apsw.Error as error:
+            raise self._translate(error) from error
+        finally:
+            self._give_back(reader)
 
     def wall_micros(self) -> int:
         return self._host_micros()
@@ -242,11 +248,11 @@ class SqliteEngine:
                 engine_micros=self._host_micros(),
                 max_offset_micros=group.max_offset_micros,
             )
-            last_seq, _ = _lane_row(execute, group.lane, SessionLost)
+            last_seq, _, clock_at = _lane_row(execute, group.lane, SessionLost)
             if last_seq >= group.seq:
                 raise RetryError("the commit was given up before it arrived")
             outcomes, clock_at = sqlite_section.decide(
-                execute, group.members, clock_at=sqlite_reads.clock_at(execute), wall_at=group.wall_at
+                execute, group.members, clock_at=clock_at, wall_at=group.wall_at
             )
             if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
                 execute("ROLLBACK", ())  # an fsync would tell nobody anything
@@ -258,7 +264,7 @@ class SqliteEngine:
 
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         with self._section(self._writer) as execute:
-            last_seq, outcomes = _lane_row(execute, lane, OutcomeUnknown)
+            last_seq, outcomes, _ = _lane_row(execute, lane, OutcomeUnknown)
             if last_seq > seq:
                 raise OutcomeUnknown(f"the lane has gone on to group {last_seq}, past {seq}")
             if last_seq < seq:
@@ -407,6 +413,11 @@ class _Connection:
             self._turnstile.close()
 
 
+def _as_array(cursor: apsw.Cursor, number: int, value: Any) -> Any:
+    """What SQLite cannot bind by itself: many keys as one value."""
+    return apsw.carray(value)
+
+
 def _inspect(path: str, vfs: str | None) -> None:
     """Refuses a file that is not ours before anything of it is changed, its journal mode included."""
     connection = apsw.Connection(path, vfs=vfs)
@@ -452,12 +463,15 @@ def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> se
     }
 
 
-def _lane_row(execute: Execute, lane: bytes, closed: type[TenureError]) -> tuple[int, bytes | None]:
-    rows = execute("SELECT seq, outcomes FROM lane WHERE id = ?", (lane,))
+def _lane_row(
+    execute: Execute, lane: bytes, closed: type[TenureError]
+) -> tuple[int, bytes | None, Timestamp]:
+    """What a lane's last group was and came to, with the store clock."""
+    rows = execute("SELECT seq, outcomes, (SELECT at FROM clock) FROM lane WHERE id = ?", (lane,))
     if not rows:
         raise closed("the node that sent this commit was declared dead: its lane is closed")
-    seq, outcomes = rows[0]
-    return seq, outcomes
+    seq, outcomes, clock_at = rows[0]
+    return seq, outcomes, clock_at
 
 
 def _translate(error: Exception, path: str) -> TenureError:
