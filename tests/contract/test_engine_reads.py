@@ -3,14 +3,14 @@
 import pytest
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Guard, Write
+from tenure.storage.engine import Guard, Revisions, Scan, Write
 from tests.contract.engine_client import ALL, GUARD, HEAD, NEXT_HEAD, Client, key, names, span, values, write
 
 
 def test_a_fresh_store_is_empty(client: Client) -> None:
     assert client.engine.clock_at() == 0
     assert client.get("a") is None
-    assert client.scan() == (0, 0, 0, [], 0)
+    assert client.scan() == (0, 0, 0, [], 0, b"")
 
 
 def test_a_read_sees_the_newest_revision(client: Client) -> None:
@@ -168,3 +168,40 @@ def test_a_tombstone_is_no_mark(client: Client) -> None:
     client.write(Write(GUARD.threshold_first, to_bytes(3)), Write(GUARD.threshold_last, to_bytes(5)))
     client.write(Write(GUARD.threshold_last, None))
     assert client.scan(*ALL).threshold_at == 3
+
+
+def test_a_scan_gives_tombstones_if_asked_for(client: Client) -> None:
+    client.put("a")
+    client.put("b")
+    before_at = client.put("a", None)
+    client.put("c", None)
+    found = client.engine.scan(Scan(*ALL, GUARD, tombstones=True))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", None), ("b", b"v"), ("c", None)]
+    found = client.engine.scan(Scan(*ALL, GUARD, before_at, tombstones=True))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", None), ("b", b"v")]
+
+
+def test_revisions_are_all_of_a_key_by_time_and_within_the_interval(client: Client) -> None:
+    first_at = client.put("a", b"1")
+    client.put("b", b"2")
+    client.put("a", b"3")
+    last_at = client.put("a", None)
+    client.put("b", b"4")
+    found = client.engine.revisions(Revisions(*ALL, GUARD, first_at, last_at, 10))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", b"3"), ("a", None), ("b", b"2")]
+    assert found.last == b""
+
+
+def test_revisions_are_cut_between_keys(client: Client) -> None:
+    client.put("a", b"1")
+    client.put("a", b"2")
+    client.put("b", b"3")
+    until_at = client.put("c", b"4")
+    client.put("d", b"5")
+    found = client.engine.revisions(Revisions(*ALL, GUARD, 0, until_at, 2))
+    assert names(found) == ["a", "a", "b"]
+    assert found.last == key("b")
+    found = client.engine.revisions(Revisions(key("b") + b"\0", ALL[1], GUARD, 0, until_at, 2))
+    assert (names(found), found.last) == (["c"], key("d"))
+    found = client.engine.revisions(Revisions(key("d") + b"\0", ALL[1], GUARD, 0, until_at, 2))
+    assert (names(found), found.last) == ([], b"")

@@ -28,7 +28,7 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import Timestamp, from_micros
 from tenure.storage import sqlite_reads
-from tenure.storage.engine import Commit, Found, Group, Guard, History, Outcome, Scan, Status
+from tenure.storage.engine import Commit, Found, Group, Guard, History, Outcome, Revisions, Scan, Status
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.storage.sqlite_section import Execute
 from tests.simulation.hub import EPOCH_MICROS, HostEnv, Hub, Machine
@@ -221,6 +221,9 @@ class SimEngine:
 
     def history(self, query: History) -> Found:
         return self._read("history", self.wire.engine.history, query)
+
+    def revisions(self, query: Revisions) -> Found:
+        return self._read("revisions", self.wire.engine.revisions, query)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         def checked() -> tuple[Timestamp, Outcome | None]:

@@ -36,18 +36,20 @@ Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the 
 door: `submit` -> ... -> `on_done` -> `finish`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 from tenure.base.clock import Clock
 from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv import bases
+from tenure.kv.bases import Accept, Bases, Page
 from tenure.kv.buffer import Buffer, Limits, Savepoint
 from tenure.kv.commits import Committer, failure
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.reads import Reads, RefreshSpans
-from tenure.kv.snapshot import judge, marks, page_rows, pages
+from tenure.kv.snapshot import judge, marks, page_rows
 from tenure.storage.engine import (
     Commit,
     Engine,
@@ -79,6 +81,7 @@ class Scope(NamedTuple):
     keyspace: Keyspace
     clock: Clock
     limits: Limits
+    bases: Bases
 
 
 class Known(NamedTuple):
@@ -90,6 +93,7 @@ class Known(NamedTuple):
 
 class Transaction:
     __slots__ = (
+        "_bases",
         "_buffer",
         "_children",
         "_clock",
@@ -123,7 +127,7 @@ class Transaction:
         known: Known | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, limits = scope
+        self._engine, self._keyspace, self._clock, limits, self._bases = scope
         self._committer = committer
         self._parent = parent
         self._committed_only = committed_only
@@ -172,9 +176,9 @@ class Transaction:
             return self._landed[key].value
         if self._known is not None and key in self._known:
             return self._known[key]
-        found = self._engine.get(key, self._keyspace.point_guard(key), self._read_at)
-        self._accept(found, flushed_at)
-        value = found.revisions[0].value if found.revisions else None
+        value = bases.get(
+            self._engine, self._keyspace, self._bases, key, self._asked_at, self._accepting(flushed_at)
+        )
         if self._known is not None:
             self._known[key] = value
         return value
@@ -197,12 +201,18 @@ class Transaction:
             return
         asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
         rows = 0
-        for page, answered in pages(
-            self._engine, self._keyspace, span, lambda: self._read_at, asked, reverse
+        for page in bases.pages(
+            self._engine,
+            self._keyspace,
+            self._bases,
+            span,
+            self._asked_at,
+            asked,
+            self._accepting(flushed_at),
+            reverse=reverse,
         ):
-            self._reads.spans.append(answered)
-            self._accept(page, flushed_at)
-            for row in self._merged(page.revisions, answered, reverse):
+            self._reads.spans.append(page.answered)
+            for row in self._merged(page, reverse):
                 yield row
                 rows += 1
                 if rows == limit:
@@ -231,15 +241,22 @@ class Transaction:
         """
         self._reads.forget(since)
 
-    def _merged(
-        self, revisions: Sequence[Revision], answered: Span, reverse: bool
-    ) -> list[tuple[bytes, bytes]]:
-        stored = ((key, value) for key, _, value in revisions if value is not None)
-        laid_over = self._laid_over(answered)
+    def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
+        laid_over = self._laid_over(page.answered)
         if not laid_over:
-            return list(stored)
-        rows = dict(stored) | laid_over
+            return [(key, value) for key, value in page.rows.items() if value is not None]
+        rows = {**page.rows, **laid_over}
         return sorted(((key, value) for key, value in rows.items() if value is not None), reverse=reverse)
+
+    def _asked_at(self) -> Timestamp | None:
+        return self._read_at
+
+    def _accepting(self, flushed_at: Timestamp) -> Accept:
+        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+            self._accept(found, max(base_at, flushed_at))
+            return self.read_at
+
+        return accept
 
     def _accept(self, found: Found, flushed_at: Timestamp) -> None:
         if self._read_at is None:

@@ -76,13 +76,15 @@ class Found(NamedTuple):
     revisions: Sequence[Revision]
     through_at: Timestamp = 0
     """Of a history: every revision up to here is in `revisions`, however the limit cut it."""
+    last: bytes = b""
+    """Of an answer by keys that the limit cut: the last key that it answers for."""
 
 
 class Scan(NamedTuple):
     """Asks for the keys of [lo, hi) visible at `at` (None: now), in key order.
 
     With `since_at`: the keys whose visible revision is newer than that, tombstones included;
-    otherwise tombstones are left out. `limit` counts what is returned.
+    otherwise they are left out unless asked for. `limit` counts what is returned.
     """
 
     lo: bytes
@@ -92,6 +94,7 @@ class Scan(NamedTuple):
     since_at: Timestamp | None = None
     limit: int | None = None
     reverse: bool = False
+    tombstones: bool = False
 
 
 class History(NamedTuple):
@@ -108,6 +111,21 @@ class History(NamedTuple):
     since_at: Timestamp
     until_at: Timestamp | None = None
     limit: int | None = None
+
+
+class Revisions(NamedTuple):
+    """Asks for every revision in [lo, hi) with since_at < at <= until_at, ordered by (key, at).
+
+    For whoever takes an index out by its keys. `limit` is of keys looked at, whether they have such
+    revisions or not; `last` of the answer is the last of them if there may be more, else empty.
+    """
+
+    lo: bytes
+    hi: bytes
+    guard: Guard
+    since_at: Timestamp
+    until_at: Timestamp
+    limit: int
 
 
 class Stamp(NamedTuple):
@@ -233,6 +251,8 @@ class Engine(Protocol):
     def scan(self, query: Scan) -> Found: ...
 
     def history(self, query: History) -> Found: ...
+
+    def revisions(self, query: Revisions) -> Found: ...
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         """Says whether a transaction's reads still hold: the clock, and what fails, if anything.

@@ -40,6 +40,7 @@ from tenure.storage.engine import (
     History,
     Outcome,
     Revision,
+    Revisions,
     Scan,
     Status,
 )
@@ -68,6 +69,7 @@ _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
 _GET_AT = postgres_reads.GET_AT.encode()
 _HISTORY = postgres_reads.HISTORY.encode()
+_REVISIONS = postgres_reads.REVISIONS.encode()
 _ORDERS = ("ASC", "DESC")
 _SCAN_NOW = tuple(postgres_reads.scan_now(order).encode() for order in _ORDERS)
 _SCAN_AT = tuple(postgres_reads.scan_at(order).encode() for order in _ORDERS)
@@ -123,9 +125,25 @@ class PostgresEngine:
             at = MAX_AT if query.at is None else query.at
             arguments |= {"first": first, "beyond": beyond, "since": query.since_at, "at": at}
             return _found(self._pool.run(_DIFF[query.reverse], arguments))
+        arguments["tombstones"] = query.tombstones
         if query.at is None:
             return _found(self._pool.run(_SCAN_NOW[query.reverse], arguments))
         return _found(self._pool.run(_SCAN_AT[query.reverse], {**arguments, "at": query.at}))
+
+    def revisions(self, query: Revisions) -> Found:
+        arguments: dict[str, object] = {
+            **query.guard._asdict(),
+            "lo": query.lo,
+            "hi": query.hi,
+            "since": query.since_at,
+            "until": query.until_at,
+            "limit": query.limit,
+        }
+        found = _found(self._pool.run(_REVISIONS, arguments))
+        keys = {revision.key for revision in found.revisions}
+        kept = [each for each in found.revisions if query.since_at < each.at <= query.until_at]
+        kept.sort(key=lambda revision: (revision.key, revision.at))
+        return found._replace(revisions=kept, last=max(keys) if len(keys) == query.limit else b"")
 
     def history(self, query: History) -> Found:
         first, beyond = head_bounds(query.lo, query.hi)

@@ -49,14 +49,15 @@ GET_AT = f"""{_POINT_HEADER} (SELECT v.key, v.at, v.value FROM (
 
 def scan_now(order: str) -> str:
     return f"""{_HEADER} (SELECT l.key, l.at, l.value FROM live l
-        WHERE l.key >= %(lo)b AND l.key < %(hi)b AND l.value IS NOT NULL
+        WHERE l.key >= %(lo)b AND l.key < %(hi)b AND (%(tombstones)b OR l.value IS NOT NULL)
         ORDER BY l.key {order} LIMIT %(limit)b)"""
 
 
 def scan_at(order: str) -> str:
     return f"""{_HEADER} (SELECT {_VISIBLE} FROM live l {_BEFORE}
         WHERE l.key >= %(lo)b AND l.key < %(hi)b
-            AND CASE WHEN l.at <= %(at)b THEN l.value ELSE b.value END IS NOT NULL
+            AND (l.at <= %(at)b OR b.at IS NOT NULL)
+            AND (%(tombstones)b OR CASE WHEN l.at <= %(at)b THEN l.value ELSE b.value END IS NOT NULL)
         ORDER BY l.key {order} LIMIT %(limit)b)"""
 
 
@@ -82,6 +83,18 @@ def _of_head(table: str) -> str:
     ) r WHERE r.key >= %(lo)b AND r.key < %(hi)b
     ORDER BY r.at FETCH FIRST (%(limit)b) ROWS WITH TIES)"""
 
+
+# Every key that has a revision has a row in `live`: so that says which keys there are.
+REVISIONS = f"""{_HEADER} (
+    WITH page AS MATERIALIZED (
+        SELECT l.key, l.at, l.value FROM live l WHERE l.key >= %(lo)b AND l.key < %(hi)b
+        ORDER BY l.key LIMIT %(limit)b
+    )
+    SELECT g.key, g.at, g.value FROM page g
+    UNION ALL
+    SELECT p.key, p.at, p.value FROM past p
+    WHERE p.key >= %(lo)b AND p.key <= (SELECT g.key FROM page g ORDER BY g.key DESC LIMIT 1)
+        AND p.at > %(since)b AND p.at <= %(until)b)"""
 
 HISTORY = f"""{_HEADER} (SELECT t.key, t.at, t.value FROM (
     SELECT u.key, u.at, u.value

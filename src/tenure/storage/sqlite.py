@@ -51,6 +51,7 @@ from tenure.storage.engine import (
     Guard,
     History,
     Outcome,
+    Revisions,
     Scan,
     Status,
     head_of,
@@ -188,6 +189,10 @@ class SqliteEngine:
     def history(self, query: History) -> Found:
         with self._snapshot() as execute:
             return sqlite_reads.history(execute, query)
+
+    def revisions(self, query: Revisions) -> Found:
+        with self._snapshot() as execute:
+            return sqlite_reads.revisions(execute, query)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         with self._snapshot() as execute:

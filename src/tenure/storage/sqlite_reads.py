@@ -9,7 +9,7 @@ Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
 """
 
 from tenure.base.timestamp import Timestamp, from_bytes
-from tenure.storage.engine import Found, Guard, History, Revision, Scan
+from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan
 from tenure.storage.sqlite_section import Execute, heads, marks
 
 UNLIMITED = 1 << 48
@@ -25,16 +25,17 @@ _GET_PAST = (
 _GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
 _GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
 _SCAN_NOW = (
-    "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key {} LIMIT ?"
+    "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND (value IS NOT NULL OR {})"
+    " ORDER BY key {} LIMIT ?"
 )
 _VISIBLE = "FROM past p WHERE p.key = l.key AND p.until > ?3 AND p.at <= ?3"
 _SCAN_AT = (
     f"SELECT key, CASE WHEN l.at <= ?3 THEN l.at ELSE (SELECT p.at {_VISIBLE} LIMIT 1) END,"
     f" CASE WHEN l.at <= ?3 THEN l.value ELSE (SELECT p.value {_VISIBLE} LIMIT 1) END"
     " FROM live l WHERE key >= ?1 AND key < ?2"
-    " AND CASE WHEN l.at <= ?3 THEN l.value IS NOT NULL"
-    f" ELSE EXISTS (SELECT 1 {_VISIBLE} AND p.value IS NOT NULL) END"
-    " ORDER BY key {} LIMIT ?4"
+    " AND CASE WHEN l.at <= ?3 THEN (l.value IS NOT NULL OR {0})"
+    f" ELSE EXISTS (SELECT 1 {_VISIBLE} AND (p.value IS NOT NULL OR {{0}})) END"
+    " ORDER BY key {1} LIMIT ?4"
 )
 _CHANGED = (
     "SELECT key, at, value FROM live INDEXED BY live_changes"
@@ -48,6 +49,8 @@ _HISTORY = (
     " WHERE substr(key, 1, 10) = ?1 AND at > ?2 AND at <= ?3 AND key >= ?4 AND key < ?5"
     " ORDER BY 2, 1 LIMIT ?6"
 )
+_KEYS = "SELECT key, at, value FROM live WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3"
+_PAST_OF_KEYS = "SELECT key, at, value FROM past WHERE key >= ?1 AND key <= ?2 AND at > ?3 AND at <= ?4"
 
 
 def clock_at(execute: Execute) -> Timestamp:
@@ -89,10 +92,11 @@ def scan(execute: Execute, query: Scan) -> Found:
 def _visible(execute: Execute, query: Scan, clock: Timestamp) -> list[Revision]:
     order = "DESC" if query.reverse else "ASC"
     limit = -1 if query.limit is None else query.limit
+    tombstones = "TRUE" if query.tombstones else "FALSE"
     if query.at is None or query.at >= clock:
-        rows = execute(_SCAN_NOW.format(order), (query.lo, query.hi, limit))
+        rows = execute(_SCAN_NOW.format(tombstones, order), (query.lo, query.hi, limit))
     else:
-        rows = execute(_SCAN_AT.format(order), (query.lo, query.hi, query.at, limit))
+        rows = execute(_SCAN_AT.format(tombstones, order), (query.lo, query.hi, query.at, limit))
     return [Revision(*row) for row in rows]
 
 
@@ -137,6 +141,21 @@ def _interval(
     if len(gathered) > limit:
         through_at = min(through_at, gathered[limit].at - 1)
     return [revision for revision in gathered if revision.at <= through_at], through_at
+
+
+def revisions(execute: Execute, query: Revisions) -> Found:
+    """Every key that has a revision has a row in `live`: so that says which keys there are."""
+    clock = clock_at(execute)
+    threshold_at, cleaned_at = marks(execute, query.guard)
+    keys = execute(_KEYS, (query.lo, query.hi, query.limit))
+    if not keys:
+        return Found(clock, threshold_at, cleaned_at, [])
+    last, since_at, until_at = keys[-1][0], query.since_at, query.until_at
+    found = [Revision(*row) for row in keys if since_at < row[1] <= until_at]
+    found += [Revision(*row) for row in execute(_PAST_OF_KEYS, (query.lo, last, since_at, until_at))]
+    found.sort(key=lambda revision: (revision.key, revision.at))
+    is_cut = len(keys) == query.limit
+    return Found(clock, threshold_at, cleaned_at, found, last=last if is_cut else b"")
 
 
 def _history_heads(execute: Execute, query: History) -> list[bytes]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tenure.base.errors import Disconnected
 from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Scan
+from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Revisions, Scan
 
 Deliver = Callable[[Group], list[Outcome]]
 
@@ -34,6 +34,9 @@ class BreakingEngine:
 
     def history(self, query: History) -> Found:
         return self.engine.history(query)
+
+    def revisions(self, query: Revisions) -> Found:
+        return self.engine.revisions(query)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         return self.engine.check(commit)
