@@ -216,6 +216,9 @@ class SimEngine:
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         return self._read("get", self.wire.engine.get, key, guard, at)
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        return self._read("get_many", self.wire.engine.get_many, keys, guard, at)
+
     def scan(self, query: Scan) -> Found:
         return self._read("scan", self.wire.engine.scan, query)
 

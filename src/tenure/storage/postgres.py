@@ -45,7 +45,7 @@ from tenure.storage.engine import (
     Status,
 )
 from tenure.storage.outcomes import decode_outcomes
-from tenure.storage.postgres_group import Int8Array, encode_group, encode_reads, head_bounds
+from tenure.storage.postgres_group import ByteaArray, Int8Array, encode_group, encode_reads, head_bounds
 from tenure.storage.postgres_listener import Listener
 from tenure.storage.postgres_probe import probe
 from tenure.storage.postgres_session import Connection, Connector, Link, Pool, Rows
@@ -68,6 +68,8 @@ _CHECK = (
 _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
 _GET_AT = postgres_reads.GET_AT.encode()
+_GET_MANY_NOW = postgres_reads.GET_MANY_NOW.encode()
+_GET_MANY_AT = postgres_reads.GET_MANY_AT.encode()
 _HISTORY = postgres_reads.HISTORY.encode()
 _REVISIONS = postgres_reads.REVISIONS.encode()
 _ORDERS = ("ASC", "DESC")
@@ -112,6 +114,12 @@ class PostgresEngine:
         if at is None:
             return _found(self._pool.run(_GET_NOW, arguments))
         return _found(self._pool.run(_GET_AT, {**arguments, "at": at}))
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        arguments: dict[str, object] = {**guard._asdict(), "keys": ByteaArray(keys)}
+        if at is None:
+            return _found(self._pool.run(_GET_MANY_NOW, arguments))
+        return _found(self._pool.run(_GET_MANY_AT, {**arguments, "at": at}))
 
     def scan(self, query: Scan) -> Found:
         arguments: dict[str, object] = {

@@ -22,7 +22,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -60,6 +60,8 @@ from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 from tenure.storage.signals import Signals
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
+
+T = TypeVar("T")
 
 MEMORY = ":memory:"
 
@@ -173,10 +175,19 @@ class SqliteEngine:
     # ── reads ──────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
-        # The hottest path of the system: no context managers here.
+        return self._read(sqlite_reads.get, key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        return self._read(sqlite_reads.get_many, tuple(keys), guard, at)
+
+    def clock_at(self) -> Timestamp:
+        return self._read(sqlite_reads.clock_at)
+
+    def _read(self, read: Callable[..., T], *asked: object) -> T:
+        """For reads whose statements are snapshots by themselves; the hottest path: no context managers."""
         reader = self._borrow()
         try:
-            return sqlite_reads.get(reader.execute, key, guard, at)
+            return read(reader.execute, *asked)
         except apsw.Error as error:
             raise self._translate(error) from error
         finally:
@@ -198,15 +209,6 @@ class SqliteEngine:
         with self._snapshot() as execute:
             clock_at = sqlite_reads.clock_at(execute)
             return clock_at, sqlite_section.failure(execute, commit, clock_at=clock_at)
-
-    def clock_at(self) -> Timestamp:
-        reader = self._borrow()
-        try:
-            return sqlite_reads.clock_at(reader.execute)  # one statement is a snapshot by itself
-        except apsw.Error as error:
-            raise self._translate(error) from error
-        finally:
-            self._give_back(reader)
 
     def wall_micros(self) -> int:
         return self._host_micros()

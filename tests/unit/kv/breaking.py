@@ -28,6 +28,10 @@ class BreakingEngine:
         self.gets.append(key)
         return self.engine.get(key, guard, at)
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        self.gets.extend(keys)
+        return self.engine.get_many(keys, guard, at)
+
     def scan(self, query: Scan) -> Found:
         self.scans.append(query)
         return self.engine.scan(query)
