@@ -121,12 +121,15 @@ class Insert:
     def _values(self, execution: Execution) -> Iterator[Values]:
         context, targets = execution.context, self.targets
         if isinstance(self.source, Given):
-            for row in self.source.rows:
-                yield {
+            # All of them first, as constants are worked out before the first row is written.
+            yield from [
+                {
                     id: evaluate((), context)
                     for id, evaluate in zip(targets, row, strict=True)
                     if evaluate is not None
                 }
+                for row in self.source.rows
+            ]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
         for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
