@@ -24,11 +24,12 @@ from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
-from tenure.node import SQLITE_PREFIX, Node, redacted
+from tenure.node import Node
 from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
 from tenure.processes import STORE_VARIABLE
+from tenure.storage.addresses import SQLITE_PREFIX, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535

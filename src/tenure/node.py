@@ -12,17 +12,14 @@ does.
 """
 
 import logging
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
+from tenure.base.errors import CorruptData, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     COLUMNS_MEMORY,
@@ -82,7 +79,8 @@ from tenure.sql.plan_cache import PlanCache
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.addresses import OpenEngine, open_engine
+from tenure.storage.sqlite import SqliteEngine
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
@@ -96,17 +94,8 @@ CLOCK_CHECK_SECONDS = 5.0
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
 
-SQLITE_PREFIX = "sqlite:"
-POSTGRES_PREFIXES = ("postgresql://", "postgres://")
-
-if TYPE_CHECKING:
-    from tenure.storage.postgres import PostgresEngine
-
-OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
 
 _log = logging.getLogger(__name__)
-_PASSWORD_IN_NETLOC = re.compile(r"(?<=://)([^:@/?]*):.*@")
-_PASSWORD_IN_QUERY = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 
 
 class Node:
@@ -423,38 +412,6 @@ class Node:
 
     def stop(self) -> None:
         self._undo.close()
-
-
-def open_engine(address: str, env: Env) -> OpenEngine:
-    """Opens what `sqlite:PATH` or `postgresql://...` names; makes a missing directory."""
-    if address.startswith(POSTGRES_PREFIXES):
-        # Its driver takes a fifth of a second to import: only who needs it waits for it.
-        from tenure.storage.postgres import PostgresEngine
-
-        return PostgresEngine(address, env)
-    path = address.removeprefix(SQLITE_PREFIX)
-    if not address.startswith(SQLITE_PREFIX) or path in ("", MEMORY):
-        raise InvalidParameter(
-            f'"{redacted(address)}" is not a store',
-            hint="Give sqlite:PATH or postgresql://USER@HOST/DATABASE.",
-        )
-    _make_directory(os.path.dirname(path))
-    return SqliteEngine(path, env)
-
-
-def redacted(address: str) -> str:
-    """The address as it may be shown: without its password."""
-    return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_NETLOC.sub(r"\1:***@", address))
-
-
-def _make_directory(path: str) -> None:
-    try:
-        # Mode 0700: whoever may read the file may read all data, whatever SQL would say.
-        os.makedirs(path or ".", mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise InputOutput(
-            f'directory "{path}" for the store: {error.strerror}', hint="Name a directory that can be made."
-        ) from error
 
 
 def _drain_jobs(runner: Runner) -> None:

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tenure.base.env import Env
-from tenure.node import Node, redacted
+from tenure.node import Node
+from tenure.storage.addresses import redacted
 
 LOOK_SECONDS = 1.0
 

@@ -205,3 +205,14 @@ def test_revisions_are_cut_between_keys(client: Client) -> None:
     assert (names(found), found.last) == (["c"], key("d"))
     found = client.engine.revisions(Revisions(key("d") + b"\0", ALL[1], GUARD, 0, until_at, 2))
     assert (names(found), found.last) == ([], b"")
+
+
+def test_a_spread_counts_what_is_newer_and_cuts_it_into_pieces(client: Client) -> None:
+    since_at = client.put("a", b"12")
+    for name in "bcdef":
+        client.put(name, b"123")
+    client.put("b", None)
+    found = client.engine.spread(*ALL, since_at, 2)
+    assert (found.keys, found.cuts) == (5, [key("c"), key("e")])
+    assert found.size == 5 * (len(HEAD) + 1) + 4 * 3
+    assert client.engine.spread(*ALL, since_at, 6).cuts == []

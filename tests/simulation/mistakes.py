@@ -16,7 +16,7 @@ from tenure.base.errors import (
     TooEarly,
 )
 from tenure.base.timestamp import MAX_AT, from_micros
-from tenure.kv import snapshot, store, transaction, watch
+from tenure.kv import bases, snapshot, store, transaction, watch
 from tenure.kv.commits import Committer
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -37,7 +37,7 @@ _end = Transaction._end
 _look = Watch._look
 _get = SqliteEngine.get
 _send = Committer._send
-_pages = snapshot.pages
+_pages = bases.pages
 _decide = sqlite_section.decide
 _marks = sqlite_section.marks
 _newer_in_spans = sqlite_section._newer_in_spans
@@ -105,9 +105,12 @@ def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Ite
     return iter(rows)
 
 
-def pages_at_one_time(engine: Any, keyspace: Any, span: Any, read_at: Any, *rest: Any) -> Any:
+def pages_at_one_time(
+    engine: Any, keyspace: Any, known: Any, span: Any, read_at: Any, *rest: Any, **named: Any
+) -> Any:
     began_at = read_at()
-    return _pages(engine, keyspace, span, read_at if began_at is None else lambda: began_at, *rest)
+    at = read_at if began_at is None else lambda: began_at
+    return _pages(engine, keyspace, known, span, at, *rest, **named)
 
 
 def every_newer_excused(execute: Any, commit: Any, key: bytes, at: int) -> Any:
@@ -363,7 +366,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "family",
     ),
     ("refresh without validation", ((Transaction, "refresh", refresh_unchecked),), "plain"),
-    ("scan keeps its time over a refresh", ((transaction, "pages", pages_at_one_time),), "plain"),
+    ("scan keeps its time over a refresh", ((bases, "pages", pages_at_one_time),), "plain"),
     ("unknown outcome looked up, not refused", ((SqliteEngine, "settle", settle_looks_up),)),
     ("unknown outcome reported as failed", ((Committer, "_settle", not_settled),)),
     ("group members not validated together", ((sqlite_section, "decide", decide_each_alone),), "plain"),

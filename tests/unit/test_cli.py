@@ -8,7 +8,7 @@ import pytest
 from tenure import __version__, cli, worker
 from tenure.base.env import ManualEnv
 from tenure.base.errors import DiskFull, InvalidParameter, TenureError
-from tenure.node import open_engine, redacted
+from tenure.storage.addresses import open_engine, redacted
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

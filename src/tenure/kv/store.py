@@ -124,10 +124,10 @@ class Store:
     def look(self, key: bytes) -> Found | None:
         """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell.
 
-        What the store has is the truth; what it does not have may be in the lake, once it was cleaned.
+        What the store has above the cleaned mark is the truth; else the lake has to be asked.
         """
         found = self.engine.get(key, self.keyspace.point_guard(key))
-        if found.cleaned_at and not found.revisions:
+        if found.cleaned_at and not (found.revisions and found.revisions[0].at > found.cleaned_at):
             return None
         self.clock.observe(found.clock_at)
         return found
