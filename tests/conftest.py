@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from tests import postgres_server
+from tests import postgres_server, s3_server
 
 if TYPE_CHECKING:
     from tenure.pipeline.spark_tasks import SparkTasks
@@ -71,3 +72,23 @@ def postgres_directory() -> Iterator[Path]:
     directory = postgres_server.make_directory()
     yield directory
     postgres_server.remove_directory(directory)
+
+
+_buckets = count()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    with s3_server.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket_address(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place in a fresh bucket, without credentials: those are in the environment."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nothing is asked beyond loopback
+    bucket = f"bucket-{next(_buckets)}"
+    s3_server.make_bucket(s3_endpoint, bucket)
+    return f"s3://{bucket}/some/where?AWS_REGION=us-east-1&AWS_ENDPOINT={s3_endpoint}"

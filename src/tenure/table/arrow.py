@@ -123,7 +123,11 @@ def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
             raise ValueError("not a finite number")
         return pa.array(values, to)
     digits = [None if each is None else each[1] for each in packed] if to.scale else packed
-    whole = pa.array(digits, pa.int64())
+    return decimals_of(pa.array(digits, pa.int64()), to)
+
+
+def decimals_of(whole: Any, to: Any) -> Any:
+    """Numbers of a decimal type, given without their point."""
     low = np.asarray(whole.fill_null(0))
     words = np.empty((len(low), 2), dtype=np.int64)
     words[:, 0] = low
