@@ -35,6 +35,9 @@ def _print(report: Report, shown: int) -> None:
     print("refused:")
     for message, count in report.refusals.most_common():
         print(f"  {count:5} {message}   e.g. {report.refused[message][:200]}")
+    print("admitted or undetermined (here, PostgreSQL):")
+    for states, texts in report.admitted.items():
+        print(f"  {len(texts):5} {states}", *(f"        {each[:300]}" for each in texts[:3]), sep="\n")
     verdicts = ", ".join(f"{count} {each.value}" for each, count in report.verdicts.items())
     print(f"{report.count} statements: {verdicts}; PostgreSQL failed in {report.errors}")
     print("kinds:", dict(report.kinds), "failing:", dict(report.failed_kinds))

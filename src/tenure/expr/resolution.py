@@ -25,7 +25,13 @@ from tenure.expr.arrays import ArrayOf
 from tenure.expr.casts import IMPLICIT, bare, can_cast
 from tenure.expr.datatype import Type
 from tenure.expr.enums import EnumOf
-from tenure.expr.errors import AmbiguousFunction, DatatypeMismatch, IndeterminateType, UndefinedFunction
+from tenure.expr.errors import (
+    AmbiguousFunction,
+    DatatypeMismatch,
+    IndeterminateType,
+    UndefinedFunction,
+    UndefinedObject,
+)
 from tenure.expr.function import Function
 from tenure.expr.functions import functions_named
 from tenure.expr.types import type_of
@@ -266,6 +272,9 @@ def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
         if "anyenum" in function.arguments:
             raise _missing(function.name, given) from None
         raise
+    is_array_needed = {*function.arguments, getattr(function, "result", "")} & set(_ARRAYS)
+    if is_array_needed and isinstance(element, ArrayOf):
+        raise UndefinedObject(f"could not find array type for data type {element.sql_name}")
     targets: list[Type] = []
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)

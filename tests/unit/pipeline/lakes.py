@@ -1,20 +1,20 @@
 """A table with a lake in one process: history is written, flushed and cleaned at will."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tenure.base.env import ManualEnv
+from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.merge import MergedRange, MergeTask, Version, merge, merge_range
-from tenure.pipeline.places import Place, opened
+from tenure.pipeline.merge import MergedRange, MergeTask, merge, merge_range
+from tenure.pipeline.places import Place, Version, opened
 from tenure.pipeline.tasks import ProcessTasks
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files
 from tenure.table.lake.bases import LakeBases
-from tenure.table.lake.groups import Groups
 from tenure.table.lake.manifests import Manifest, Manifests, no_base
 from tenure.table.lake.publishing import clean_some, publish
 from tenure.table.rows import Layout, Layouts
@@ -26,13 +26,12 @@ class Lake:
     """A store in a file and a lake beside it; `table` is how the table is just now."""
 
     def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20) -> None:
-        self.env = ManualEnv()
+        self.env = SystemEnv()
         self.place = Place(f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)
-        self.groups = Groups(self.files, self.env, bytes_max=cache_bytes)
-        self.bases = LakeBases(self.store, self.manifests, self.groups)
+        self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
         self.bases.load()
         self.store.use_bases(self.bases)
         self.table = table
@@ -83,5 +82,5 @@ class Lake:
         txn.commit()
         return txn.removed
 
-    def _run(self, tasks: list[MergeTask]) -> list[MergedRange]:
+    def _run(self, tasks: Sequence[MergeTask]) -> list[MergedRange]:
         return self._tasks.run(merge_range, tasks, on_done=lambda done, total: None, check=lambda: None)

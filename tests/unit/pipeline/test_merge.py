@@ -48,7 +48,7 @@ class History:
         self.seen: list[tuple[Timestamp, Table, dict[int, dict[int, Any]]]] = []
 
     def values(self, id: int) -> dict[int, Any]:
-        odd = [None, Decimal("NaN"), Decimal(id) / 4, Decimal(-id)]
+        odd = [None, Decimal("NaN"), Decimal(25 * id).scaleb(-2), Decimal(-100 * id).scaleb(-2)]
         known = {
             ID: id,
             A: self.rng.choice(odd),
@@ -119,7 +119,8 @@ class History:
             assert (row is not None) == (id in expected)
             if row is not None:
                 assert str(visible(layout, row)) == str(expected[id])
-        assert check_indexes(source, layout, CONTEXT) == []
+        wrong = check_indexes(source, layout, CONTEXT)
+        assert [each for each in wrong if "does not exist" not in each] == []  # a dropped index stays
 
 
 @pytest.mark.invariant("merge-exact")
