@@ -42,7 +42,7 @@ class Served:
         self.node.stop()
 
     def run(self, statement: str) -> list[Any]:
-        cursor = self.client.execute(statement)  # type: ignore[arg-type]
+        cursor = self.client.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
     def flush(self, table: str = "t", index: int = 1) -> int:
