@@ -24,6 +24,11 @@ HOURS_AHEAD = {
     **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "est": -5, "edt": -4, "cst": -6, "cdt": -5},
     **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
 }
+_RENAMED = {
+    **{"est5edt": "america/new_york", "cst6cdt": "america/chicago", "mst7mdt": "america/denver"},
+    **{"pst8pdt": "america/los_angeles", "met": "europe/brussels"},
+}
+"""Since 2024b these are other names of places; older data has rules of their own for them."""
 _POSIX = re.compile(
     r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)(\d{1,3})(?::([0-5]?\d)(?::([0-5]?\d))?)?(?P<summer>[^\d,+:-].*)?",
     re.DOTALL,
@@ -37,7 +42,7 @@ def zone_named(name: str) -> tzinfo:
     if lowered in HOURS_AHEAD:
         hours = HOURS_AHEAD[lowered]
         return timezone(timedelta(hours=hours)) if hours else UTC
-    if known := _known().get(lowered):
+    if known := _known().get(_RENAMED.get(lowered, lowered)):
         return ZoneInfo(known)
     if (posix := _POSIX.fullmatch(name)) and int(posix.group(2)) <= _HOURS_MAX:
         sign, *parts, summer = posix.groups()

@@ -26,6 +26,7 @@ from tenure.expr.strings import check_characters
 from tenure.pipeline.reading.batches import Batches, Refusal
 from tenure.pipeline.reading.blocks import Block, Signs, blocks
 from tenure.pipeline.reading.convert import Fault
+from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK
 from tenure.pipeline.reading.ndjson_quick import QuickReader
 from tenure.pipeline.reading.streams import opened
 from tenure.pipeline.reading.tasks import NdJson, OpenInput, ReadBatch, ReadTask, encoding_fault
@@ -112,7 +113,7 @@ class _Reader:
         if _depth(record, self._limits.json_depth_max) > self._limits.json_depth_max:
             return "", Fault("54001", f"JSON is nested more than {self._limits.json_depth_max} deep")
         try:
-            members = _DECODER.decode(record.decode())
+            members = _DECODER.decode(record.removeprefix(BYTE_ORDER_MARK).decode())
         except ValueError as error:
             return "", Fault("22P02", f"invalid input syntax for type json: {error}")
         if not isinstance(members, dict):

@@ -92,6 +92,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         made = _given_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
+        if isinstance(made, Given) and len(made.rows) == 1:
+            made, targets = _in_order(table, made, targets)
     elif source is not None:
         made, targets = _selected(
             planner, binder, level, targets, source, is_named=bool(tree.cols), override=override
@@ -213,6 +215,13 @@ def _given_rows(
         for row in bound
     )
     return level.binding.finished(Values(outputs, complete))
+
+
+def _in_order(table: Table, given: Given, targets: Sequence[TableColumn]) -> tuple[Given, list[TableColumn]]:
+    """One row is evaluated in the order of the table's columns; of several, as they are written."""
+    (row,) = given.rows
+    pairs = sorted(zip(targets, row, strict=True), key=lambda each: table.columns.index(each[0]))
+    return given._replace(rows=(tuple(value for _, value in pairs),)), [column for column, _ in pairs]
 
 
 def _assigned(
@@ -404,6 +413,7 @@ def _plan_change(
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where))
         plan = Filter(plan, condition.node)
     changes, defaults = ([], []) if targets is None else assignments(planner, level, table, targets)
+    changes.sort(key=lambda each: table.columns.index(each[0]))
     returning = _returning(planner, level, tree)
     primary = [part.column for part in table.index(table.primary).parts]
     keys = [ColumnRef(scan.columns.index(id)) for id in primary]

@@ -107,8 +107,7 @@ class Insert:
 
     def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
         if self.conflict is None:
-            for values in self._values(execution):
-                yield writer.insert(txn, values)
+            yield from writer.insert_all(txn, self._values(execution))
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
@@ -122,12 +121,15 @@ class Insert:
     def _values(self, execution: Execution) -> Iterator[Values]:
         context, targets = execution.context, self.targets
         if isinstance(self.source, Given):
-            for row in self.source.rows:
-                yield {
+            # All of them first, as constants are worked out before the first row is written.
+            yield from [
+                {
                     id: evaluate((), context)
                     for id, evaluate in zip(targets, row, strict=True)
                     if evaluate is not None
                 }
+                for row in self.source.rows
+            ]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
         for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
@@ -257,9 +259,11 @@ class Change:
         rests: dict[Tuple, Tuple] = {}
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
+        keys = [layout.primary.prefix(key) for key in rests]
+        txn.read_ahead(keys)
         found = []
-        for key, rest in rests.items():
-            row = read.get(txn, layout, key)
+        for key, rest in zip(keys, rests.values(), strict=True):
+            row = read.at(txn, layout, key)
             assert row is not None, "what the transaction has just found is there"
             found.append(_Found(row, rest[width:end], rest[end:]))
         return found

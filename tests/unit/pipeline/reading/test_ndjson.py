@@ -78,6 +78,10 @@ def test_a_column_may_have_any_name() -> None:
     assert read_all([plain], memory(f=data)).rows == [(2,)]
 
 
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert read_lines('\ufeff{"a": 1}', '{"a": 2}', types=("int8",)).rows == [(1,), (2,)]
+
+
 def test_unknown_members_can_be_passed_over() -> None:
     assert read_lines('{"z": 1, "a": 2}', types=("int8",), format=LOOSE).rows == [(2,)]
 
