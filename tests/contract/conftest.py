@@ -72,9 +72,12 @@ def client(engine: Engine) -> Client:
     return Client(engine)
 
 
-@pytest.fixture(params=["directory"])
+@pytest.fixture(params=["directory", "bucket"])
 def lake_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "lake")
+    if request.param == "directory":
+        return str(tmp_path / "lake")
+    address: str = request.getfixturevalue("bucket_address")
+    return address
 
 
 @pytest.fixture

@@ -207,6 +207,17 @@ def test_revisions_are_cut_between_keys(client: Client) -> None:
     assert (names(found), found.last) == ([], b"")
 
 
+def test_a_spread_counts_what_is_newer_and_cuts_it_into_pieces(client: Client) -> None:
+    since_at = client.put("a", b"12")
+    for name in "bcdef":
+        client.put(name, b"123")
+    client.put("b", None)
+    found = client.engine.spread(*ALL, since_at, 2)
+    assert (found.keys, found.cuts) == (5, [key("c"), key("e")])
+    assert found.size == 5 * (len(HEAD) + 1) + 4 * 3
+    assert client.engine.spread(*ALL, since_at, 6).cuts == []
+
+
 def test_several_keys_are_read_as_one_is(client: Client) -> None:
     first_at = client.write(write("a", b"1"), write("b", b"1"), write("c", b"1"))
     later_at = client.put("b", b"2")

@@ -1,6 +1,10 @@
 """The contract of files: written once and whole, listed, read and deleted, wherever they lie."""
 
 import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -88,6 +92,25 @@ def test_a_file_that_is_dropped_without_being_closed_never_was(files: Files) -> 
     output.write(LARGE)
     del output
     assert names(files) == []
+
+
+KILLED = """
+import os, signal, sys
+from tenure.storage.files import open_files
+output = open_files(sys.argv[1]).create("d/a")
+output.write(bytes(12_000_000))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.invariant("whole-files")
+def test_a_file_whose_writer_is_killed_never_was(files: Files) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, files.address], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert names(files) == []
+    put(files, "d/a", b"again")
+    files.delete_unfinished(before_micros=1 << 62)
+    assert files.read("d/a", bytes_max=10) == b"again"
 
 
 def test_closing_after_giving_up_publishes_nothing(files: Files) -> None:
@@ -199,6 +222,21 @@ def test_duckdb_reads_a_file(files: Files) -> None:
         assert connection.execute(query, [files.duck_path("d/t.parquet")]).fetchall() == [(1000, 4499500)]
 
 
+def test_duckdb_can_be_held_to_these_files(files: Files, tmp_path: Path) -> None:
+    table = pa.table({"a": [1]})
+    with files.create("t.parquet") as output:
+        pq.write_table(table, output)
+    pq.write_table(table, tmp_path / "other.parquet")
+    with duckdb.connect() as connection:
+        files.let_duckdb_read(connection)
+        connection.execute("SET allowed_directories = $1", [[files.duck_root]])
+        connection.execute("SET enable_external_access = false")
+        query = "SELECT a FROM read_parquet($1)"
+        assert connection.execute(query, [files.duck_path("t.parquet")]).fetchall() == [(1,)]
+        with pytest.raises(duckdb.PermissionException):
+            connection.execute(query, [str(tmp_path / "other.parquet")])
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -234,3 +272,8 @@ def test_names_outside_our_alphabet_are_refused_everywhere(files: Files, name: s
     if name:
         with pytest.raises(InvalidParameter):
             next(files.list(name))
+
+
+def test_what_goes_wrong_with_pyarrow_is_one_of_our_errors(files: Files) -> None:
+    with pytest.raises(FileMissing, match="none"), files.reading("none.parquet"):
+        pq.read_table("none.parquet", filesystem=files.arrow)

@@ -28,7 +28,18 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import Timestamp, from_micros
 from tenure.storage import sqlite_reads
-from tenure.storage.engine import Commit, Found, Group, Guard, History, Outcome, Revisions, Scan, Status
+from tenure.storage.engine import (
+    Commit,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Revisions,
+    Scan,
+    Spread,
+    Status,
+)
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.storage.sqlite_section import Execute
 from tests.simulation.hub import EPOCH_MICROS, HostEnv, Hub, Machine
@@ -227,6 +238,9 @@ class SimEngine:
 
     def revisions(self, query: Revisions) -> Found:
         return self._read("revisions", self.wire.engine.revisions, query)
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        return self._read("spread", self.wire.engine.spread, lo, hi, since_at, every)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         def checked() -> tuple[Timestamp, Outcome | None]:

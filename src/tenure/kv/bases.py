@@ -2,11 +2,11 @@
 
     visible at T  =  what the store has of a key, a tombstone too,  over  what the base has at T
 
-A revision that the store shows as visible at T is the truth, whether it was flushed already or not;
-only where the store shows nothing, the base says whether there is a row. The base in hand may be older
-than the newest: each piece of the store is read with the cleaned mark in one snapshot, and if the mark
-is above what the base is complete up to (`flushed_at`), that piece starts over with the newest base at
-the same T.
+A revision above the cleaned mark that the store shows as visible at T is the truth, whether it was flushed
+already or not. What lies below the mark may be gone, or replaced by what was merged in: there the base says
+whether there is a row. The base in hand may be older than the newest: each piece of the store is read with
+the mark in one snapshot, and if the mark is above what the base is complete up to (`flushed_at`), that piece
+starts over with the newest base at the same T.
 
 Invariant (base-exact): a read at T gives the rows that were visible at T, wherever flushing and cleaning
 have put them meanwhile.
@@ -97,9 +97,9 @@ def get(
     def read(base: Base | None) -> bytes | None:
         found = engine.get(key, guard, at())
         read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
-        if found.revisions or base is None:
-            return found.revisions[0].value if found.revisions else None
-        return base.get(key, read_at)
+        if found.revisions and found.revisions[0].at > found.cleaned_at:
+            return found.revisions[0].value
+        return None if base is None else base.get(key, read_at)
 
     return with_base(bases, key[:HEAD_BYTES], read)
 
@@ -174,10 +174,11 @@ def pages(
             Scan(left.lo, left.hi, guard, at(), limit=asked, reverse=reverse, tombstones=base is not None)
         )
         read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
-        rows = {key: value for key, _, value in found.revisions}
+        stored = _answered(left, [revision.key for revision in found.revisions], asked, reverse)
+        rows = {key: value for key, at, value in found.revisions if at > found.cleaned_at}
         if base is None:
-            return Page(rows, _answered(left, list(rows), asked, reverse))
-        return _laid_over(rows, base.page(left, read_at, asked, reverse=reverse), left, asked, reverse)
+            return Page(rows, stored)
+        return _laid_over(rows, stored, base.page(left, read_at, asked, reverse=reverse), asked, reverse)
 
     while True:
         page = with_base(bases, head, read)
@@ -188,11 +189,10 @@ def pages(
 
 
 def _laid_over(
-    stored: dict[bytes, bytes | None], based: list[Row], span: Span, asked: int, reverse: bool
+    stored: dict[bytes, bytes | None], span: Span, based: list[Row], asked: int, reverse: bool
 ) -> Page:
-    """The store's rows over the base's, as far as both answer."""
-    ends = [_answered(span, keys, asked, reverse) for keys in (list(stored), [key for key, _ in based])]
-    answered = max(ends) if reverse else min(ends, key=lambda end: end.hi)
+    """The store's rows, which answer for a span, over the base's, as far as those answer."""
+    answered = _answered(span, [key for key, _ in based if span.lo <= key < span.hi], asked, reverse)
     rows = {**dict(based), **stored}
     keys = sorted((key for key in rows if answered.lo <= key < answered.hi), reverse=reverse)
     return Page({key: rows[key] for key in keys}, answered)

@@ -12,6 +12,7 @@ from tenure.base.timestamp import Timestamp
 from tenure.kv.bases import Bases
 from tenure.kv.buffer import Limits
 from tenure.kv.keys import Keyspace
+from tenure.kv.volume import Volume
 from tenure.storage.engine import Engine
 
 
@@ -32,6 +33,7 @@ class Scope(NamedTuple):
     clock: Clock
     limits: Limits
     bases: Bases
+    volume: Volume
 
 
 class Known(NamedTuple):

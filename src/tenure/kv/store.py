@@ -26,6 +26,7 @@ from tenure.kv.keys import Keyspace, Span
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot, judge
 from tenure.kv.transaction import Transaction
+from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, Found, History, Revision
 
@@ -49,7 +50,8 @@ class Store:
         self.clock = Clock(env)
         self.bases: Bases = NO_BASES
         limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
-        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases)
+        self.volume = Volume()
+        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases, self.volume)
         self._attempts = settings[ATTEMPTS]
         self._poll_seconds = settings[WATCH_POLL_INTERVAL]
         max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
@@ -125,10 +127,10 @@ class Store:
     def look(self, key: bytes) -> Found | None:
         """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell.
 
-        What the store has is the truth; what it does not have may be in the lake, once it was cleaned.
+        What the store has above the cleaned mark is the truth; else the lake has to be asked.
         """
         found = self.engine.get(key, self.keyspace.point_guard(key))
-        if found.cleaned_at and not found.revisions:
+        if found.cleaned_at and not (found.revisions and found.revisions[0].at > found.cleaned_at):
             return None
         self.clock.observe(found.clock_at)
         return found

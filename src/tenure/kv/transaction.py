@@ -100,7 +100,7 @@ class Transaction:
         known: Known | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, limits, self._bases = scope
+        self._engine, self._keyspace, self._clock, limits, self._bases, _ = scope
         self._committer = committer
         self._parent = parent
         self._committed_only = committed_only
@@ -238,10 +238,8 @@ class Transaction:
 
     def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
         laid_over = self._laid_over(page.answered)
-        if not laid_over:
-            return [(key, value) for key, value in page.rows.items() if value is not None]
-        rows = {**page.rows, **laid_over}
-        return sorted(((key, value) for key, value in rows.items() if value is not None), reverse=reverse)
+        rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
+        return sorted(rows, reverse=reverse) if laid_over else rows
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -443,6 +441,7 @@ class Transaction:
             raise failure(outcome)
         if self.has_writes:
             self.commit_at = outcome.at
+            self._scope.volume.add(self._writes.values())
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
             self._excused.append(outcome.at)

@@ -51,6 +51,16 @@ def failed(error: Exception, kernel: Callable[..., object]) -> KernelFailed:
     return KernelFailed(message, detail=lines[-TRACEBACK_CHARS_MAX:].strip())
 
 
+def said_by(error: Exception) -> str:
+    """What an error says, if need be by asking the Java that raised it; never empty."""
+    try:
+        java = getattr(error, "java_exception", None)
+        text = str(error) if java is None else str(java.getMessage())
+    except Exception:  # that Java is gone
+        text = ""
+    return text.strip() or type(error).__name__
+
+
 def _is_picklable(value: object) -> bool:
     try:
         pickle.dumps(value)

@@ -28,9 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tenure.base.env import Env, Event
 from tenure.base.errors import StoreError, TenureError, UserError
 from tenure.pipeline.executor import attempt_here, is_last_attempt
-from tenure.pipeline.failures import Failure
+from tenure.pipeline.failures import Failure, said_by
 from tenure.pipeline.frames import frame
-from tenure.pipeline.tasks import LABEL, Check, Kernel, OnDone, attempt_name
+from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ class SparkLost(StoreError):
 
 
 class SparkTasks:
-    engine = "spark"
+    engine = SPARK
 
     def __init__(self, session: SparkSession, env: Env) -> None:
         self._session = session
@@ -206,9 +206,8 @@ class _Listed(AccumulatorParam[list[Failure]]):
 def _translated(error: Exception) -> TenureError:
     if not isinstance(error, Py4JJavaError):
         # The connection to Java, or what answers at its other end, is gone.
-        return SparkLost(f"Spark has ended: {error}")
-    text = str(error.java_exception.getMessage())
-    if "SparkContext was shut down" in text or "stopped SparkContext" in text:
-        return SparkLost(f"Spark has ended: {text.splitlines()[0]}")
-    first, *rest = text.splitlines() or [type(error).__name__]
+        return SparkLost(f"Spark has ended: {said_by(error)}")
+    first, *rest = said_by(error).splitlines()
+    if "SparkContext was shut down" in first or "stopped SparkContext" in first:
+        return SparkLost(f"Spark has ended: {first}")
     return SparkFailed(f"Spark could not run the tasks: {first}", detail="\n".join(rest)[:DETAIL_CHARS_MAX])

@@ -32,6 +32,9 @@ ATTEMPT_BITS = 64
 
 LABEL = "task"
 
+SPARK = "spark"
+"""What a job needs whose tasks are to run on Spark, and a process has that can."""
+
 
 class Attempt(NamedTuple):
     """One attempt of one task."""

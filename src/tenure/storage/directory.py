@@ -10,8 +10,8 @@ pipe would make its reader wait for ever.
              linked to its name               fails if there is one already
              every directory up to the root   fsynced: their entries are durable too
 
-A link, not a rename, because a rename replaces what is there. A writer that crashes leaves a file
-in `.unfinished`, which `delete_unfinished` removes.
+A hard link, which the file system must have, because a rename replaces what is there. A writer that
+crashes leaves a file in `.unfinished`, which `delete_unfinished` removes.
 
 Invariant (no-way-out): no name and no symbolic link leads out of a directory.
 
@@ -19,17 +19,19 @@ Walk: `files.open_files` and `locations.Locations.resolve` make one.
 """
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import IO, Any
 
 from tenure.base.errors import FileMissing, InputOutput, NoPermission
-from tenure.storage.tree import DuckConnection, Entry, Output, failure, translated
+from tenure.storage.tree import DuckConnection, Entry, Input, Output, failure, translated
 
 UNFINISHED = ".unfinished"
+BUFFER_BYTES = 256 * 1024
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -48,11 +50,18 @@ class Directory:
 
         return fs.SubTreeFileSystem(self.root, fs.LocalFileSystem())
 
+    @property
+    def duck_root(self) -> str:
+        return f"{self.root}/"
+
     def duck_path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
     def let_duckdb_read(self, connection: DuckConnection) -> None:
         """DuckDB reads local files by itself."""
+
+    def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
+        return translated(doing, shown)
 
     def open_input(self, name: str) -> IO[bytes]:
         *parents, last = name.split("/")
@@ -62,7 +71,8 @@ class Directory:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 os.close(file)
                 raise InputOutput(f'could not open file "{name}": it is not a plain file')
-            return open(file, "rb")
+            raw = open(file, "rb", buffering=0)  # noqa: SIM115 closed by the reader around it
+        return io.BufferedReader(Input(raw, lambda: translated("read file", name)), BUFFER_BYTES)
 
     def create(self, name: str) -> Output:
         if self.entry(name) is not None:

@@ -128,6 +128,15 @@ class Revisions(NamedTuple):
     limit: int
 
 
+class Spread(NamedTuple):
+    """How much of a span is newer than a time: keys, bytes, and every so many keys one of them."""
+
+    keys: int
+    size: int
+    """In bytes."""
+    cuts: Sequence[bytes]
+
+
 class Stamp(NamedTuple):
     """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`.
 
@@ -257,6 +266,10 @@ class Engine(Protocol):
     def history(self, query: History) -> Found: ...
 
     def revisions(self, query: Revisions) -> Found: ...
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        """What of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""
+        ...
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         """Says whether a transaction's reads still hold: the clock, and what fails, if anything.

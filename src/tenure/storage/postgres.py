@@ -42,6 +42,7 @@ from tenure.storage.engine import (
     Revision,
     Revisions,
     Scan,
+    Spread,
     Status,
 )
 from tenure.storage.outcomes import decode_outcomes
@@ -72,6 +73,8 @@ _GET_MANY_NOW = postgres_reads.GET_MANY_NOW.encode()
 _GET_MANY_AT = postgres_reads.GET_MANY_AT.encode()
 _HISTORY = postgres_reads.HISTORY.encode()
 _REVISIONS = postgres_reads.REVISIONS.encode()
+_SPREAD = postgres_reads.SPREAD.encode()
+_CUTS = postgres_reads.CUTS.encode()
 _ORDERS = ("ASC", "DESC")
 _SCAN_NOW = tuple(postgres_reads.scan_now(order).encode() for order in _ORDERS)
 _SCAN_AT = tuple(postgres_reads.scan_at(order).encode() for order in _ORDERS)
@@ -152,6 +155,12 @@ class PostgresEngine:
         kept = [each for each in found.revisions if query.since_at < each.at <= query.until_at]
         kept.sort(key=lambda revision: (revision.key, revision.at))
         return found._replace(revisions=kept, last=max(keys) if len(keys) == query.limit else b"")
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        arguments = {"lo": lo, "hi": hi, "since": since_at}
+        ((keys, size, _),) = self._pool.run(_SPREAD, arguments)
+        cuts = self._pool.run(_CUTS, {**arguments, "every": every}) if keys >= every else []
+        return Spread(keys, size, [row[0] for row in cuts])
 
     def history(self, query: History) -> Found:
         first, beyond = head_bounds(query.lo, query.hi)

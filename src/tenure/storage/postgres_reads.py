@@ -103,6 +103,17 @@ REVISIONS = f"""{_HEADER} (
     WHERE p.key >= %(lo)b AND p.key <= (SELECT g.key FROM page g ORDER BY g.key DESC LIMIT 1)
         AND p.at > %(since)b AND p.at <= %(until)b)"""
 
+SPREAD = """
+SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0)::bigint, NULL::bytea
+FROM live WHERE key >= %(lo)b AND key < %(hi)b AND at > %(since)b
+"""
+CUTS = """
+SELECT c.key FROM (
+    SELECT key, row_number() OVER (ORDER BY key) AS number
+    FROM live WHERE key >= %(lo)b AND key < %(hi)b AND at > %(since)b
+) c WHERE c.number %% %(every)b = 0 ORDER BY c.key
+"""
+
 HISTORY = f"""{_HEADER} (SELECT t.key, t.at, t.value FROM (
     SELECT u.key, u.at, u.value
     FROM heads(%(first)b, %(beyond)b) AS h(head)

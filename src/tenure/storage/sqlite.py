@@ -53,6 +53,7 @@ from tenure.storage.engine import (
     Outcome,
     Revisions,
     Scan,
+    Spread,
     Status,
     head_of,
 )
@@ -204,6 +205,10 @@ class SqliteEngine:
     def revisions(self, query: Revisions) -> Found:
         with self._snapshot() as execute:
             return sqlite_reads.revisions(execute, query)
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        with self._snapshot() as execute:
+            return sqlite_reads.spread(execute, lo, hi, since_at, every)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         with self._snapshot() as execute:

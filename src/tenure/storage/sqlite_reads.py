@@ -9,7 +9,7 @@ Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
 """
 
 from tenure.base.timestamp import Timestamp, from_bytes
-from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan
+from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
 from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
@@ -60,6 +60,14 @@ _HISTORY = (
 )
 _KEYS = "SELECT key, at, value FROM live WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3"
 _PAST_OF_KEYS = "SELECT key, at, value FROM past WHERE key >= ?1 AND key <= ?2 AND at > ?3 AND at <= ?4"
+_SPREAD = (
+    "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0)"
+    " FROM live WHERE key >= ?1 AND key < ?2 AND at > ?3"
+)
+_CUTS = (
+    "SELECT key FROM (SELECT key, row_number() OVER (ORDER BY key) AS number"
+    " FROM live WHERE key >= ?1 AND key < ?2 AND at > ?3) WHERE number % ?4 = 0 ORDER BY key"
+)
 
 
 def clock_at(execute: Execute) -> Timestamp:
@@ -182,6 +190,12 @@ def revisions(execute: Execute, query: Revisions) -> Found:
     found.sort(key=lambda revision: (revision.key, revision.at))
     is_cut = len(keys) == query.limit
     return Found(clock, threshold_at, cleaned_at, found, last=last if is_cut else b"")
+
+
+def spread(execute: Execute, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+    ((keys, size),) = execute(_SPREAD, (lo, hi, since_at))
+    cuts = execute(_CUTS, (lo, hi, since_at, every)) if keys >= every else []
+    return Spread(keys, size, [key for (key,) in cuts])
 
 
 def _history_heads(execute: Execute, query: History) -> list[bytes]:

@@ -1,8 +1,8 @@
 """A tree of files: what a local directory and a bucket of an object store have in common.
 
 Files are written once and whole. A file is there, complete and durable, from the moment its
-`Output` was closed; one that is not closed, whatever happens to its writer, never was. Nothing is
-ever overwritten.
+`Output` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
+taken is refused when its file is created, and again when it is closed.
 
     output = tree.create("a/b")     nothing to be seen yet
     output.write(...)
@@ -12,16 +12,17 @@ Names are relative, with `/` between their parts. Whoever calls has checked them
 for names that Tenure makes, `storage.locations` for those of users.
 
 Invariant (whole-files): a file that can be seen is complete and survives a crash.
-Invariant (written-once): no file is overwritten.
+Invariant (written-once): a file that is there is never overwritten.
 
 Walk: `files.Files` and `locations.Location` are given one, a `directory.Directory` or a
 `bucket.Bucket`.
 """
 
 import errno
+import io
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Protocol, Self
 
@@ -38,6 +39,38 @@ class Entry(NamedTuple):
     is_directory: bool = False
     is_odd: bool = False
     """A symbolic link, a device, a pipe: never opened, and told from a file that is not there."""
+
+
+class Input(io.RawIOBase):
+    """A stream whose errors are Tenure's, also those that come when it is read."""
+
+    def __init__(self, raw: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        self._raw = raw
+        self._translated = translated
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        with self._translated():
+            data = self._raw.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._translated():
+            return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 class Output:
@@ -113,8 +146,14 @@ class Tree(Protocol):
     def arrow(self) -> Any:
         """A pyarrow.fs.FileSystem whose root is this tree's."""
 
+    @property
+    def duck_root(self) -> str: ...
+
     def duck_path(self, name: str) -> str: ...
     def let_duckdb_read(self, connection: DuckConnection) -> None: ...
+
+    def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
+        """What goes wrong inside is one of Tenure's errors outside."""
 
     def open_input(self, name: str) -> IO[bytes]: ...
     def create(self, name: str) -> Output: ...
@@ -168,6 +207,5 @@ def translated(doing: str, shown: str) -> Iterator[None]:
 
 def failure(doing: str, shown: str, error: OSError) -> StoreError:
     """What the system's error means: PostgreSQL's words, and no path but the one that was asked for."""
-    kind = _KINDS.get(error.errno or 0, InputOutput)
-    reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return kind(f'could not {doing} "{shown}": {reason}')
+    number = error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO)
+    return _KINDS.get(number, InputOutput)(f'could not {doing} "{shown}": {os.strerror(number)}')

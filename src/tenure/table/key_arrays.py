@@ -29,6 +29,8 @@ import pyarrow.compute as pc
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
 from tenure.kv.encoding import INT_TAG, Descending, encode
+from tenure.kv.keys import KEY_BYTES_MAX
+from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrow import is_opaque
 from tenure.table.packing import unpack, unpack_columns
 from tenure.table.rows import Keyed
@@ -91,6 +93,12 @@ def entry_arrays(
     if is_unique:
         whole = pc.if_else(_has_null(parts, columns, rest), whole, stems)
     return Entries(whole, suffixes)
+
+
+def too_long(keys: Any) -> Any:
+    """The places of keys that an index cannot hold, as a numpy array."""
+    lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(lengths > KEY_BYTES_MAX - HEAD_BYTES)
 
 
 def _has_null(parts: Sequence[KeyColumn], columns: Columns, rest: Any) -> Any:

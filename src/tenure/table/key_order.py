@@ -7,6 +7,7 @@ the first. That the shorter key is filled up with zeros is no matter: no key beg
 Walk: import and merge call `argsort` per run of keys, then `doubled` on what is sorted.
 """
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -110,3 +111,13 @@ def _words(data: Any, starts: Any, ends: Any) -> Any:
         return words
     kept = np.where(missing == 64, np.uint64(0), np.uint64((1 << 64) - 1) << (missing % np.uint64(64)))
     return words & kept
+
+
+def bounds_within(keys: Any, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+    """Of sorted keys: where those from `lo` to below `hi` (None: to the end) begin, and how many they are."""
+    first = _seek(keys, lo)
+    return first, (len(keys) if hi is None else _seek(keys, hi)) - first
+
+
+def _seek(keys: Any, key: bytes) -> int:
+    return bisect_left(range(len(keys)), key, key=lambda row: keys[row].as_py())

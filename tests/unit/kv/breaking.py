@@ -4,7 +4,18 @@ from collections.abc import Callable, Sequence
 
 from tenure.base.errors import Disconnected
 from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Revisions, Scan
+from tenure.storage.engine import (
+    Commit,
+    Engine,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Revisions,
+    Scan,
+    Spread,
+)
 
 Deliver = Callable[[Group], list[Outcome]]
 
@@ -41,6 +52,9 @@ class BreakingEngine:
 
     def revisions(self, query: Revisions) -> Found:
         return self.engine.revisions(query)
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        return self.engine.spread(lo, hi, since_at, every)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         return self.engine.check(commit)

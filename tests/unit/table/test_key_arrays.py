@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Type
 from tenure.kv.encoding import Descending, encode
-from tenure.kv.keys import Keyspace
+from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.table.arrow import array
-from tenure.table.key_arrays import Entries, KeyColumn, entry_arrays, key_array, key_columns
+from tenure.table.key_arrays import Entries, KeyColumn, entry_arrays, key_array, key_columns, too_long
 from tenure.table.key_order import argsort, doubled
 from tenure.table.packing import pack
 from tenure.table.rows import Keyed, Layout
@@ -137,6 +137,11 @@ def test_argsort_orders_keys_as_bytes_and_keeps_equal_ones_in_place(rows: list[t
     keys = [encode(row) for row in rows]
     expected = sorted(range(len(keys)), key=keys.__getitem__)
     assert argsort(pa.array(keys, pa.binary())).tolist() == expected
+
+
+def test_too_long_finds_the_keys_that_an_index_would_refuse() -> None:
+    most = KEY_BYTES_MAX - len(Keyspace(1).head(200, 1))
+    assert too_long(pa.array([b"x" * most, b"x" * (most + 1), b""])).tolist() == [1]
 
 
 def test_doubled_finds_what_equals_the_key_before() -> None:
