@@ -13,6 +13,7 @@ from tests.faults import (
     cuts,
     dead_sessions,
     disks,
+    flush_kills,
     inputs,
     job_kills,
     job_stops,
@@ -74,5 +75,6 @@ SCENARIOS = (
     Scenario("sql_processes", sql_processes.sql_processes),
     Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("spark_kill", spark_kills.spark_kill),
+    Scenario("flush_kill", flush_kills.flush_kill),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -53,7 +53,7 @@ class SqlNodes:
         self.directory.mkdir(parents=True)
         self._more = more
         self._store = self._make_store(name)
-        _set_up(self._store)
+        set_up(self._store)
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self.ports: dict[str, int] = {}
         self.violations: list[str] = []
@@ -168,7 +168,7 @@ class SqlNodes:
         return [f"{name}'s log: {text[max(0, text.index(mark) - 300) :][:2500]}" for mark in found[:1]]
 
 
-def _set_up(address: str) -> None:
+def set_up(address: str) -> None:
     """Nodes are declared dead after TTL_SECONDS. Set before there are any: a session that was made for a
     longer time lasts that long if its node dies before the next heartbeat."""
     env = SystemEnv()
