@@ -12,7 +12,7 @@ does.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from uuid import UUID
@@ -32,6 +32,7 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
+from tenure.bulk.exporting import records as exporting
 from tenure.bulk.flush import KIND as FLUSH
 from tenure.bulk.flush import flush_kind
 from tenure.bulk.lakes import Lake
@@ -82,11 +83,13 @@ from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.statements.exporting import rows_of
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
+from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
@@ -125,12 +128,14 @@ class Node:
         version: int = PROGRAM,
         listen: Listen | None = None,
         lake: str = "",
+        files: str = "",
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
         self._env = env
         self._version = version
         self._spark = spark
+        self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
@@ -144,12 +149,14 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
+            self.locations = Locations(files or None)
+            self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
+            self.front: Front | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
                 self._start_workers(undo, start_worker)
-            self.front: Front | None = None
             if listen is not None:
                 self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
@@ -301,7 +308,7 @@ class Node:
         )
 
     def _has(self) -> tuple[str, ...]:
-        return () if self._spark is None else (SPARK,)
+        return (SPARK,) * (self._spark is not None) + (exporting.SQL,) * self._listens
 
     def tasks_for(self, run: Run) -> Tasks:
         """Where the tasks of a job's run are done."""
@@ -332,6 +339,9 @@ class Node:
             self.tasks_for,
         )
 
+    def _exported(self, export: exporting.Payload, check: Callable[[], None]) -> Iterator[exporting.Rows]:
+        return rows_of(self.front.sessions if self.front else None, export, check)
+
     def _make_job_records(self) -> None:
         by_session = SessionClaims(self._sessions)
         mixed = MixedClaims(self._sessions, self._heartbeats)
@@ -348,7 +358,10 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
-            own |= {FLUSH: flush_kind(self.lake)}
+            own |= {
+                FLUSH: flush_kind(self.lake),
+                exporting.KIND: exporting.export_kind(self.lake, self.locations, self._exported),
+            }
         self.runner = Runner(
             self.store,
             self.liveness,
@@ -421,6 +434,8 @@ class Node:
             blockers=self.lease_waits.blockers,
             node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
+            lake=self.lake,
+            locations=self.locations,
             duck=self._duck(),
             runs_inline=runs_inline,
         )

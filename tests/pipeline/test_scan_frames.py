@@ -1,16 +1,16 @@
 """Scans on Spark: the same rows, one partition per task."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tenure.pipeline import scan
-from tenure.pipeline.merge import Version
 from tenure.pipeline.spark_tasks import SparkTasks
 from tests.unit.pipeline.histories import History, first_version
 from tests.unit.pipeline.lakes import Lake
-from tests.unit.pipeline.test_scan import shown
+from tests.unit.pipeline.test_scan import planned, shown
 
 
 @pytest.mark.invariant("scan-exact")
@@ -35,12 +35,11 @@ def test_a_frame_has_the_rows_that_the_model_has(
             history.changed(since_at, at),
             history.revisions(since_at, at),
         ]
-        asked = [{}, {"since_at": since_at}, {"since_at": since_at, "revisions": "all"}]
+        asked: list[dict[str, Any]] = [{}, {"since_at": since_at}, {"since_at": since_at, "revisions": "all"}]
         for each, rows in zip(asked, expected, strict=True):
-            version = Version(history.version(at), ())
-            plan = scan.plan(lake.store, lake.files, lake.place, version, at, **each)  # type: ignore[arg-type]
-            frame = scan.frame(spark_tasks, plan)
-            assert frame.rdd.getNumPartitions() == len(plan.tasks)
+            tasks = planned(lake, history, at, **each)
+            frame = scan.frame(spark_tasks, tasks)
+            assert frame.rdd.getNumPartitions() == len(tasks)
             assert shown(history, at, _batches(frame.toArrow())) == rows
     lake.close()
 

@@ -18,7 +18,12 @@ KNOWN_TO = {
         "table/packing.py",
         "pipeline/reading/ndjson_quick.py",
     ),
-    "numpy": ("sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),  # pyarrow's arrays
+    "numpy": (
+        "sql/duck/*.py",
+        "table/*.py",
+        "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
+    ),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
@@ -29,6 +34,7 @@ KNOWN_TO = {
         "storage/decompression.py",
         "storage/directory.py",
         "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
         "table/*.py",
     ),
     "pyspark": ("pipeline/*.py",),

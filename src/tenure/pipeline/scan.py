@@ -1,6 +1,6 @@
 """scan: an index's rows at a time, or what changed between two times, a range of keys per task.
 
-    plan      live files and the spread of the delta ──► ranges of about so many rows ──► tasks
+    bounds    live files and the spread of the delta ──► ranges of about so many rows ──► tasks
     task      `lake.scanning` over its range ──► record batches, one after the other
     faces     `scanned` in this process; `frame` a DataFrame, one partition per task
 
@@ -11,20 +11,19 @@ balance, never rows. The columns of a batch are described at `lake.scanning`.
 Simplification: opaque values (arrays, jsonb, intervals, numeric without a precision) come as they are packed;
 whoever wants them in another way converts them, as an export does.
 
-Walk: `bulk.export_job` -> `plan` -> `Tasks.run` with a kernel that calls `scan_range`.
+Walk: `bulk.exporting.job` -> `bounds`, `tasks` -> `Tasks.run` with a kernel that calls `scan_range`.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import ElementState
 from tenure.kv.keys import Span
 from tenure.kv.records import Record
 from tenure.kv.store import Store
-from tenure.pipeline.merge import Version
-from tenure.pipeline.places import Opened, Place, opened
+from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
@@ -57,37 +56,42 @@ class ScanTask(Record, frozen=True):
     hi: bytes
 
 
-class Plan(Record, frozen=True):
-    tasks: tuple[ScanTask, ...]
+class Bounds(NamedTuple):
+    """Where tasks begin and end: whole keys, one more than there are tasks."""
+
+    keys: tuple[bytes, ...]
     rows: int
-    """About so many."""
+    """About so many in all."""
 
 
-def plan(
-    store: Store,
-    files: Files,
+def bounds(store: Store, files: Files, table: int, index: int, at: Timestamp) -> Bounds:
+    """Cuts an index so that tasks have about as many rows each: small files share one."""
+    span = store.keyspace.index_span(table, index)
+    weights = _weights(store, files, table, index, at)
+    return Bounds((span.lo, *_cuts(weights), span.hi), sum(rows for _, rows in weights))
+
+
+def tasks(
     place: Place,
     version: Version,
     at: Timestamp,
+    bounds: Sequence[bytes],
     *,
     index: int | None = None,
     columns: Sequence[int] | None = None,
     since_at: Timestamp | None = None,
     revisions: Literal["newest", "all"] = "newest",
-) -> Plan:
-    """Cuts a scan into tasks; without `columns` of all that the version shows."""
+) -> list[ScanTask]:
+    """A scan's tasks; without `columns` of all that the version shows."""
     table = version.table
-    index = table.primary if index is None else index
     if columns is None:
         columns = [column.id for column in table.columns if column.state is ElementState.PUBLIC]
-    span = store.keyspace.index_span(table.id, index)
-    weights = _weights(store, files, table.id, index, at)
-    bounds = [span.lo, *_cuts(weights), span.hi]
-    tasks = [
-        ScanTask(place, version, index, tuple(columns), at, since_at, revisions == "all", lo, hi)
+    return [
+        ScanTask(
+            place, version, index or table.primary, tuple(columns), at, since_at, revisions == "all", lo, hi
+        )
         for lo, hi in pairwise(bounds)
     ]
-    return Plan(tuple(tasks), sum(rows for _, rows in weights))
 
 
 def _weights(store: Store, files: Files, table: int, index: int, at: Timestamp) -> list[tuple[bytes, int]]:
@@ -116,7 +120,7 @@ def _groups(files: Files, file: File) -> list[tuple[bytes, int]]:
 
 
 def _cuts(weights: Sequence[tuple[bytes, int]]) -> list[bytes]:
-    """Keys between which there are about so many rows: small files share a task."""
+    """Keys between which there are about so many rows."""
     cuts: list[bytes] = []
     held = 0
     for key, rows in weights:
@@ -151,16 +155,16 @@ def asked_for(store: Store, task: ScanTask) -> Asked:
 # ── faces ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def scanned(plan: Plan) -> Iterator[Any]:
+def scanned(tasks: Sequence[ScanTask]) -> Iterator[Any]:
     """All batches, one after the other, in the order of keys."""
-    for task in plan.tasks:
+    for task in tasks:
         yield from scan_range(task, Attempt(""))
 
 
-def frame(tasks: "SparkTasks", plan: Plan, *, label: str = "scan") -> "DataFrame":
+def frame(spark: "SparkTasks", tasks: Sequence[ScanTask], *, label: str = "scan") -> "DataFrame":
     """The same on Spark; a task's rows are a partition, in the order of keys."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    first = plan.tasks[0]
+    first = tasks[0]
     schema = from_arrow_schema(asked_for(opened(first.place).store, first).schema)
-    return tasks.frame(scan_range, plan.tasks, schema, label=label)
+    return spark.frame(scan_range, tasks, schema, label=label)

@@ -119,7 +119,6 @@ LATER = (
     ("backup",),
     ("restore",),
     ("import",),
-    ("export",),
     ("undrop",),
     ("check", "table"),
     ("run", "gc"),
