@@ -31,8 +31,8 @@ def _insert(lake: Lake, *ids: int) -> None:
     lake.write(work)
 
 
-def _file(name: str, first: bytes, last: bytes, **more: int) -> File:
-    return File(name, first, last, 1, 1, b"", 0, **more)
+def _file(name: str, first: bytes, last: bytes, at: int = 0) -> File:
+    return File(name, first, last, 1, 1, b"", 0, published_at=at, first_at=at)
 
 
 @pytest.mark.invariant("manifest-order")
@@ -84,7 +84,7 @@ def test_a_file_that_no_change_falls_into_is_kept(lake: Lake) -> None:
 def _publish_input(lake: Lake) -> Manifest:
     """As an import does: a file whose rows have the time at which it is published."""
     began_with = lake.manifest()
-    written = Written(_file("x", b"1", b"1", published_at=AS_PUBLISHED, first_at=AS_PUBLISHED), Shape(()))
+    written = Written(_file("x", b"1", b"1", AS_PUBLISHED), Shape(()))
 
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)
