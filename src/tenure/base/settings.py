@@ -430,7 +430,17 @@ RESULT_BYTES_MAX = Setting(
     description="How large the result of one statement may be.",
 )
 
+SPARK_MIN_ROWS = Setting(
+    name="pipeline.spark_min_rows",
+    kind=INT,
+    default=100_000,
+    lower=0,
+    upper=1 << 50,
+    description="Bulk work on about so many rows or more runs on Spark, less in the node itself.",
+)
+
 DEFINITIONS: tuple[AnySetting, ...] = (
+    SPARK_MIN_ROWS,
     QUERY_MEMORY,
     DUCKDB_MEMORY,
     COLUMNS_MEMORY,
