@@ -40,7 +40,7 @@ def run(options: Namespace, env: Env) -> None:
     # Not by this thread: pyspark would take its signals, and the node need not wait.
     opening = env.spawn("spark", spark.open)
     try:
-        node = Node(options.store, env, version=options.compat_version, spark=spark.tasks)
+        node = Node(options.store, env, version=options.compat_version, lake=options.lake, spark=spark.tasks)
         try:
             opening.join()
             spark.tasks()  # or why there are none

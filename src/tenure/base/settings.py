@@ -435,12 +435,55 @@ SPARK_MIN_ROWS = Setting(
     kind=INT,
     default=100_000,
     lower=0,
+    upper=1 << 40,
+    unit="rows",
+    description="Bulk work of more rows runs on Spark; what is smaller runs in a node, without Java.",
+)
+
+FLUSH_BYTES = Setting(
+    name="lake.flush_bytes",
+    kind=INT,
+    default=128 * 1024 * 1024,
+    lower=1024,
     upper=1 << 50,
-    description="Bulk work on about so many rows or more runs on Spark, less in the node itself.",
+    unit="bytes",
+    description="An index with more than this in the store, beyond its base, is flushed to the lake.",
+)
+
+CLEAN_AFTER = Setting(
+    name="lake.clean_after",
+    kind=DURATION,
+    default=600.0,
+    lower=0.0,
+    upper=30 * 86_400.0,
+    description="How long rows stay in the store after they were flushed: longer than transactions run.",
+)
+
+FILE_GRACE = Setting(
+    name="lake.file_grace",
+    kind=DURATION,
+    default=3_600.0,
+    lower=0.0,
+    upper=30 * 86_400.0,
+    description="How long a file of the lake stays once a newer one took its place: longer than queries run.",
+)
+
+LAKE_MEMORY = Setting(
+    name="lake.cache_memory",
+    kind=INT,
+    default=64 * 1024 * 1024,
+    lower=1024 * 1024,
+    upper=1 << 40,
+    unit="bytes",
+    description="How much of the lake's files a node keeps decoded for lookups by key; read when it starts.",
 )
 
 DEFINITIONS: tuple[AnySetting, ...] = (
     SPARK_MIN_ROWS,
+    FLUSH_BYTES,
+    CLEAN_AFTER,
+    FILE_GRACE,
+    LAKE_MEMORY,
     QUERY_MEMORY,
     DUCKDB_MEMORY,
     COLUMNS_MEMORY,

@@ -50,6 +50,7 @@ from tenure.kv.commits import Committer, failure
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.snapshot import judge, marks, page_rows
+from tenure.kv.volume import Volume
 from tenure.storage.engine import (
     Commit,
     Engine,
@@ -82,6 +83,7 @@ class Scope(NamedTuple):
     clock: Clock
     limits: Limits
     bases: Bases
+    volume: Volume
 
 
 class Known(NamedTuple):
@@ -127,7 +129,7 @@ class Transaction:
         known: Known | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, limits, self._bases = scope
+        self._engine, self._keyspace, self._clock, limits, self._bases, _ = scope
         self._committer = committer
         self._parent = parent
         self._committed_only = committed_only
@@ -243,10 +245,8 @@ class Transaction:
 
     def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
         laid_over = self._laid_over(page.answered)
-        if not laid_over:
-            return [(key, value) for key, value in page.rows.items() if value is not None]
-        rows = {**page.rows, **laid_over}
-        return sorted(((key, value) for key, value in rows.items() if value is not None), reverse=reverse)
+        rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
+        return sorted(rows, reverse=reverse) if laid_over else rows
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -447,6 +447,7 @@ class Transaction:
             raise failure(outcome)
         if self.has_writes:
             self.commit_at = outcome.at
+            self._scope.volume.add(self._writes.values())
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
             self._excused.append(outcome.at)

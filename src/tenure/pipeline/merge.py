@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import EnumType, Table
 from tenure.kv.keys import Span
 from tenure.kv.records import Record
 from tenure.kv.store import Store
-from tenure.pipeline.places import Opened, Place, opened
+from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.key_order import bounds_within
-from tenure.table.lake.format import KEY, Written, footer, read_groups, schema_of
-from tenure.table.lake.manifests import File, Manifest, Shape
+from tenure.table.lake.format import KEY, footer, read_groups, schema_of
+from tenure.table.lake.manifests import File, Manifest, Shape, Written
 from tenure.table.lake.merging import merged, write_all
 from tenure.table.lake.publishing import Replaced, with_shapes
 from tenure.table.lake.ranges import Range, ranges
@@ -37,13 +36,6 @@ RANGE_ROWS = 250_000
 
 PAGE_KEYS = 10_000
 """Keys per read of the store."""
-
-
-class Version(NamedTuple):
-    """A table as of a time, as it can be sent to other processes."""
-
-    table: Table
-    enums: tuple[EnumType, ...]
 
 
 class MergeTask(Record, frozen=True):
