@@ -158,6 +158,7 @@ class Tree(Protocol):
     def open_input(self, name: str) -> IO[bytes]: ...
     def create(self, name: str, *, is_lasting: bool = True) -> Output:
         """One that need not last is there as well when it is published, but maybe not after a power cut."""
+
     def entry(self, name: str) -> Entry | None: ...
 
     def children(self, directory: str) -> Iterator[Entry]:
