@@ -23,8 +23,9 @@ from tenure.kv.bases import NO_BASES, Bases
 from tenure.kv.buffer import Limits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
+from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Known, Scope, State, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, Found, History, Revision

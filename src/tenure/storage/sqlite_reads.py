@@ -5,7 +5,7 @@ in key order; only where the newest revision is younger than T is the one visibl
 up in `past`, by its key. So the cost follows the keys returned and those changed after T, not
 how much history there is.
 
-Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
+Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
 """
 
 from tenure.base.timestamp import Timestamp, from_bytes
@@ -24,6 +24,11 @@ _GET_PAST = (
 )
 _GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
 _GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
+_GET_MANY = (
+    "SELECT (SELECT value FROM live WHERE key = ?2), (SELECT at FROM clock),"
+    " (SELECT value FROM live WHERE key = ?3)"
+    " UNION ALL SELECT l.key, l.at, l.value FROM carray(?1) AS k CROSS JOIN live AS l ON l.key = k.value"
+)
 _SCAN_NOW = (
     "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND (value IS NOT NULL OR {})"
     " ORDER BY key {} LIMIT ?"
@@ -85,6 +90,21 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
         from_bytes(cleaned) if cleaned else 0,
         [Revision(key, revision_at, value)] if revision_at else [],
     )
+
+
+def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> Found:
+    """Reads by one statement; what has changed since `at` is asked for key by key, each with its marks."""
+    first, *rows = execute(_GET_MANY, (keys, guard.threshold_first, guard.cleaned_first))
+    threshold_at, clock, cleaned_at = from_bytes(first[0] or b""), first[1], from_bytes(first[2] or b"")
+    if at is None:
+        return Found(clock, threshold_at, cleaned_at, [Revision(*row) for row in rows])
+    revisions = [Revision(*row) for row in rows if row[1] <= at]
+    for key in [row[0] for row in rows if row[1] > at]:
+        older = get(execute, key, guard, at)
+        threshold_at = max(threshold_at, older.threshold_at)
+        cleaned_at = max(cleaned_at, older.cleaned_at)
+        revisions += older.revisions
+    return Found(clock, threshold_at, cleaned_at, revisions)
 
 
 def scan(execute: Execute, query: Scan) -> Found:

@@ -49,10 +49,8 @@ def targets(*types: str) -> tuple[Target, ...]:
     return tuple(Target("abcdefgh"[at], at + 1, named(type)) for at, type in enumerate(types))
 
 
-def task(
-    data: bytes, *types: str, format: Format | None = None, compression: str = "", **more: Any
-) -> ReadTask:
-    return ReadTask(Input("f", len(data), compression), format or Csv(), targets(*types), **more)
+def task(data: bytes, *types: str, format: Format = CSV, **more: Any) -> ReadTask:
+    return ReadTask(Input("f", len(data)), format, targets(*types), **more)
 
 
 def read_file(data: bytes, *types: str, most: int = 1 << 30, **more: Any) -> Read:
