@@ -9,6 +9,7 @@ Walk: `importing.job` calls `files_of` and `groups`; kernels open what a `Split`
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, tzinfo
 from functools import partial
 from typing import IO, NamedTuple
 from zoneinfo import ZoneInfo
@@ -25,6 +26,15 @@ SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst", ".zstd": "zs
 
 REJECTS_BEYOND = 8
 """A task reads on for so many bad rows beyond those tolerated: an error lists some."""
+
+
+def zone_of(name: str) -> tzinfo:
+    """As a session has it: what reads times is quicker where it is UTC itself."""
+    return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
+
+
+PARQUET_ROWS_MAX = 1 << 32
+"""Of a few row groups, which have less than 2**31 each by the library that reads them."""
 
 
 class Facts(NamedTuple):
@@ -81,9 +91,12 @@ class Split(NamedTuple):
     def rows_max(self) -> int:
         """How many rows it cannot have more of."""
         task = self.task
-        if task.input.compression:
-            return max(task.limits.ratio_free_bytes, task.limits.ratio_max * task.input.bytes)
-        return 1 << 32 if isinstance(task.format, Parquet) else self.bytes + 1
+        if isinstance(task.format, Parquet):
+            return PARQUET_ROWS_MAX
+        if task.end is not None:
+            return self.bytes + 1
+        limits = task.limits.decompression  # it may be compressed
+        return max(limits.ratio_from_bytes, limits.ratio_max * task.input.bytes) + 1
 
 
 def sources_of(locations: Locations, input: TableInput) -> list[Source]:
@@ -166,10 +179,10 @@ def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) 
     if len(targets) != len(input.columns):
         raise InvalidParameter(f'a column of table "{layout.table.name}" is gone')
     return ReadTask(
-        Input(source.shown, source.bytes, source.compression),
+        Input(source.shown, source.bytes),
         _format(input),
         targets,
-        zone=ZoneInfo(payload.zone),
+        zone=zone_of(payload.zone),
         rejects_max=payload.bad_rows_max + REJECTS_BEYOND,
     )
 

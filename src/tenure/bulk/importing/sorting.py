@@ -15,14 +15,13 @@ runs.
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from tenure.base.env import SystemEnv
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
-from tenure.bulk.importing.inputs import Facts, Split
+from tenure.bulk.importing.inputs import Facts, Split, zone_of
 from tenure.bulk.importing.rejects import too_many
 from tenure.bulk.importing.rows import Batch, Rows
 from tenure.bulk.importing.runs import LINE, SOURCE, Run, write_run
@@ -122,7 +121,7 @@ def _rows(place: Opened, task: SortTask, layout: Layout) -> Rows:
         random_uuid(env),
         numbers,
         clock_micros=env.wall_micros,
-        zone=ZoneInfo(facts.zone),
+        zone=zone_of(facts.zone),
         sequences=blocks,
         session={"user": facts.user, "session_user": facts.user, "database": facts.database},
     )
