@@ -12,7 +12,7 @@ does.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from uuid import UUID
@@ -32,9 +32,10 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
+from tenure.bulk import flush
 from tenure.bulk.exporting import records as exporting
-from tenure.bulk.flush import KIND as FLUSH
-from tenure.bulk.flush import flush_kind
+from tenure.bulk.importing.job import import_kind
+from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
@@ -339,9 +340,6 @@ class Node:
             self.tasks_for,
         )
 
-    def _exported(self, export: exporting.Payload, check: Callable[[], None]) -> Iterator[exporting.Rows]:
-        return rows_of(self.front.sessions if self.front else None, export, check)
-
     def _make_job_records(self) -> None:
         by_session = SessionClaims(self._sessions)
         mixed = MixedClaims(self._sessions, self._heartbeats)
@@ -358,9 +356,11 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
+            run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {
-                FLUSH: flush_kind(self.lake),
-                exporting.KIND: exporting.export_kind(self.lake, self.locations, self._exported),
+                flush.KIND: flush.flush_kind(self.lake),
+                exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),
+                IMPORT: import_kind(self.lake, self.publisher, self.locations),
             }
         self.runner = Runner(
             self.store,

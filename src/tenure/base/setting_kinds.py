@@ -28,7 +28,6 @@ class Kind(Generic[T]):
 
 
 _TRUE, _FALSE = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
-_TRUE, _FALSE = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
 def _parse_bool(text: str) -> bool:

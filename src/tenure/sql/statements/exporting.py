@@ -17,7 +17,7 @@ query comes back here by `rows_of`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import Timestamp
@@ -195,14 +195,19 @@ class _Watched(Execution):
         super().check()
 
 
+class Door(Protocol):
+    @property
+    def sessions(self) -> "SqlSessions": ...
+
+
 def rows_of(
-    sessions: "SqlSessions | None", export: Payload, check: Callable[[], None]
+    door: "Door | None", export: Payload, check: Callable[[], None]
 ) -> Iterator[Sequence[Sequence[Datum]]]:
     """The rows of an exported query as of the job's time, some at once, by a session of its own."""
-    if sessions is None:
+    if door is None:
         raise RetryError("the node is still starting")
     options = {"search_path": export.path, "TimeZone": export.writing.zone}
-    session = sessions.open(user=export.user, database=export.database, options=options)
+    session = door.sessions.open(user=export.user, database=export.database, options=options)
     block = Block(session.parts)
     try:
         block.read_as_of(export.at)
