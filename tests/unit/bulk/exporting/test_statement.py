@@ -166,6 +166,30 @@ def test_csv_comes_back_by_copy(talk: Talk, directory: Path) -> None:
     assert [row[0] for row in read] == [str(number) for number in range(1, ROWS + 1)]
 
 
+@pytest.mark.parametrize("format", ["CSV", "NDJSON", "PARQUET"])
+def test_what_is_exported_can_be_imported(talk: Talk, format: str) -> None:
+    columns = (
+        "id int PRIMARY KEY, a int8, b numeric, c numeric(12, 3), d text, e bool, f float8, g float4, "
+        "h date, i timestamp, j timestamptz, k time, l uuid, m bytea, n jsonb, o int[], p interval, q char(4), r mood"
+    )
+    for name in ("made", "read"):
+        assert not talk.say(f"CREATE TABLE {name}_{format} ({columns})").sqlstate
+    said = talk.say(
+        f"INSERT INTO made_{format} SELECT g, g * 10000000000, g / 7.0, g * 1.5, repeat('x\"y,', g), "
+        "g % 2 = 0, g / 3.0::float8, g / 3.0::float4, date '2024-02-29' + g, timestamp '2024-01-01 10:00:00.25', "
+        "timestamptz '2024-01-01 10:00:00.5+02', time '10:11:12.5', '00000000-0000-0000-0000-00000000000a', "
+        "'\\x00ff', '{\"a\": [1.50, null]}', ARRAY[g, NULL], interval '1 mon 2 days 3.5 s', 'ab', 'sad' "
+        "FROM generate_series(1, 5) g"
+    )
+    assert not said.sqlstate, said
+    assert not talk.say(f"INSERT INTO made_{format} (id, d) VALUES (6, '')").sqlstate
+    assert not talk.say(f"EXPORT INTO {format} 'trip/{format}' FROM TABLE made_{format}").sqlstate
+    said = talk.say(f"IMPORT INTO read_{format} {format} DATA ('trip/{format}/*')")
+    assert not said.sqlstate, said
+    rows = [talk.say(f"SELECT * FROM {name}_{format} ORDER BY id").rows for name in ("made", "read")]
+    assert rows[0] == rows[1]
+
+
 @pytest.mark.parametrize(
     ("statement", "sqlstate"),
     [
