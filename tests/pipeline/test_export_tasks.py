@@ -28,7 +28,9 @@ def test_tasks_write_all_rows_once_however_often_they_run(
             lake.flush()
     at = history.times[-1]
     writing = Writing("csv", tuple(OutColumn(each.name, each.type) for each in history.version(at).columns))
-    location = Locations(str(tmp_path / "files")).resolve("out")
+    locations = Locations(str(tmp_path / "files"))
+    locations.make_directory()
+    location = locations.resolve("out")
     work = [
         ExportTask(task, location, writing, "t-1", number)
         for number, task in enumerate(planned(lake, history, at))
