@@ -691,3 +691,5 @@ SELECT ('{2,NULL}'::int4[])[2:9]
 SELECT (SELECT lag('1.5', '7', '2000-01-01') OVER (ORDER BY id) FROM a LIMIT 1)
 SELECT w.id, regexp_replace(w.t, '', w.t, '7'::int4) FROM w ORDER BY w.id
 SELECT regexp_substr(w.t, 'a*?'::text, '7'::int4) AS x, w.id FROM w ORDER BY 2
+SELECT 'abc'::bytea ~~ '_b%', 'abc'::bytea !~~ '___', '\x00ff'::bytea LIKE '\x00%'
+SELECT ('{2,NULL}'::int4[])[0:1]

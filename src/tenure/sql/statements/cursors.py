@@ -111,6 +111,8 @@ def _forward_only(portal: Portal, direction: str, count: int, *, is_move: bool) 
             yield from _only(portal, count - portal.position)
         case "ABSOLUTE" if count == 0 == portal.position and not portal.is_at_end:
             return
+        case "BACKWARD" if is_move and count >= ALL and portal.position == 0 and not portal.is_at_end:
+            return
         case "FORWARD" | "BACKWARD" | "RELATIVE" if count == 0 and (is_move or not is_on_row):
             yield from [()] if is_on_row else []
         case _:
