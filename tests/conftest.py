@@ -2,12 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from tests import postgres_server
+from tests import postgres_server, s3_server
+
+if TYPE_CHECKING:
+    from tenure.pipeline.spark_tasks import SparkTasks
+    from tests.spark_sessions import SparkSessions
 
 # Machines are noisy: how long an example takes says nothing about the code. The same examples each time,
 # so that a run says something about the change it is for; `make hunt` looks for new ones.
@@ -24,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: _remove(directory))
 
 
-PROCESSES = ("tests/clients", "tests/faults", "tests/security")
+PROCESSES = ("tests/clients", "tests/faults", "tests/pipeline", "tests/security")
 """Tests that start processes, and need both cores: one after the other, by one worker."""
 
 
@@ -41,6 +47,21 @@ def _remove(directory: Path) -> None:
 
 
 @pytest.fixture(scope="session")
+def spark_sessions() -> "Iterator[SparkSessions]":
+    from tests.spark_sessions import SparkSessions  # pyspark takes a moment to import
+
+    sessions = SparkSessions()
+    yield sessions
+    sessions.close()
+
+
+@pytest.fixture
+def spark_tasks(spark_sessions: "SparkSessions") -> "SparkTasks":
+    """Tasks on Spark, under this process."""
+    return spark_sessions.tasks()
+
+
+@pytest.fixture(scope="session")
 def postgres() -> postgres_server.Server:
     return postgres_server.shared()
 
@@ -51,3 +72,23 @@ def postgres_directory() -> Iterator[Path]:
     directory = postgres_server.make_directory()
     yield directory
     postgres_server.remove_directory(directory)
+
+
+_buckets = count()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    with s3_server.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket_address(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place in a fresh bucket, without credentials: those are in the environment."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nothing is asked beyond loopback
+    bucket = f"bucket-{next(_buckets)}"
+    s3_server.make_bucket(s3_endpoint, bucket)
+    return f"s3://{bucket}/some/where?AWS_REGION=us-east-1&AWS_ENDPOINT={s3_endpoint}"

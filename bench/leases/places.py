@@ -29,7 +29,8 @@ from tenure.catalog.descriptors import (
 from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.node import SQLITE_PREFIX, Node
+from tenure.node import Node
+from tenure.storage.addresses import SQLITE_PREFIX
 
 DATABASES, TABLES = 200, 40_000
 DATABASES_QUICK, TABLES_QUICK = 10, 400

@@ -23,7 +23,8 @@ from tenure.cluster.runner import Kind, Run
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.keys import EXPIRATIONS
 from tenure.kv.transaction import Transaction
-from tenure.node import SQLITE_PREFIX, Node
+from tenure.node import Node
+from tenure.storage.addresses import SQLITE_PREFIX
 
 KIND = "bench"
 JOBS, JOBS_PER_CLAIM = 10_000, 1_000

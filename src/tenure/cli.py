@@ -1,10 +1,11 @@
-"""The command line: `tenure start` runs a node until SIGTERM or Ctrl-C.
+"""The command line: `tenure start` runs a node, `tenure worker` one with Spark, until SIGTERM or Ctrl-C.
 
 Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the
 node; everything else goes to standard error, one line per event, times in UTC. A node that cannot start says
 why in one line and exits with 1; one that was drained exits with 0.
 
-Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`.
+Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
+`worker.run`.
 """
 
 import argparse
@@ -12,22 +13,29 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 
-from tenure import __version__, processes
+from tenure import __version__, processes, worker
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
-from tenure.node import Node, redacted
+from tenure.node import Node
+from tenure.pipeline import masters
+from tenure.pipeline.masters import check_master
+from tenure.pipeline.starter import Process, spawn
 from tenure.processes import STORE_VARIABLE
+from tenure.storage.addresses import SQLITE_PREFIX, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535
 DEFAULT_STORE = "sqlite:tenure-data/store.db"
+DEFAULT_LAKE = "tenure-data/lake"
+DEFAULT_FILES = "tenure-data/files"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,9 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     _log_to_stderr()
     try:
-        if options.processes > 1:
+        check_master(options.spark_master, is_store_local=options.store.startswith(SQLITE_PREFIX))
+        if options.command == "worker":
+            _until_signal(lambda: worker.run(options, SystemEnv()))
+        elif options.processes > 1:
             return processes.run(options, _listen(options), SystemEnv())
-        _start(options.store, options.compat_version, _listen(options), SystemEnv())
+        else:
+            _until_signal(lambda: _start(options, _listen(options), SystemEnv()))
     except TenureError as error:
         print(f"tenure: {_one_line(error)}", file=sys.stderr)
         return 1
@@ -59,14 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tenure", description="A SQL system whose schema may change.")
     parser.add_argument("--version", action="version", version=f"tenure {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    start = commands.add_parser("start", help="run a node until SIGTERM or Ctrl-C, then drain it")
-    start.add_argument(
-        "--store",
-        default=os.environ.get(STORE_VARIABLE, DEFAULT_STORE),
-        metavar="ADDRESS",
-        help=f"sqlite:PATH or postgresql://USER@HOST/DATABASE (default: {DEFAULT_STORE}); all can read a "
-        f"command line: one with a password is better given in the environment, as {STORE_VARIABLE}",
-    )
+    _add_start(commands.add_parser("start", help="run a node until SIGTERM or Ctrl-C, then drain it"))
+    work = commands.add_parser("worker", help="run a process with Spark, which adopts the bulk jobs")
+    _add_shared(work)
+    work.add_argument("--idle-seconds", type=float, default=0.0, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_start(start: argparse.ArgumentParser) -> None:
+    _add_shared(start)
     start.add_argument(
         "--sql",
         default=DEFAULT_SQL,
@@ -86,14 +99,43 @@ def _parser() -> argparse.ArgumentParser:
         help="so many processes serve the same port, each a node of its own, to use as many cores",
     )
     start.add_argument("--shared-port", action="store_true", help=argparse.SUPPRESS)
-    start.add_argument(
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
+    """What nodes and workers are told alike."""
+    parser.add_argument(
+        "--store",
+        default=os.environ.get(STORE_VARIABLE, DEFAULT_STORE),
+        metavar="ADDRESS",
+        help=f"sqlite:PATH or postgresql://USER@HOST/DATABASE (default: {DEFAULT_STORE}); all can read a "
+        f"command line: one with a password is better given in the environment, as {STORE_VARIABLE}",
+    )
+    parser.add_argument(
+        "--lake",
+        default=DEFAULT_LAKE,
+        metavar="PATH-or-URL",
+        help="where rows are kept in Parquet files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--files",
+        default=DEFAULT_FILES,
+        metavar="DIRECTORY",
+        help="the one local directory that statements may read from and write to (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--spark-master",
+        default=masters.DEFAULT,
+        metavar="URL",
+        help="where Spark runs bulk work: local[*], local-cluster[2,1,1024], spark://HOST:PORT "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
         "--compat-version",
         type=int,
         choices=range(OLDEST, PROGRAM + 1),
         default=PROGRAM,
         help="behave like the program of an older version, to try a rolling upgrade (default: %(default)s)",
     )
-    return parser
 
 
 def _listen(options: argparse.Namespace) -> Listen:
@@ -110,24 +152,41 @@ def _listen(options: argparse.Namespace) -> Listen:
     )
 
 
-def _start(address: str, version: int, listen: Listen, env: Env) -> None:
+def _until_signal(run: Callable[[], None]) -> None:
     for number in STOP_SIGNALS:
         signal.signal(number, _interrupt)
-    sys.setswitchinterval(SWITCH_SECONDS)
     # Whichever signal comes, and whenever: during the start it ends the start.
     with suppress(KeyboardInterrupt):
-        node = Node(address, env, version=version, listen=listen)
-        try:
-            instance = node.liveness.session().id.instance
-            assert node.front is not None
-            at = f"{node.front.host}:{node.front.port}"
-            print(f"ready sql={at} instance={instance} store={redacted(address)}", flush=True)
-            while True:
-                env.sleep(IDLE_SECONDS)
-        finally:
-            _log.info("draining")
-            node.stop()
-            _log.info("drained")
+        run()
+
+
+def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
+    start_worker = partial(_start_worker, options)
+    node = Node(
+        options.store,
+        env,
+        version=options.compat_version,
+        listen=listen,
+        lake=options.lake,
+        files=options.files,
+        start_worker=start_worker,
+    )
+    try:
+        instance = node.liveness.session().id.instance
+        assert node.front is not None
+        at = f"{node.front.host}:{node.front.port}"
+        print(f"ready sql={at} instance={instance} store={redacted(options.store)}", flush=True)
+        while True:
+            env.sleep(IDLE_SECONDS)
+    finally:
+        _log.info("draining")
+        node.stop()
+        _log.info("drained")
+
+
+def _start_worker(options: argparse.Namespace) -> Process:
+    return spawn(worker.command(options), {**os.environ, STORE_VARIABLE: options.store})
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -12,28 +12,32 @@ does.
 """
 
 import logging
-import os
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
-from tenure.base.errors import CorruptData, InputOutput, InvalidParameter, SessionLost, TenureError
+from tenure.base.errors import CorruptData, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import (
     COLUMNS_MEMORY,
     DEFINITIONS,
     DUCKDB_MEMORY,
+    LAKE_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
+from tenure.bulk.flush import KIND as FLUSH
+from tenure.bulk.flush import flush_kind
+from tenure.bulk.importing.job import import_kind
+from tenure.bulk.importing.records import KIND as IMPORT
+from tenure.bulk.lakes import Lake
+from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptor_leases import DescriptorLeases
@@ -60,7 +64,7 @@ from tenure.cluster.lock_waits import LockWaits
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
-from tenure.cluster.runner import Kind, Runner
+from tenure.cluster.runner import Kind, Run, Runner
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
@@ -68,6 +72,9 @@ from tenure.expr.function import Context
 from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Place
+from tenure.pipeline.starter import Process, WorkerStarter
+from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
@@ -80,7 +87,13 @@ from tenure.sql.plan_cache import PlanCache
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
-from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.addresses import OpenEngine, open_engine
+from tenure.storage.files import open_files
+from tenure.storage.locations import Locations
+from tenure.storage.sqlite import SqliteEngine
+from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.manifests import Manifests
+from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
@@ -94,24 +107,15 @@ CLOCK_CHECK_SECONDS = 5.0
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
 
-SQLITE_PREFIX = "sqlite:"
-POSTGRES_PREFIXES = ("postgresql://", "postgres://")
-
-if TYPE_CHECKING:
-    from tenure.storage.postgres import PostgresEngine
-
-OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
 
 _log = logging.getLogger(__name__)
-_PASSWORD_IN_NETLOC = re.compile(r"(?<=://)([^:@/?]*):.*@")
-_PASSWORD_IN_QUERY = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 
 
 class Node:
     """Starts when it is made; `stop` drains it.
 
-    `kinds` are the kinds of jobs it can run, `has` what it has that some of them need; `version`
-    makes it behave like an older program.
+    `kinds` are the kinds of jobs it can run; `version` makes it behave like an older program. One that is
+    given `spark` runs the jobs that need it; others `start_worker` for them, which does.
     """
 
     def __init__(
@@ -121,12 +125,17 @@ class Node:
         *,
         settings: Settings | None = None,
         kinds: Mapping[str, Kind] | None = None,
-        has: Iterable[str] = (),
         version: int = PROGRAM,
         listen: Listen | None = None,
+        lake: str = "",
+        files: str = "",
+        spark: Callable[[], Tasks] | None = None,
+        start_worker: Callable[[], Process] | None = None,
     ) -> None:
         self._env = env
         self._version = version
+        self._spark = spark
+        self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
             engine = open_engine(address, env)
@@ -138,8 +147,14 @@ class Node:
             self._start_session(undo)
             self._make_locks(undo)
             self._make_leases(undo)
-            self._make_jobs(kinds or {}, has)
+            self._make_job_records()
+            self.locations = Locations(files or None)
+            self.locations.make_directory()
+            self.lake = self._open_lake(undo, address, lake) if lake else None
+            self._make_jobs(kinds or {})
             self._start_loops(undo)
+            if start_worker is not None:
+                self._start_workers(undo, start_worker)
             self.front: Front | None = None
             if listen is not None:
                 self.front = self._start_front(undo, listen, engine)
@@ -176,6 +191,7 @@ class Node:
             self.settings.current,
             address="",
             version=self._version,
+            has=self._has(),
             join=lambda txn: self._versions.join(txn, self._version),
             beside=self._beat_the_old_way,
             on_lost=self._lost,
@@ -290,7 +306,39 @@ class Node:
             ),
         )
 
-    def _make_jobs(self, kinds: Mapping[str, Kind], has: Iterable[str]) -> None:
+    def _has(self) -> tuple[str, ...]:
+        return () if self._spark is None else (SPARK,)
+
+    def tasks_for(self, run: Run) -> Tasks:
+        """Where the tasks of a job's run are done."""
+        if SPARK not in run.needs:
+            return self._process_tasks
+        assert self._spark is not None, "a job that needs Spark was adopted without"
+        return self._spark()
+
+    def _open_lake(self, undo: ExitStack, store: str, address: str) -> Lake:
+        files = open_files(address)
+        manifests = Manifests(self.store.keyspace)
+        cache_bytes = self.settings.current()[LAKE_MEMORY]
+        bases = LakeBases(self.store, manifests, files, cache_bytes=cache_bytes)
+        bases.load()
+        undo.callback(bases.close)
+        self.store.use_bases(bases)
+        self._run_loops(undo, [self._loop("bases", bases.follow, interrupt=bases.wake)])
+        return Lake(
+            self.store,
+            files,
+            Place(store, files.address, self.store.keyspace.tenant, files.credentials),
+            manifests,
+            Merges(self.store.keyspace),
+            bases,
+            self.catalog,
+            self.jobs,
+            self.settings.current,
+            self.tasks_for,
+        )
+
+    def _make_job_records(self) -> None:
         by_session = SessionClaims(self._sessions)
         mixed = MixedClaims(self._sessions, self._heartbeats)
         old = OldClaims(self._sessions, self._heartbeats)
@@ -301,8 +349,15 @@ class Node:
             return by_session if self._is_finalized() else mixed
 
         self.jobs = Jobs(self.store.keyspace, self._sessions, self.store.clock, claims)
+
+    def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
+        if self.lake is not None:
+            own |= {
+                FLUSH: flush_kind(self.lake),
+                IMPORT: import_kind(self.lake, self.publisher, self.locations),
+            }
         self.runner = Runner(
             self.store,
             self.liveness,
@@ -310,7 +365,7 @@ class Node:
             self.jobs,
             own | dict(kinds),
             self.settings.current,
-            has=has,
+            has=self._has(),
         )
         self.deaths.on_death = self.runner.wake
         self.job_retention = JobRetention(self.store, self.jobs, self.settings.current)
@@ -330,7 +385,14 @@ class Node:
         # Drained in reverse: others are told, nothing more is adopted, the runs end.
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
+        if self.lake is not None:
+            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake).step)])
         undo.callback(_close, "instance", self.liveness.drain)
+
+    def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:
+        starter = WorkerStarter(self.store, self._sessions, self.liveness.session, self.runner.lacks, start)
+        undo.callback(starter.stop)
+        self._run_loops(undo, [self._loop("workers", starter.step)])
 
     def _start_front(self, undo: ExitStack, listen: Listen, engine: OpenEngine) -> Front:
         instance = self.liveness.session().id.instance
@@ -368,6 +430,8 @@ class Node:
             blockers=self.lease_waits.blockers,
             node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
+            lake=self.lake,
+            locations=self.locations,
             duck=self._duck(),
             runs_inline=runs_inline,
         )
@@ -400,38 +464,6 @@ class Node:
 
     def stop(self) -> None:
         self._undo.close()
-
-
-def open_engine(address: str, env: Env) -> OpenEngine:
-    """Opens what `sqlite:PATH` or `postgresql://...` names; makes a missing directory."""
-    if address.startswith(POSTGRES_PREFIXES):
-        # Its driver takes a fifth of a second to import: only who needs it waits for it.
-        from tenure.storage.postgres import PostgresEngine
-
-        return PostgresEngine(address, env)
-    path = address.removeprefix(SQLITE_PREFIX)
-    if not address.startswith(SQLITE_PREFIX) or path in ("", MEMORY):
-        raise InvalidParameter(
-            f'"{redacted(address)}" is not a store',
-            hint="Give sqlite:PATH or postgresql://USER@HOST/DATABASE.",
-        )
-    _make_directory(os.path.dirname(path))
-    return SqliteEngine(path, env)
-
-
-def redacted(address: str) -> str:
-    """The address as it may be shown: without its password."""
-    return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_NETLOC.sub(r"\1:***@", address))
-
-
-def _make_directory(path: str) -> None:
-    try:
-        # Mode 0700: whoever may read the file may read all data, whatever SQL would say.
-        os.makedirs(path or ".", mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise InputOutput(
-            f'directory "{path}" for the store: {error.strerror}', hint="Name a directory that can be made."
-        ) from error
 
 
 def _drain_jobs(runner: Runner) -> None:

@@ -88,6 +88,7 @@ def _reserved(listen: Listen) -> socket.socket:
 def _command(options: Namespace, address: str) -> list[str]:
     command = [sys.executable, "-m", "tenure.cli", "start", "--shared-port"]
     command += ["--sql", address, "--compat-version", str(options.compat_version)]
+    command += ["--lake", options.lake, "--files", options.files, "--spark-master", options.spark_master]
     if options.cert:
         command += ["--cert", options.cert, "--key", options.key]
     return [*command, "--insecure"] if options.insecure else command

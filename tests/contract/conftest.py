@@ -1,4 +1,4 @@
-"""The engines that keep the contract; each test gets a fresh store."""
+"""The engines and file systems that keep their contracts; each test gets a fresh one."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -9,6 +9,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.storage.engine import Engine
+from tenure.storage.files import Files, open_files
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import SqliteEngine
 from tests.contract.engine_client import Client
@@ -69,3 +70,16 @@ def open_postgres(postgres: Server) -> Iterator[OpenEngine]:
 @pytest.fixture
 def client(engine: Engine) -> Client:
     return Client(engine)
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def lake_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "directory":
+        return str(tmp_path / "lake")
+    address: str = request.getfixturevalue("bucket_address")
+    return address
+
+
+@pytest.fixture
+def files(lake_address: str) -> Files:
+    return open_files(lake_address)

@@ -3,14 +3,14 @@
 import pytest
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Guard, Write
+from tenure.storage.engine import Guard, Revisions, Scan, Write
 from tests.contract.engine_client import ALL, GUARD, HEAD, NEXT_HEAD, Client, key, names, span, values, write
 
 
 def test_a_fresh_store_is_empty(client: Client) -> None:
     assert client.engine.clock_at() == 0
     assert client.get("a") is None
-    assert client.scan() == (0, 0, 0, [], 0)
+    assert client.scan() == (0, 0, 0, [], 0, b"")
 
 
 def test_a_read_sees_the_newest_revision(client: Client) -> None:
@@ -168,3 +168,71 @@ def test_a_tombstone_is_no_mark(client: Client) -> None:
     client.write(Write(GUARD.threshold_first, to_bytes(3)), Write(GUARD.threshold_last, to_bytes(5)))
     client.write(Write(GUARD.threshold_last, None))
     assert client.scan(*ALL).threshold_at == 3
+
+
+def test_a_scan_gives_tombstones_if_asked_for(client: Client) -> None:
+    client.put("a")
+    client.put("b")
+    before_at = client.put("a", None)
+    client.put("c", None)
+    found = client.engine.scan(Scan(*ALL, GUARD, tombstones=True))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", None), ("b", b"v"), ("c", None)]
+    found = client.engine.scan(Scan(*ALL, GUARD, before_at, tombstones=True))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", None), ("b", b"v")]
+
+
+def test_revisions_are_all_of_a_key_by_time_and_within_the_interval(client: Client) -> None:
+    first_at = client.put("a", b"1")
+    client.put("b", b"2")
+    client.put("a", b"3")
+    last_at = client.put("a", None)
+    client.put("b", b"4")
+    found = client.engine.revisions(Revisions(*ALL, GUARD, first_at, last_at, 10))
+    assert [*zip(names(found), values(found), strict=True)] == [("a", b"3"), ("a", None), ("b", b"2")]
+    assert found.last == b""
+
+
+def test_revisions_are_cut_between_keys(client: Client) -> None:
+    client.put("a", b"1")
+    client.put("a", b"2")
+    client.put("b", b"3")
+    until_at = client.put("c", b"4")
+    client.put("d", b"5")
+    found = client.engine.revisions(Revisions(*ALL, GUARD, 0, until_at, 2))
+    assert names(found) == ["a", "a", "b"]
+    assert found.last == key("b")
+    found = client.engine.revisions(Revisions(key("b") + b"\0", ALL[1], GUARD, 0, until_at, 2))
+    assert (names(found), found.last) == (["c"], key("d"))
+    found = client.engine.revisions(Revisions(key("d") + b"\0", ALL[1], GUARD, 0, until_at, 2))
+    assert (names(found), found.last) == ([], b"")
+
+
+def test_a_spread_counts_what_is_newer_and_cuts_it_into_pieces(client: Client) -> None:
+    since_at = client.put("a", b"12")
+    for name in "bcdef":
+        client.put(name, b"123")
+    client.put("b", None)
+    found = client.engine.spread(*ALL, since_at, 2)
+    assert (found.keys, found.cuts) == (5, [key("c"), key("e")])
+    assert found.size == 5 * (len(HEAD) + 1) + 4 * 3
+    assert client.engine.spread(*ALL, since_at, 6).cuts == []
+
+
+def test_several_keys_are_read_as_one_is(client: Client) -> None:
+    first_at = client.write(write("a", b"1"), write("b", b"1"), write("c", b"1"))
+    later_at = client.put("b", b"2")
+    gone_at = client.put("c", None)
+    client.put("d", b"4")
+    for at in (None, first_at - 1, first_at, later_at, gone_at):
+        found = client.engine.get_many([key(name) for name in "abcde"], GUARD, at)
+        each = [client.engine.get(key(name), GUARD, at) for name in "abcde"]
+        assert sorted(found.revisions) == [revision for one in each for revision in one.revisions]
+        assert found[:3] == each[0][:3]
+
+
+def test_several_keys_come_with_the_marks(client: Client) -> None:
+    first_at = client.put("a", b"1")
+    later_at = client.put("a", b"2")
+    client.write(Write(GUARD.threshold_first, to_bytes(7)), Write(GUARD.cleaned_first, to_bytes(8)))
+    for at in (None, first_at, later_at):
+        assert client.engine.get_many([key("a"), key("b")], GUARD, at)[1:3] == (7, 8)

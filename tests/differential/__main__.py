@@ -41,8 +41,8 @@ def _print(report: Report, shown: int) -> None:
     verdicts = ", ".join(f"{count} {each.value}" for each, count in report.verdicts.items())
     print(f"{report.count} statements: {verdicts}; PostgreSQL failed in {report.errors}")
     print("kinds:", dict(report.kinds), "failing:", dict(report.failed_kinds))
-    states = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
-    print("differences by SQLSTATE (here, PostgreSQL):", dict(states))
+    counted = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
+    print("differences by SQLSTATE (here, PostgreSQL):", dict(counted))
 
 
 if __name__ == "__main__":

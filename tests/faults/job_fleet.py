@@ -26,7 +26,7 @@ from tenure.cluster.job_states import State
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.store import Store
-from tenure.node import open_engine
+from tenure.storage.addresses import open_engine
 from tests.faults.checker import Verdict
 from tests.faults.harness import Fleet, Place, Result, Run, integrity, wait_for
 from tests.faults.job_checker import Adoption, Halt, adoptions, check

@@ -23,6 +23,7 @@ from tests.faults import (
     schema_kills,
     schema_stops,
     schema_upgrade,
+    spark_kills,
     sql_bank,
     sql_clients,
     sql_ddl,
@@ -72,5 +73,6 @@ SCENARIOS = (
     Scenario("sql_drain", sql_drain.sql_drain),
     Scenario("sql_processes", sql_processes.sql_processes),
     Scenario("sql_clients", sql_clients.sql_clients),
+    Scenario("spark_kill", spark_kills.spark_kill),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -27,7 +27,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, Settings
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
-from tenure.node import open_engine
+from tenure.storage.addresses import open_engine
 from tests.faults.harness import ROOT, Result, Run
 
 TTL_SECONDS = 2.0

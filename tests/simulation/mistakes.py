@@ -16,7 +16,7 @@ from tenure.base.errors import (
     TooEarly,
 )
 from tenure.base.timestamp import MAX_AT, from_micros
-from tenure.kv import snapshot, store, transaction, watch
+from tenure.kv import bases, snapshot, store, transaction, watch
 from tenure.kv.commits import Committer
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -37,9 +37,10 @@ _end = Transaction._end
 _look = Watch._look
 _get = SqliteEngine.get
 _send = Committer._send
-_pages = snapshot.pages
+_pages = bases.pages
 _decide = sqlite_section.decide
 _marks = sqlite_section.marks
+_marks_of = sqlite_section.Ledger._marks_of
 _newer_in_spans = sqlite_section._newer_in_spans
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────
@@ -69,9 +70,16 @@ def decide_by_wall_clock(execute: Any, members: Any, *, clock_at: int, wall_at: 
     for commit in members:
         outcome = sqlite_section.failure(execute, commit, clock_at=clock_at)
         if outcome is None:
-            outcome, clock_at = sqlite_section._apply(execute, commit, wall_at), wall_at
+            outcome, clock_at = _apply(execute, commit, wall_at), wall_at
         outcomes.append(outcome)
     return outcomes, clock_at
+
+
+def _apply(execute: Any, commit: Any, commit_at: int) -> Any:
+    ledger = sqlite_section.Ledger(execute, (), commit_at)
+    outcome = ledger.apply(commit, commit_at)
+    ledger.write()
+    return outcome
 
 
 def offset_not_checked(**_: int) -> None:
@@ -97,6 +105,10 @@ def no_newer_points(execute: Any, commit: Any) -> Iterator[Any]:
     return _newer_in_spans(execute, commit)
 
 
+def never_written(self: Any, key: bytes) -> int:
+    return 0
+
+
 def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
     spans = list(self._reads.spans)
     rows = list(_scan(self, *asked, **named))
@@ -105,9 +117,12 @@ def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Ite
     return iter(rows)
 
 
-def pages_at_one_time(engine: Any, keyspace: Any, span: Any, read_at: Any, *rest: Any) -> Any:
+def pages_at_one_time(
+    engine: Any, keyspace: Any, of: Any, span: Any, read_at: Any, *rest: Any, **named: Any
+) -> Any:
     began_at = read_at()
-    return _pages(engine, keyspace, span, read_at if began_at is None else lambda: began_at, *rest)
+    at = read_at if began_at is None else lambda: began_at
+    return _pages(engine, keyspace, of, span, at, *rest, **named)
 
 
 def every_newer_excused(execute: Any, commit: Any, key: bytes, at: int) -> Any:
@@ -179,7 +194,7 @@ def decide_each_alone(execute: Any, members: Any, *, clock_at: int, wall_at: int
         commit_at = max(clock_at + 1, wall_at)
         outcome = failed or _untimely(commit, commit_at)
         if outcome is None:
-            outcome, clock_at = sqlite_section._apply(execute, commit, commit_at), commit_at
+            outcome, clock_at = _apply(execute, commit, commit_at), commit_at
         outcomes.append(outcome)
     return outcomes, clock_at
 
@@ -259,6 +274,14 @@ def marks_without_cleaned(execute: Any, guard: Any) -> tuple[int, int]:
 
 def marks_without_threshold(execute: Any, guard: Any) -> tuple[int, int]:
     return 0, _marks(execute, guard)[1]
+
+
+def ledger_without_cleaned(self: Any, guard: Any) -> tuple[int, int]:
+    return _marks_of(self, guard)[0], 0
+
+
+def ledger_without_threshold(self: Any, guard: Any) -> tuple[int, int]:
+    return 0, _marks_of(self, guard)[1]
 
 
 def remove_newest_below(execute: Any, removal: Any) -> int:
@@ -348,7 +371,11 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("clock reading is the wall clock", ((clocks.Clock, "now", bare_wall_clock),)),
     ("clock observes nothing", ((clocks.Clock, "observe", nothing_observed),)),
     ("span refresh skipped", ((sqlite_section, "_newer_in_spans", no_newer_in_spans),), "plain"),
-    ("point refresh skipped", ((sqlite_section, "_newer", no_newer_points),), "plain"),
+    (
+        "point refresh skipped",
+        ((sqlite_section, "_newer", no_newer_points), (sqlite_section.Ledger, "_newest_at", never_written)),
+        "plain",
+    ),
     ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
@@ -363,7 +390,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "family",
     ),
     ("refresh without validation", ((Transaction, "refresh", refresh_unchecked),), "plain"),
-    ("scan keeps its time over a refresh", ((transaction, "pages", pages_at_one_time),), "plain"),
+    ("scan keeps its time over a refresh", ((bases, "pages", pages_at_one_time),), "plain"),
     ("unknown outcome looked up, not refused", ((SqliteEngine, "settle", settle_looks_up),)),
     ("unknown outcome reported as failed", ((Committer, "_settle", not_settled),)),
     ("group members not validated together", ((sqlite_section, "decide", decide_each_alone),), "plain"),
@@ -372,9 +399,23 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("outcomes given to the wrong members", ((Committer, "_send", outcomes_mixed_up),), "plain"),
     ("past and live read in two looks", ((SqliteEngine, "get", get_in_two_looks),), "sweep"),
     ("cleaned mark ignored on read", _judging(judge_threshold_only), "lake"),
-    ("cleaned mark ignored at validation", ((sqlite_section, "marks", marks_without_cleaned),), "lake"),
+    (
+        "cleaned mark ignored at validation",
+        (
+            (sqlite_section, "marks", marks_without_cleaned),
+            (sqlite_section.Ledger, "_marks_of", ledger_without_cleaned),
+        ),
+        "lake",
+    ),
     ("threshold ignored on read", _judging(judge_cleaned_only), "sweep"),
-    ("threshold ignored at validation", ((sqlite_section, "marks", marks_without_threshold),), "tombstones"),
+    (
+        "threshold ignored at validation",
+        (
+            (sqlite_section, "marks", marks_without_threshold),
+            (sqlite_section.Ledger, "_marks_of", ledger_without_threshold),
+        ),
+        "tombstones",
+    ),
     ("removed before the threshold is published", ((shapes.SHAPES, "sweep", sweep_then_publish),), "sweep"),
     ("sweep drops the newest below threshold", ((sqlite_section, "_remove", remove_newest_below),), "sweep"),
     ("resolved is the node's now", ((Watch, "_look", resolved_is_now),)),

@@ -10,18 +10,28 @@ from tests.tidy.source import ROOT, imports, product_modules
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
     "duckdb": ("sql/duck/*.py",),
+    "fsspec": ("storage/bucket.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
-    "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
-    "numpy": ("sql/duck/*.py", "table/*.py"),  # pyarrow's arrays
+    "msgspec": (
+        "kv/records.py",
+        "expr/expressions.py",
+        "table/packing.py",
+        "pipeline/reading/ndjson_quick.py",
+    ),
+    "numpy": ("sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
+    "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "pipeline/*.py",
         "sql/duck/*.py",
-        "table/arrow.py",
-        "table/column_batches.py",
-        "table/columnar.py",
-        "table/parts.py",
+        "storage/bucket.py",
+        "storage/decompression.py",
+        "storage/directory.py",
+        "pipeline/reading/*.py",
+        "table/*.py",
     ),
+    "pyspark": ("pipeline/*.py",),
     "re2": ("expr/regex.py",),
 }
 

@@ -1,11 +1,14 @@
 """The command line: what it accepts, what it shows, what it keeps to itself."""
 
+import subprocess
+import sys
+
 import pytest
 
-from tenure import __version__, cli
+from tenure import __version__, cli, worker
 from tenure.base.env import ManualEnv
 from tenure.base.errors import DiskFull, InvalidParameter, TenureError
-from tenure.node import open_engine, redacted
+from tenure.storage.addresses import open_engine, redacted
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,3 +70,26 @@ def test_passwords_are_not_shown(address: str, shown: str) -> None:
 )
 def test_an_error_is_told_in_one_line(error: TenureError, line: str) -> None:
     assert cli._one_line(error) == line
+
+
+def test_a_node_needs_no_spark_to_start() -> None:
+    program = "import sys, tenure.cli; sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["start", "worker"])
+def test_a_spark_master_elsewhere_is_refused_for_a_sqlite_store(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([command, "--store", "sqlite:x.db", "--spark-master", "spark://10.1.1.1:7077"]) == 1
+    assert "not on this machine" in capsys.readouterr().err
+
+
+def test_a_node_tells_its_worker_all_but_the_store() -> None:
+    text = "start --store postgresql://u:secret@h/d --lake l --files f --spark-master local[1]"
+    options = cli._parser().parse_args(text.split())
+    command = worker.command(options)
+    told = cli._parser().parse_args(command[command.index("worker") :])
+    assert (told.lake, told.files, told.spark_master) == ("l", "f", "local[1]")
+    assert told.idle_seconds == worker.IDLE_SECONDS
+    assert not any("secret" in word for word in command)

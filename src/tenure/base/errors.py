@@ -20,6 +20,9 @@
     │   ├── AccessDenied      28P01  wrong password or missing rights
     │   ├── DiskFull          53100
     │   ├── InputOutput       58030
+    │   ├── FileMissing       58P01  a file or directory that was named is not there
+    │   ├── FileExists        58P02  files are written once: the name is taken
+    │   ├── NoPermission      42501  the system or the object store does not let this node do it
     │   ├── ClockAhead        58000  this node's clock is too far ahead to commit
     │   ├── NewerFormat       0A000  written by a newer Tenure
     │   └── UnfitEngine       0A000  the engine fails the start-up probe
@@ -122,6 +125,20 @@ class DiskFull(StoreError):
 
 class InputOutput(StoreError):
     sqlstate = "58030"
+
+
+class FileMissing(StoreError):
+    """Of the lake: a merge has replaced the file meanwhile, so whoever reads plans again."""
+
+    sqlstate = "58P01"
+
+
+class FileExists(StoreError):
+    sqlstate = "58P02"
+
+
+class NoPermission(StoreError):
+    sqlstate = "42501"
 
 
 class ClockAhead(StoreError):

@@ -43,6 +43,8 @@ class Control(Record, frozen=True):
     """Whether it reverts because somebody canceled it: says how it will end."""
     lease_instance: int = 0
     """Who holds it by the older way: see `cluster.old_way`."""
+    needs: tuple[str, ...] = ()
+    """What a process must have to run it, such as "spark". To pause, cancel or revert it takes nothing."""
 
     @property
     def claim(self) -> SessionId:

@@ -24,7 +24,7 @@ Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cl
 `claim`, then `fenced`, `checkpoint` and `step` for the run it started.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenure.base.clock import Clock
 from tenure.base.errors import TenureError, UserError
@@ -99,12 +99,20 @@ class Jobs:
     # ── asked for by users ─────────────────────────────────────────────────────────────────────
 
     def create(
-        self, txn: Transaction, *, kind: str, payload: bytes = b"", owner: str = "", description: str = ""
+        self,
+        txn: Transaction,
+        *,
+        kind: str,
+        payload: bytes = b"",
+        owner: str = "",
+        description: str = "",
+        needs: Iterable[str] = (),
     ) -> Job:
+        """Makes a job; processes that have what it `needs` adopt it."""
         id = self._fresh_id(txn)
         job = Job(id, kind, owner, description, payload, self._clock.now())
         self._jobs.put(txn, job)
-        self._control.put(txn, Control(id, kind))
+        self._control.put(txn, Control(id, kind, needs=tuple(needs)))
         return job
 
     def _fresh_id(self, txn: Transaction) -> int:
@@ -172,6 +180,10 @@ class Jobs:
     def open(self, txn: Transaction | Snapshot) -> Iterator[Control]:
         return self._control.scan(txn)
 
+    def is_open(self, txn: Transaction | Snapshot, id: int) -> bool:
+        """Whether there is such a job that has not ended."""
+        return bool(id) and self._control.get(txn, id) is not None
+
     # ── done by whoever claims ─────────────────────────────────────────────────────────────────
 
     def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
@@ -237,6 +249,12 @@ class Jobs:
         control = self.fenced(txn, fence)
         state = State.PENDING if control.state is State.RUNNING else control.state
         self._control.put(txn, _unclaimed(replace(control, state=state)))
+
+    def hand_over(self, txn: Transaction, fence: Fence, needs: Iterable[str]) -> None:
+        """Gives a run's claim up because it turned out to need more: it waits for a process that has that."""
+        control = self.fenced(txn, fence)
+        state = State.PENDING if control.state is State.RUNNING else control.state
+        self._control.put(txn, _unclaimed(replace(control, state=state, needs=tuple(needs))))
 
     def _end(self, txn: Transaction, control: Control) -> None:
         self._control.delete(txn, control.id)

@@ -26,7 +26,7 @@ Walk: `node.py` runs `step` in a loop; leases and jobs ask for `session()`; drai
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tenure.base.env import Env
 from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, StoreError, TooEarly
@@ -74,6 +74,7 @@ class Liveness:
         *,
         address: str,
         version: int,
+        has: Iterable[str] = (),
         join: Callable[[Transaction], None] = lambda txn: None,
         beside: Callable[[Transaction, int], None] = lambda txn, instance: None,
         on_lost: Callable[[Session], None] = lambda session: None,
@@ -83,6 +84,7 @@ class Liveness:
         self._settings = settings
         self._address = address
         self._version = version
+        self._has = tuple(has)
         self._join = join
         """Asked in the transaction that makes a session: may this node be part of the cluster?"""
         self._beside = beside
@@ -149,6 +151,7 @@ class Liveness:
                 address=self._address,
                 started_at=self._started_at,
                 version=self._version,
+                has=self._has,
                 wanted=wanted,
             )
             self._beside(txn, instance)

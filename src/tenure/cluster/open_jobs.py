@@ -1,6 +1,7 @@
 """The open jobs in a runner's memory, so kept that a step costs what changed and not what is open.
 
     all open ──┬── nothing for this process: another kind, paused          by id alone
+               ├── of a kind it knows, but needs what it has not           by id, for whoever could help
                ├── to be tried again at a time                             in a heap, until then
                └── the rest, by holder ──┬── nobody    free to claim, the oldest first
                                          └── a session, an instance        asked once for all its jobs
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.job_records import NOBODY, Control
-from tenure.cluster.job_states import CLAIMABLE
+from tenure.cluster.job_states import CLAIMABLE, State
 from tenure.cluster.sessions import SessionId
 
 
@@ -26,12 +27,22 @@ class Holder(NamedTuple):
     lease: int
 
 
+RUNNABLE = (State.PENDING, State.RUNNING)
+
 FREE = Holder(NOBODY, NOBODY.instance)
 
 
 class OpenJobs:
-    def __init__(self, kinds: Container[str], controls: Iterable[Control] = ()) -> None:
+    def __init__(
+        self,
+        kinds: Container[str],
+        controls: Iterable[Control] = (),
+        *,
+        has: frozenset[str] = frozenset(),
+    ) -> None:
         self._kinds = kinds
+        self._has = has
+        self._lacking: dict[int, tuple[str, ...]] = {}
         self._controls: dict[int, Control] = {}
         self._by_holder: dict[Holder, dict[int, Control]] = {}
         self._later: list[tuple[Timestamp, int]] = []
@@ -41,11 +52,14 @@ class OpenJobs:
     def note(self, id: int, control: Control | None) -> None:
         """Takes in what a job's control record says now; None if the job is over."""
         former = self._controls.pop(id, None)
+        self._lacking.pop(id, None)
         if former is not None:
             self._take_out(former)
         if control is None:
             return
         self._controls[id] = control
+        if self._is_lacking(control):
+            self._lacking[id] = control.needs
         if control.retry_at and self._is_wanted(control):
             heappush(self._later, (control.retry_at, id))
         else:
@@ -81,8 +95,17 @@ class OpenJobs:
         """Whoever holds jobs that this process could run."""
         return [holder for holder in self._by_holder if holder != FREE]
 
+    def lack(self, need: str) -> bool:
+        """Whether a job that could be run waits for a process that has this."""
+        return any(need in needs for needs in tuple(self._lacking.values()))  # it may be growing meanwhile
+
     def _is_wanted(self, control: Control) -> bool:
-        return control.kind in self._kinds and control.state in CLAIMABLE
+        is_ours = control.kind in self._kinds and control.state in CLAIMABLE
+        return is_ours and not self._is_lacking(control)
+
+    def _is_lacking(self, control: Control) -> bool:
+        """Whether it could run, but not here. To pause, cancel or revert a job takes nothing."""
+        return control.state in RUNNABLE and not self._has.issuperset(control.needs)
 
     def _put_in(self, control: Control) -> None:
         if self._is_wanted(control):

@@ -50,10 +50,11 @@ from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progres
 from tenure.cluster.liveness import Liveness, Session
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness
 from tenure.cluster.open_jobs import Holder, OpenJobs
-from tenure.cluster.runs import Kind, Run, Stopped
+from tenure.cluster.runs import Kind, Lacking, Run, Stopped
 from tenure.cluster.sessions import SessionId
+from tenure.kv.scope import Known
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 ADOPTED_MAX = 16
@@ -85,7 +86,7 @@ PASSING = (RetryError, StoreError, OutcomeUnknown)
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["Kind", "Run", "Runner", "Stopped"]
+__all__ = ["Kind", "Lacking", "Run", "Runner", "Stopped"]
 
 
 class Runner:
@@ -104,10 +105,11 @@ class Runner:
         self._liveness = liveness
         self._deaths = deaths
         self._jobs = jobs
-        self._kinds = {name: kind for name, kind in kinds.items() if kind.needs <= frozenset(has)}
+        self._has = frozenset(has)
+        self._kinds = dict(kinds)
         self._settings = settings
         self._lock = store.env.lock()
-        self._open = OpenJobs(self._kinds)
+        self._open = OpenJobs(self._kinds, has=self._has)
         self._runs: dict[int, Run] = {}
         self._left: set[int] = set()
         """Jobs that a transaction of this node claims and walks itself."""
@@ -163,7 +165,7 @@ class Runner:
 
     def _start_over(self) -> None:
         snapshot = self._store.snapshot()
-        self._open = OpenJobs(self._kinds, self._jobs.open(snapshot))
+        self._open = OpenJobs(self._kinds, self._jobs.open(snapshot), has=self._has)
         self._watch = self._store.watch(
             [self._jobs.open_span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
         )
@@ -228,7 +230,7 @@ class Runner:
             return
         finally:
             txn.rollback()
-        self._start(session, Run(self._store, self._jobs, job, progress, fence))
+        self._start(session, Run(self._store, self._jobs, job, progress, fence, needs=control.needs))
 
     def _adopt_free(self, session: Session, controls: list[Control]) -> None:
         """Claims jobs that nobody holds in one transaction, from what the watch knows of them."""
@@ -253,8 +255,16 @@ class Runner:
             if fence is not None:
                 # A job that never ran has got nowhere.
                 progress = self._progress(control.id) if control.run else Progress(control.id)
-                job = jobs[control.id]
-                self._start(session, Run(self._store, self._jobs, job, progress, fence, known=txn.known()))
+                run = Run(
+                    self._store,
+                    self._jobs,
+                    jobs[control.id],
+                    progress,
+                    fence,
+                    needs=control.needs,
+                    known=txn.known(),
+                )
+                self._start(session, run)
 
     def _progress(self, id: int) -> Progress:
         return self._jobs.progress(self._store.snapshot(), id)
@@ -330,6 +340,9 @@ class Runner:
             _log.info("run %d of job %d lost its claim", run.fence.run, run.job.id)
         except Stopped:
             self._give_up(run)
+        except Lacking as lacking:
+            needs = lacking.needs
+            self._finally(lambda txn: self._jobs.hand_over(txn, run.fence, needs))
         except PASSING as error:
             self._retry_later(run, error)
         except Exception as error:
@@ -397,6 +410,13 @@ class Runner:
         except (FenceLost, SessionLost, *PASSING) as error:
             _log.info("not written: %s", error)
 
+    def is_idle(self) -> bool:
+        return not self._running()
+
+    def lacks(self, need: str) -> bool:
+        """Whether a job waits for a process that has this, as far as the watch has told."""
+        return self._open.lack(need)
+
     def leave(self, id: int) -> None:
         """Leaves a job alone that a transaction here claims under this node's session."""
         with self._lock:
@@ -456,7 +476,7 @@ def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
     try:
         work(run)
         return None
-    except (FenceLost, SessionLost, Stopped, *PASSING):
+    except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
     except Exception as error:
         if run.is_stopped():

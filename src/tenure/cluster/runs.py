@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tenure.cluster.jobs import Fence, Job, Jobs, Progress
+from tenure.kv.scope import Known
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, Transaction
+from tenure.kv.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -17,12 +18,19 @@ class Stopped(Exception):
     """Raised inside a run that was told to stop."""
 
 
+class Lacking(Exception):
+    """Raised by a run that turns out to need more than it was created with: another process takes it up."""
+
+    def __init__(self, *needs: str) -> None:
+        super().__init__(", ".join(needs))
+        self.needs = needs
+
+
 class Kind(NamedTuple):
-    """What a kind of job does, and what a process needs to have for it."""
+    """What a kind of job does. What a process must have for it, each job says of itself."""
 
     run: Callable[["Run"], None]
     revert: Callable[["Run"], None] = lambda run: None
-    needs: frozenset[str] = frozenset()
 
 
 class Run:
@@ -36,8 +44,11 @@ class Run:
         progress: Progress,
         fence: Fence,
         *,
+        needs: tuple[str, ...] = (),
         known: Known | None = None,
     ) -> None:
+        self.needs = needs
+        """What its job needs, which this process has."""
         self.known = known
         """What the commit of its claim knew, for the first step it takes."""
         self._store = store

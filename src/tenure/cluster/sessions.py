@@ -102,6 +102,8 @@ class Instance(Record, frozen=True):
     started_at: Timestamp
     version: int
     draining: bool = False
+    has: tuple[str, ...] = ()
+    """What it has that some jobs need."""
 
 
 class Present(NamedTuple):
@@ -142,6 +144,7 @@ class Sessions:
         address: str,
         started_at: Timestamp,
         version: int,
+        has: tuple[str, ...] = (),
         wanted: int | None = None,
     ) -> int:
         """Makes a session and its instance; returns the instance id. The commit timestamp is its epoch.
@@ -150,7 +153,8 @@ class Sessions:
         """
         instance = self.free_instance(txn, wanted)
         self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes), stamp="epoch_at")
-        self.instances.put(txn, Instance(instance, ZERO_AT, address, started_at, version), stamp="epoch_at")
+        record = Instance(instance, ZERO_AT, address, started_at, version, has=has)
+        self.instances.put(txn, record, stamp="epoch_at")
         return instance
 
     def set_address(self, txn: Transaction, instance: int, address: str) -> None:

@@ -35,6 +35,9 @@
     26          advisory locks                          name of the lock, instance, epoch, ticket
     27          the cluster's secrets                   name
     28          requests to cancel                      pid, digest of the secret
+    29          the lake's manifests                    table, index
+    30          the lake's files that were dropped      name
+    31          merges under way                        table, index
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -80,6 +83,9 @@ SEQUENCE_VALUES = 25
 ADVISORY_LOCKS = 26
 CLUSTER_SECRETS = 27
 CANCELS = 28
+MANIFESTS = 29
+DROPPED_FILES = 30
+MERGES = 31
 USER_TABLES = 100
 
 PRIMARY = 1
@@ -153,6 +159,10 @@ class Keyspace:
 
     def owns_span(self, span: Span) -> bool:
         return span.lo.startswith(self.prefix) and span.hi <= self._end
+
+    def table_and_index(self, head: bytes) -> tuple[int, int]:
+        """What a head is of."""
+        return int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:HEAD_BYTES], "big")
 
     def threshold_key(self, head: bytes) -> bytes:
         return self._threshold_head + head

@@ -5,18 +5,20 @@ Invariant (I30): a read below a span's threshold raises and never gives half an 
 piece is judged by the marks that came with its rows, in one engine snapshot, after it has
 them; later pages likewise.
 
-The cleaned mark says up to where revisions have left the store for the lake. A reader that
-holds the lake's rows up to F passes `flushed_at=F`; without it, a cleaned span is refused.
+The cleaned mark says up to where revisions have left the store for the lake; `kv.bases` reads both.
+A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 
-Walk: `Store.snapshot(at)` -> `Snapshot` -> `engine`; `kv.transaction` uses `judge` and `pages` too.
+Walk: `Store.snapshot(at)` -> `Snapshot` -> `kv.bases` -> `engine`; `kv.transaction` uses `judge` too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
+from tenure.kv import bases
+from tenure.kv.bases import NO_BASES, Accept, Bases
 from tenure.kv.keys import Keyspace, Span
-from tenure.storage.engine import Engine, Found, Revision, Scan
+from tenure.storage.engine import Engine, Found, Revision, Revisions, Scan
 
 PAGE_ROWS = 1_000
 """Rows per engine call: enough to make the call's cost vanish, few enough to stream."""
@@ -25,16 +27,17 @@ PAGE_ROWS = 1_000
 class Snapshot:
     """Made by `Store.snapshot`, which sees to it that `at` is not above the store clock."""
 
-    def __init__(self, engine: Engine, keyspace: Keyspace, at: Timestamp) -> None:
+    def __init__(self, engine: Engine, keyspace: Keyspace, at: Timestamp, bases: Bases = NO_BASES) -> None:
         self._engine = engine
         self._keyspace = keyspace
+        self._bases = bases
         self.at = at
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         assert self._keyspace.owns(key), "a key of another tenant"
-        found = self._engine.get(key, self._keyspace.point_guard(key), self.at)
-        judge(found, read_at=self.at, flushed_at=flushed_at)
-        return found.revisions[0].value if found.revisions else None
+        return bases.get(
+            self._engine, self._keyspace, self._bases, key, lambda: self.at, self._accepting(flushed_at)
+        )
 
     def scan(
         self,
@@ -47,20 +50,59 @@ class Snapshot:
         if limit == 0:
             return
         rows = 0
-        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, page_rows(limit), reverse):
-            judge(page, read_at=self.at, flushed_at=flushed_at)
-            for key, _, value in page.revisions:
-                assert value is not None
+        for page in bases.pages(
+            self._engine,
+            self._keyspace,
+            self._bases,
+            span,
+            lambda: self.at,
+            page_rows(limit),
+            self._accepting(flushed_at),
+            reverse=reverse,
+        ):
+            for key, value in page.rows.items():
+                if value is None:
+                    continue
                 yield key, value
                 rows += 1
                 if rows == limit:
                     return
 
-    def pages(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
-        """The visible revisions of a span in key order, so many at a time, with their timestamps."""
-        for page, _ in pages(self._engine, self._keyspace, span, lambda: self.at, rows, reverse=False):
+    def _accepting(self, flushed_at: Timestamp) -> Accept:
+        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+            judge(found, read_at=self.at, flushed_at=max(base_at, flushed_at))
+            return self.at
+
+        return accept
+
+    def stored(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
+        """What the store has that is visible, in key order, so many at a time, with their timestamps.
+
+        Nothing of it may have left the store.
+        """
+        guard, lo = self._keyspace.guard(span), span.lo
+        while True:
+            page = self._engine.scan(Scan(lo, span.hi, guard, at=self.at, limit=rows))
             judge(page, read_at=self.at)
             yield page.revisions
+            if len(page.revisions) < rows:
+                return
+            lo = page.revisions[-1].key + b"\0"
+
+    def revisions(self, span: Span, *, since_at: Timestamp, limit: int) -> Iterator[Sequence[Revision]]:
+        """Every revision of a span that is newer than `since_at`, by key and then time, in pages.
+
+        Each page has all of its keys; `limit` is of keys. Nothing of it may have left the store.
+        """
+        assert self._keyspace.owns_span(span), "a span of another tenant"
+        guard, lo = self._keyspace.guard(span), span.lo
+        while True:
+            found = self._engine.revisions(Revisions(lo, span.hi, guard, since_at, self.at, limit))
+            judge(found, read_at=since_at, flushed_at=since_at)
+            yield found.revisions
+            if not found.last:
+                return
+            lo = found.last + b"\0"
 
     def diff(self, span: Span, *, since_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> Sequence[Revision]:
         """The keys whose revision visible here is newer than `since_at`, tombstones included.
@@ -103,28 +145,3 @@ def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) 
 
 def page_rows(limit: int | None) -> int:
     return PAGE_ROWS if limit is None else min(PAGE_ROWS, limit)
-
-
-def pages(
-    engine: Engine,
-    keyspace: Keyspace,
-    span: Span,
-    at: Callable[[], Timestamp | None],
-    asked: int,
-    reverse: bool,
-) -> Iterator[tuple[Found, Span]]:
-    """Yields a span's visible rows, so many a page, each with the part of the span it answers for.
-
-    Each page is an engine snapshot of its own; `at` says anew for each at which time to read.
-    """
-    assert keyspace.owns_span(span), "a span of another tenant"
-    lo, hi = span
-    guard = keyspace.guard(span)
-    while True:
-        page = engine.scan(Scan(lo, hi, guard, at=at(), limit=asked, reverse=reverse))
-        if len(page.revisions) < asked:
-            yield page, Span(lo, hi)
-            return
-        last = page.revisions[-1].key
-        yield page, Span(last, hi) if reverse else Span(lo, last + b"\0")
-        lo, hi = (lo, last) if reverse else (last + b"\0", hi)

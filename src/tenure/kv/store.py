@@ -19,11 +19,14 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.bases import NO_BASES, Bases
 from tenure.kv.buffer import Limits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
+from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Known, Scope, State, Transaction
+from tenure.kv.transaction import Transaction
+from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, Found, History, Revision
 
@@ -45,13 +48,20 @@ class Store:
         self.env = env
         self.keyspace = Keyspace(tenant)
         self.clock = Clock(env)
+        self.bases: Bases = NO_BASES
         limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
-        self._scope = Scope(engine, self.keyspace, self.clock, limits)
+        self.volume = Volume()
+        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases, self.volume)
         self._attempts = settings[ATTEMPTS]
         self._poll_seconds = settings[WATCH_POLL_INTERVAL]
         max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
         self._committer = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros)
         self._urgent = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros, urgent=True)
+
+    def use_bases(self, bases: Bases) -> None:
+        """From now on, reads see the lake's rows too."""
+        self.bases = bases
+        self._scope = self._scope._replace(bases=bases)
 
     def begin(self, *, urgent: bool = False, known: Known | None = None) -> Transaction:
         """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits.
@@ -112,12 +122,15 @@ class Store:
         elif at > clock_at:
             clock_at = self.engine.push_clock(at)
         self.clock.observe(clock_at)
-        return Snapshot(self.engine, self.keyspace, at)
+        return Snapshot(self.engine, self.keyspace, at, self.bases)
 
     def look(self, key: bytes) -> Found | None:
-        """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell."""
+        """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell.
+
+        What the store has above the cleaned mark is the truth; else the lake has to be asked.
+        """
         found = self.engine.get(key, self.keyspace.point_guard(key))
-        if found.cleaned_at:
+        if found.cleaned_at and not (found.revisions and found.revisions[0].at > found.cleaned_at):
             return None
         self.clock.observe(found.clock_at)
         return found

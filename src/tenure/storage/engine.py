@@ -76,13 +76,15 @@ class Found(NamedTuple):
     revisions: Sequence[Revision]
     through_at: Timestamp = 0
     """Of a history: every revision up to here is in `revisions`, however the limit cut it."""
+    last: bytes = b""
+    """Of an answer by keys that the limit cut: the last key that it answers for."""
 
 
 class Scan(NamedTuple):
     """Asks for the keys of [lo, hi) visible at `at` (None: now), in key order.
 
     With `since_at`: the keys whose visible revision is newer than that, tombstones included;
-    otherwise tombstones are left out. `limit` counts what is returned.
+    otherwise they are left out unless asked for. `limit` counts what is returned.
     """
 
     lo: bytes
@@ -92,6 +94,7 @@ class Scan(NamedTuple):
     since_at: Timestamp | None = None
     limit: int | None = None
     reverse: bool = False
+    tombstones: bool = False
 
 
 class History(NamedTuple):
@@ -110,8 +113,35 @@ class History(NamedTuple):
     limit: int | None = None
 
 
+class Revisions(NamedTuple):
+    """Asks for every revision in [lo, hi) with since_at < at <= until_at, ordered by (key, at).
+
+    For whoever takes an index out by its keys. `limit` is of keys looked at, whether they have such
+    revisions or not; `last` of the answer is the last of them if there may be more, else empty.
+    """
+
+    lo: bytes
+    hi: bytes
+    guard: Guard
+    since_at: Timestamp
+    until_at: Timestamp
+    limit: int
+
+
+class Spread(NamedTuple):
+    """How much of a span is newer than a time: keys, bytes, and every so many keys one of them."""
+
+    keys: int
+    size: int
+    """In bytes."""
+    cuts: Sequence[bytes]
+
+
 class Stamp(NamedTuple):
-    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`."""
+    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`.
+
+    In a key it lies behind the head: where a write belongs is known before its timestamp is.
+    """
 
     offset: int
     plus: int = 0
@@ -227,9 +257,19 @@ class Engine(Protocol):
         """
         ...
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        """Reads keys of one head as `get` reads one: a revision of each that has any, in no order."""
+        ...
+
     def scan(self, query: Scan) -> Found: ...
 
     def history(self, query: History) -> Found: ...
+
+    def revisions(self, query: Revisions) -> Found: ...
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        """What of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""
+        ...
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         """Says whether a transaction's reads still hold: the clock, and what fails, if anything.
@@ -276,10 +316,13 @@ class Engine(Protocol):
         """
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         """Calls `wake` soon after commits, by whichever process; returns the way to stop.
 
-        A hint only: it may come late, twice, for nothing, or not at all.
+        With `spans`, only commits that may have written to one of them matter. A hint only: it may come
+        late, twice, for nothing, or not at all.
         """
         ...
 

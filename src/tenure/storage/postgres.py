@@ -15,7 +15,7 @@ in `postgres_session`, their errors in `postgres_errors`, arrays in `postgres_gr
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from psycopg import sql
 
@@ -40,11 +40,13 @@ from tenure.storage.engine import (
     History,
     Outcome,
     Revision,
+    Revisions,
     Scan,
+    Spread,
     Status,
 )
 from tenure.storage.outcomes import decode_outcomes
-from tenure.storage.postgres_group import Int8Array, encode_group, encode_reads, head_bounds
+from tenure.storage.postgres_group import ByteaArray, Int8Array, encode_group, encode_reads, head_bounds
 from tenure.storage.postgres_listener import Listener
 from tenure.storage.postgres_probe import probe
 from tenure.storage.postgres_session import Connection, Connector, Link, Pool, Rows
@@ -59,7 +61,7 @@ def _places(count: int) -> bytes:
 
 
 # psycopg takes constant queries as bytes without composing them.
-_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(41)
+_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(42)
 _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
     % _places(15)
@@ -67,7 +69,12 @@ _CHECK = (
 _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
 _GET_AT = postgres_reads.GET_AT.encode()
+_GET_MANY_NOW = postgres_reads.GET_MANY_NOW.encode()
+_GET_MANY_AT = postgres_reads.GET_MANY_AT.encode()
 _HISTORY = postgres_reads.HISTORY.encode()
+_REVISIONS = postgres_reads.REVISIONS.encode()
+_SPREAD = postgres_reads.SPREAD.encode()
+_CUTS = postgres_reads.CUTS.encode()
 _ORDERS = ("ASC", "DESC")
 _SCAN_NOW = tuple(postgres_reads.scan_now(order).encode() for order in _ORDERS)
 _SCAN_AT = tuple(postgres_reads.scan_at(order).encode() for order in _ORDERS)
@@ -111,6 +118,12 @@ class PostgresEngine:
             return _found(self._pool.run(_GET_NOW, arguments))
         return _found(self._pool.run(_GET_AT, {**arguments, "at": at}))
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        arguments: dict[str, object] = {**guard._asdict(), "keys": ByteaArray(keys)}
+        if at is None:
+            return _found(self._pool.run(_GET_MANY_NOW, arguments))
+        return _found(self._pool.run(_GET_MANY_AT, {**arguments, "at": at}))
+
     def scan(self, query: Scan) -> Found:
         arguments: dict[str, object] = {
             **query.guard._asdict(),
@@ -123,9 +136,31 @@ class PostgresEngine:
             at = MAX_AT if query.at is None else query.at
             arguments |= {"first": first, "beyond": beyond, "since": query.since_at, "at": at}
             return _found(self._pool.run(_DIFF[query.reverse], arguments))
+        arguments["tombstones"] = query.tombstones
         if query.at is None:
             return _found(self._pool.run(_SCAN_NOW[query.reverse], arguments))
         return _found(self._pool.run(_SCAN_AT[query.reverse], {**arguments, "at": query.at}))
+
+    def revisions(self, query: Revisions) -> Found:
+        arguments: dict[str, object] = {
+            **query.guard._asdict(),
+            "lo": query.lo,
+            "hi": query.hi,
+            "since": query.since_at,
+            "until": query.until_at,
+            "limit": query.limit,
+        }
+        found = _found(self._pool.run(_REVISIONS, arguments))
+        keys = {revision.key for revision in found.revisions}
+        kept = [each for each in found.revisions if query.since_at < each.at <= query.until_at]
+        kept.sort(key=lambda revision: (revision.key, revision.at))
+        return found._replace(revisions=kept, last=max(keys) if len(keys) == query.limit else b"")
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        arguments = {"lo": lo, "hi": hi, "since": since_at}
+        ((keys, size, _),) = self._pool.run(_SPREAD, arguments)
+        cuts = self._pool.run(_CUTS, {**arguments, "every": every}) if keys >= every else []
+        return Spread(keys, size, [row[0] for row in cuts])
 
     def history(self, query: History) -> Found:
         first, beyond = head_bounds(query.lo, query.hi)
@@ -206,8 +241,10 @@ class PostgresEngine:
 
     # -- the signal, the end
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._listener.subscribe(wake)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        return self._listener.subscribe(wake, spans)
 
     def close(self) -> None:
         self._listener.close()

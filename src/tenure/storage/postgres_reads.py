@@ -47,16 +47,24 @@ GET_AT = f"""{_POINT_HEADER} (SELECT v.key, v.at, v.value FROM (
 ) v WHERE v.at IS NOT NULL)"""
 
 
+GET_MANY_NOW = _POINT_HEADER + "(SELECT l.key, l.at, l.value FROM live l WHERE l.key = ANY (%(keys)b))"
+
+GET_MANY_AT = f"""{_POINT_HEADER} (SELECT v.key, v.at, v.value FROM (
+    SELECT {_VISIBLE} FROM live l {_BEFORE} WHERE l.key = ANY (%(keys)b)
+) v WHERE v.at IS NOT NULL)"""
+
+
 def scan_now(order: str) -> str:
     return f"""{_HEADER} (SELECT l.key, l.at, l.value FROM live l
-        WHERE l.key >= %(lo)b AND l.key < %(hi)b AND l.value IS NOT NULL
+        WHERE l.key >= %(lo)b AND l.key < %(hi)b AND (%(tombstones)b OR l.value IS NOT NULL)
         ORDER BY l.key {order} LIMIT %(limit)b)"""
 
 
 def scan_at(order: str) -> str:
     return f"""{_HEADER} (SELECT {_VISIBLE} FROM live l {_BEFORE}
         WHERE l.key >= %(lo)b AND l.key < %(hi)b
-            AND CASE WHEN l.at <= %(at)b THEN l.value ELSE b.value END IS NOT NULL
+            AND (l.at <= %(at)b OR b.at IS NOT NULL)
+            AND (%(tombstones)b OR CASE WHEN l.at <= %(at)b THEN l.value ELSE b.value END IS NOT NULL)
         ORDER BY l.key {order} LIMIT %(limit)b)"""
 
 
@@ -82,6 +90,29 @@ def _of_head(table: str) -> str:
     ) r WHERE r.key >= %(lo)b AND r.key < %(hi)b
     ORDER BY r.at FETCH FIRST (%(limit)b) ROWS WITH TIES)"""
 
+
+# Every key that has a revision has a row in `live`: so that says which keys there are.
+REVISIONS = f"""{_HEADER} (
+    WITH page AS MATERIALIZED (
+        SELECT l.key, l.at, l.value FROM live l WHERE l.key >= %(lo)b AND l.key < %(hi)b
+        ORDER BY l.key LIMIT %(limit)b
+    )
+    SELECT g.key, g.at, g.value FROM page g
+    UNION ALL
+    SELECT p.key, p.at, p.value FROM past p
+    WHERE p.key >= %(lo)b AND p.key <= (SELECT g.key FROM page g ORDER BY g.key DESC LIMIT 1)
+        AND p.at > %(since)b AND p.at <= %(until)b)"""
+
+SPREAD = """
+SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0)::bigint, NULL::bytea
+FROM live WHERE key >= %(lo)b AND key < %(hi)b AND at > %(since)b
+"""
+CUTS = """
+SELECT c.key FROM (
+    SELECT key, row_number() OVER (ORDER BY key) AS number
+    FROM live WHERE key >= %(lo)b AND key < %(hi)b AND at > %(since)b
+) c WHERE c.number %% %(every)b = 0 ORDER BY c.key
+"""
 
 HISTORY = f"""{_HEADER} (SELECT t.key, t.at, t.value FROM (
     SELECT u.key, u.at, u.value

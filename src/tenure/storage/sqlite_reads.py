@@ -5,12 +5,12 @@ in key order; only where the newest revision is younger than T is the one visibl
 up in `past`, by its key. So the cost follows the keys returned and those changed after T, not
 how much history there is.
 
-Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
+Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
 """
 
 from tenure.base.timestamp import Timestamp, from_bytes
-from tenure.storage.engine import Found, Guard, History, Revision, Scan
-from tenure.storage.sqlite_section import Execute, heads, marks
+from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
+from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
 
@@ -18,23 +18,33 @@ UNLIMITED = 1 << 48
 _CLOCK_AND_MARKS = (
     "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
 )
+_CLOCK_AND_SPAN_MARKS = (
+    "SELECT (SELECT at FROM clock), (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
+    " (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?)"
+)
 _GET_LIVE = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM live WHERE key = ?1"
 _GET_PAST = (
     f"SELECT {_CLOCK_AND_MARKS}, at, value FROM past WHERE key = ?1 AND until > ?4 AND at <= ?4 LIMIT 1"
 )
 _GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
 _GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
+_GET_MANY = (
+    "SELECT (SELECT value FROM live WHERE key = ?2), (SELECT at FROM clock),"
+    " (SELECT value FROM live WHERE key = ?3)"
+    " UNION ALL SELECT l.key, l.at, l.value FROM carray(?1) AS k CROSS JOIN live AS l ON l.key = k.value"
+)
 _SCAN_NOW = (
-    "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key {} LIMIT ?"
+    "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND (value IS NOT NULL OR {})"
+    " ORDER BY key {} LIMIT ?"
 )
 _VISIBLE = "FROM past p WHERE p.key = l.key AND p.until > ?3 AND p.at <= ?3"
 _SCAN_AT = (
     f"SELECT key, CASE WHEN l.at <= ?3 THEN l.at ELSE (SELECT p.at {_VISIBLE} LIMIT 1) END,"
     f" CASE WHEN l.at <= ?3 THEN l.value ELSE (SELECT p.value {_VISIBLE} LIMIT 1) END"
     " FROM live l WHERE key >= ?1 AND key < ?2"
-    " AND CASE WHEN l.at <= ?3 THEN l.value IS NOT NULL"
-    f" ELSE EXISTS (SELECT 1 {_VISIBLE} AND p.value IS NOT NULL) END"
-    " ORDER BY key {} LIMIT ?4"
+    " AND CASE WHEN l.at <= ?3 THEN (l.value IS NOT NULL OR {0})"
+    f" ELSE EXISTS (SELECT 1 {_VISIBLE} AND (p.value IS NOT NULL OR {{0}})) END"
+    " ORDER BY key {1} LIMIT ?4"
 )
 _CHANGED = (
     "SELECT key, at, value FROM live INDEXED BY live_changes"
@@ -48,11 +58,26 @@ _HISTORY = (
     " WHERE substr(key, 1, 10) = ?1 AND at > ?2 AND at <= ?3 AND key >= ?4 AND key < ?5"
     " ORDER BY 2, 1 LIMIT ?6"
 )
+_KEYS = "SELECT key, at, value FROM live WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3"
+_PAST_OF_KEYS = "SELECT key, at, value FROM past WHERE key >= ?1 AND key <= ?2 AND at > ?3 AND at <= ?4"
+_SPREAD = (
+    "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0)), 0)"
+    " FROM live WHERE key >= ?1 AND key < ?2 AND at > ?3"
+)
+_CUTS = (
+    "SELECT key FROM (SELECT key, row_number() OVER (ORDER BY key) AS number"
+    " FROM live WHERE key >= ?1 AND key < ?2 AND at > ?3) WHERE number % ?4 = 0 ORDER BY key"
+)
 
 
 def clock_at(execute: Execute) -> Timestamp:
     ((at,),) = execute("SELECT at FROM clock", ())
     return int(at)
+
+
+def _clock_and_marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp, Timestamp]:
+    ((clock, threshold, cleaned),) = execute(_CLOCK_AND_SPAN_MARKS, guard)
+    return clock, from_bytes(threshold or b""), from_bytes(cleaned or b"")
 
 
 def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Found:
@@ -76,9 +101,23 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
     )
 
 
+def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> Found:
+    """Reads by one statement; what has changed since `at` is asked for key by key, each with its marks."""
+    first, *rows = execute(_GET_MANY, (keys, guard.threshold_first, guard.cleaned_first))
+    threshold_at, clock, cleaned_at = from_bytes(first[0] or b""), first[1], from_bytes(first[2] or b"")
+    if at is None:
+        return Found(clock, threshold_at, cleaned_at, [Revision(*row) for row in rows])
+    revisions = [Revision(*row) for row in rows if row[1] <= at]
+    for key in [row[0] for row in rows if row[1] > at]:
+        older = get(execute, key, guard, at)
+        threshold_at = max(threshold_at, older.threshold_at)
+        cleaned_at = max(cleaned_at, older.cleaned_at)
+        revisions += older.revisions
+    return Found(clock, threshold_at, cleaned_at, revisions)
+
+
 def scan(execute: Execute, query: Scan) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     if query.since_at is not None:
         revisions = _changed(execute, query, at=clock if query.at is None else query.at)
     else:
@@ -89,10 +128,11 @@ def scan(execute: Execute, query: Scan) -> Found:
 def _visible(execute: Execute, query: Scan, clock: Timestamp) -> list[Revision]:
     order = "DESC" if query.reverse else "ASC"
     limit = -1 if query.limit is None else query.limit
+    tombstones = "TRUE" if query.tombstones else "FALSE"
     if query.at is None or query.at >= clock:
-        rows = execute(_SCAN_NOW.format(order), (query.lo, query.hi, limit))
+        rows = execute(_SCAN_NOW.format(tombstones, order), (query.lo, query.hi, limit))
     else:
-        rows = execute(_SCAN_AT.format(order), (query.lo, query.hi, query.at, limit))
+        rows = execute(_SCAN_AT.format(tombstones, order), (query.lo, query.hi, query.at, limit))
     return [Revision(*row) for row in rows]
 
 
@@ -109,8 +149,7 @@ def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
 
 
 def history(execute: Execute, query: History) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     until_at = clock if query.until_at is None else query.until_at
     limit = UNLIMITED if query.limit is None else query.limit
     revisions, through_at = _interval(execute, query, until_at, limit)
@@ -137,6 +176,26 @@ def _interval(
     if len(gathered) > limit:
         through_at = min(through_at, gathered[limit].at - 1)
     return [revision for revision in gathered if revision.at <= through_at], through_at
+
+
+def revisions(execute: Execute, query: Revisions) -> Found:
+    """Every key that has a revision has a row in `live`: so that says which keys there are."""
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
+    keys = execute(_KEYS, (query.lo, query.hi, query.limit))
+    if not keys:
+        return Found(clock, threshold_at, cleaned_at, [])
+    last, since_at, until_at = keys[-1][0], query.since_at, query.until_at
+    found = [Revision(*row) for row in keys if since_at < row[1] <= until_at]
+    found += [Revision(*row) for row in execute(_PAST_OF_KEYS, (query.lo, last, since_at, until_at))]
+    found.sort(key=lambda revision: (revision.key, revision.at))
+    is_cut = len(keys) == query.limit
+    return Found(clock, threshold_at, cleaned_at, found, last=last if is_cut else b"")
+
+
+def spread(execute: Execute, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+    ((keys, size),) = execute(_SPREAD, (lo, hi, since_at))
+    cuts = execute(_CUTS, (lo, hi, since_at, every)) if keys >= every else []
+    return Spread(keys, size, [key for (key,) in cuts])
 
 
 def _history_heads(execute: Execute, query: History) -> list[bytes]:

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Type
 from tenure.expr.enums import EnumOf
 from tenure.expr.numbers import NumericType
-from tenure.table.packing import pack
+from tenure.expr.types import type_of
+from tenure.table.packing import pack, unpack
 
 DECIMAL_DIGITS_MAX = 38
 _DAYS_TO_2000 = 10_957
@@ -121,10 +123,38 @@ def _decimals(kind: Type, packed: Sequence[Any], to: Any) -> Any:
             raise ValueError("not a finite number")
         return pa.array(values, to)
     digits = [None if each is None else each[1] for each in packed] if to.scale else packed
-    whole = pa.array(digits, pa.int64())
+    return decimals_of(pa.array(digits, pa.int64()), to)
+
+
+def decimals_of(whole: Any, to: Any) -> Any:
+    """Numbers of a decimal type, given without their point."""
     low = np.asarray(whole.fill_null(0))
     words = np.empty((len(low), 2), dtype=np.int64)
     words[:, 0] = low
     words[:, 1] = low >> 63
     validity = whole.buffers()[0] if whole.null_count else None
     return pa.Array.from_buffers(to, len(low), [validity, pa.py_buffer(words)], null_count=whole.null_count)
+
+
+# ── back ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def packed(ref: TypeRef, array: Any) -> list[Any]:
+    """What `array` was made of: packed values, None where NULL."""
+    if ref.enum and not ref.is_array:
+        members: list[Any] = array.to_pylist()
+        return members
+    kind = type_of(TypeRef("text", is_array=True) if ref.enum else ref)
+    to = array.type
+    if pa.types.is_decimal(to):
+        return [kind.pack(each) for each in array.to_pylist()]
+    if pa.types.is_date(to):
+        return _shifted_back(array.cast(pa.int32()), _DAYS_TO_2000)
+    if pa.types.is_timestamp(to):
+        return _shifted_back(array.cast(pa.int64()), _MICROS_TO_2000)
+    values: list[Any] = array.to_pylist()
+    return [None if each is None else unpack(each) for each in values] if is_opaque(kind) else values
+
+
+def _shifted_back(array: Any, by: int) -> list[Any]:
+    return [None if each is None else each - by for each in array.to_pylist()]

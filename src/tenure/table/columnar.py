@@ -161,7 +161,7 @@ class Columnar:
         builder = Builder(wanted)
         keys: list[bytes] = []
         at: list[Timestamp] = []
-        for page in self._store.snapshot(read_at).pages(wanted.span, PAGE_ROWS):
+        for page in self._store.snapshot(read_at).stored(wanted.span, PAGE_ROWS):
             check()
             if without:
                 page = [each for each in page if each.key not in without]

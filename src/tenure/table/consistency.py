@@ -40,11 +40,11 @@ def check_indexes(
 
 
 def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
-    stored: dict[int, dict[bytes, bytes]] = {}
-    for key, value in source.scan(layout.keyspace.table_span(layout.table.id)):
-        index = int.from_bytes(key[HEAD_BYTES - 2 : HEAD_BYTES], "big")
-        stored.setdefault(index, {})[key] = value
-    return stored
+    """What there is of each index, those that the version does not know included."""
+    last = max([layout.table.next_index, *layout.indexes])
+    spans = {index: layout.keyspace.index_span(layout.table.id, index) for index in range(1, last + 1)}
+    stored = {index: dict(source.scan(span)) for index, span in spans.items()}
+    return {index: rows for index, rows in stored.items() if rows}
 
 
 def _expected(

@@ -69,8 +69,8 @@ class Member:
 
     # ── jobs ───────────────────────────────────────────────────────────────────────────────────
 
-    def create_job(self, kind: str = "work", payload: bytes = b"") -> Job:
-        return self.transact(lambda txn: self.jobs.create(txn, kind=kind, payload=payload))
+    def create_job(self, kind: str = "work", payload: bytes = b"", needs: Iterable[str] = ()) -> Job:
+        return self.transact(lambda txn: self.jobs.create(txn, kind=kind, payload=payload, needs=needs))
 
     def claim(self, job: Job, session: Session | None = None) -> Fence:
         held = session or self.liveness.session()

@@ -72,3 +72,24 @@ def test_a_retry_that_was_noted_again_goes_by_what_it_says_now() -> None:
     assert (free_ids(jobs), jobs.next_retry_at()) == ([], 900)
     jobs.take_due(900)
     assert list(jobs.of(FREE)) == [1]
+
+
+def test_what_this_process_lacks_is_known_as_long_as_a_job_needs_it() -> None:
+    jobs = OpenJobs({"work"}, [job(1, needs=("spark",)), job(2)])
+    assert (free_ids(jobs), jobs.lack("spark"), jobs.lack("gpu")) == ([2], True, False)
+    jobs.note(1, None)
+    assert not jobs.lack("spark")
+
+
+def test_a_job_is_wanted_where_its_needs_are_met() -> None:
+    jobs = OpenJobs({"work"}, [job(1, needs=("spark",))], has=frozenset({"spark"}))
+    assert (free_ids(jobs), jobs.lack("spark")) == ([1], False)
+
+
+def test_to_end_a_job_takes_nothing() -> None:
+    asked = [
+        job(1, needs=("spark",), state=State.CANCEL_REQUESTED),
+        job(2, needs=("spark",), state=State.PAUSED),
+    ]
+    jobs = OpenJobs({"work"}, asked)
+    assert (free_ids(jobs), jobs.lack("spark")) == ([1], False)

@@ -7,7 +7,7 @@ from tenure.base.errors import OutcomeUnknown, SessionLost
 from tenure.base.settings import JOBS_ADOPT_INTERVAL
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY
-from tenure.cluster.runner import ADOPTED_MAX, GAP_SECONDS
+from tenure.cluster.runner import ADOPTED_MAX, GAP_SECONDS, Lacking
 from tenure.kv.keys import JOB_CONTROL
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome
@@ -64,15 +64,41 @@ def test_one_step_adopts_a_bounded_number_and_the_next_comes_at_once(
     assert env.monotonic() <= 3 * GAP_SECONDS
 
 
-def test_a_kind_that_needs_what_the_process_lacks_is_left_alone(member: Member, other: Member) -> None:
-    job = member.create_job("heavy")
+def test_a_job_that_needs_what_the_process_lacks_is_left_alone(member: Member, other: Member) -> None:
+    job = member.create_job(needs=["spark"])
     member.runner.step()
     assert (member.state(job), member.control(job).claim) == (State.PENDING, NOBODY)
+    assert member.runner.lacks("spark")
     heavy = Work()
     other.start()
     other.make_runner(heavy.kinds(), has=["spark"]).step()
     assert other.state(job) is State.SUCCEEDED
     assert len(heavy.runs) == 1
+    member.runner.step()
+    assert not member.runner.lacks("spark")
+
+
+def test_a_run_that_turns_out_to_need_more_leaves_its_job_to_others(
+    member: Member, other: Member, work: Work
+) -> None:
+    work.errors = [Lacking("spark")]
+    job = member.create_job()
+    member.runner.step()
+    assert (member.state(job), member.control(job).needs) == (State.PENDING, ("spark",))
+    member.runner.step()
+    assert len(work.runs) == 1
+    other.start()
+    other.make_runner(work.kinds(), has=["spark"]).step()
+    assert other.state(job) is State.SUCCEEDED
+
+
+def test_a_job_is_canceled_also_by_who_could_not_run_it(member: Member, work: Work) -> None:
+    job = member.create_job(needs=["spark"])
+    member.runner.step()
+    member.transact(lambda txn: member.jobs.request_cancel(txn, job.id))
+    member.runner.step()
+    assert member.state(job) is State.CANCELED
+    assert (work.runs, len(work.reverts)) == ([], 1)
 
 
 def test_a_kind_that_nobody_knows_here_is_left_alone(member: Member) -> None:

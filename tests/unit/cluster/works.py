@@ -24,4 +24,4 @@ class Work:
             raise self.revert_errors.pop(0)
 
     def kinds(self) -> dict[str, Kind]:
-        return {"work": Kind(self.run, self.revert), "heavy": Kind(self.run, needs=frozenset({"spark"}))}
+        return {"work": Kind(self.run, self.revert)}

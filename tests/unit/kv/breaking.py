@@ -1,10 +1,21 @@
 """An engine before a real one: it remembers what was asked of it, and breaks calls on demand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tenure.base.errors import Disconnected
 from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Scan
+from tenure.storage.engine import (
+    Commit,
+    Engine,
+    Found,
+    Group,
+    Guard,
+    History,
+    Outcome,
+    Revisions,
+    Scan,
+    Spread,
+)
 
 Deliver = Callable[[Group], list[Outcome]]
 
@@ -28,12 +39,22 @@ class BreakingEngine:
         self.gets.append(key)
         return self.engine.get(key, guard, at)
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        self.gets.extend(keys)
+        return self.engine.get_many(keys, guard, at)
+
     def scan(self, query: Scan) -> Found:
         self.scans.append(query)
         return self.engine.scan(query)
 
     def history(self, query: History) -> Found:
         return self.engine.history(query)
+
+    def revisions(self, query: Revisions) -> Found:
+        return self.engine.revisions(query)
+
+    def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
+        return self.engine.spread(lo, hi, since_at, every)
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         return self.engine.check(commit)
@@ -66,10 +87,12 @@ class BreakingEngine:
             raise self.settle_errors.pop(0)
         return self.engine.settle(lane, seq)
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         if self.loses_signals:
             return lambda: None
-        return self.engine.subscribe(wake)
+        return self.engine.subscribe(wake, spans)
 
     def close(self) -> None:
         self.engine.close()

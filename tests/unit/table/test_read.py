@@ -123,7 +123,7 @@ def test_the_oracle_finds_missing_stray_and_wrong_entries(bench: Bench) -> None:
 
 
 def test_the_oracle_finds_keys_of_indexes_that_do_not_exist(bench: Bench) -> None:
-    bench.show(table(INDEXES[0], version=2))
+    bench.show(replace(table(INDEXES[0], version=2), next_index=4))
     assert bench.wrong() == ["6 keys of index 3, which does not exist"]
 
 

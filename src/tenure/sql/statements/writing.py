@@ -107,8 +107,7 @@ class Insert:
 
     def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
         if self.conflict is None:
-            for values in self._values(execution):
-                yield writer.insert(txn, values)
+            yield from writer.insert_all(txn, self._values(execution))
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
@@ -260,9 +259,11 @@ class Change:
         rests: dict[Tuple, Tuple] = {}
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
+        keys = [layout.primary.prefix(key) for key in rests]
+        txn.read_ahead(keys)
         found = []
-        for key, rest in rests.items():
-            row = read.get(txn, layout, key)
+        for key, rest in zip(keys, rests.values(), strict=True):
+            row = read.at(txn, layout, key)
             assert row is not None, "what the transaction has just found is there"
             found.append(_Found(row, rest[width:end], rest[end:]))
         return found

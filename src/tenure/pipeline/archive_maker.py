@@ -1,0 +1,78 @@
+"""Makes an archive of Spark's classes: a process that opens a session only for that.
+
+    python -m tenure.pipeline.archive_maker PATH
+
+Walk: `archive.Archive.make_in_background` starts it; it opens a session by `pipeline.spark`.
+"""
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tenure.base.env import SystemEnv
+from tenure.pipeline.archive import PATTERN
+from tenure.pipeline.spark import JAVA_OPTIONS, close_session, open_session
+from tenure.pipeline.spark_tasks import SparkTasks
+from tenure.pipeline.tasks import Attempt
+
+KEPT = 2
+"""Archives in a cache directory, of 150 MB each: an upgrade leaves the former one, for a way back."""
+
+WRITE_SECONDS = 300.0
+"""How long Java may take to write it, on a machine that is busy with better things."""
+
+
+def make(path: Path) -> None:
+    """Writes the archive unless it is there or another process is about to write it."""
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if not path.exists():
+            _write(path)
+            _prune(path)
+
+
+def _write(path: Path) -> None:
+    partial = path.with_suffix(".part")
+    options = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={partial}"}
+    session = open_session("local[2]", cache_directory=None, options=options)
+    try:
+        _use(session)
+    finally:
+        close_session(session, exit_seconds=WRITE_SECONDS)
+    os.replace(partial, path)
+
+
+def _use(session: SparkSession) -> None:
+    """A little of everything that is done with a session: what is used here, the archive has."""
+    tasks = SparkTasks(session, SystemEnv())
+    tasks.run(_number, [1, 2], on_done=lambda done, total: None, check=lambda: None)
+    tasks.frame(_numbers, [1, 2], "number long").groupBy("number").count().collect()
+
+
+def _number(task: int, attempt: Attempt) -> int:
+    return task
+
+
+def _numbers(task: int, attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"number": pa.array(range(task), pa.int64())})
+
+
+def _prune(path: Path) -> None:
+    archives = sorted(path.parent.glob(PATTERN), key=lambda each: each.stat().st_mtime_ns)
+    for old in archives[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    # By its full name: executors cannot import what is called __main__.
+    from tenure.pipeline import archive_maker
+
+    archive_maker.make(Path(sys.argv[1]))

@@ -1,0 +1,28 @@
+"""Where a kernel finds itself inside a task of Spark: which attempt this is.
+
+Walk: `spark_tasks` and `frames` ask in the executors' Python workers.
+"""
+
+from pyspark import TaskContext
+
+from tenure.base.env import SystemEnv
+from tenure.pipeline.tasks import Attempt, attempt_name
+
+FAILURES_MAX = 4
+"""Attempts of one task before the whole work fails; Spark's own default on clusters."""
+
+
+def attempt_here(label: str) -> Attempt:
+    """This attempt's name: random, and with it which task and which attempt of it, for whoever looks."""
+    task = _context()
+    return Attempt(f"{attempt_name(label, SystemEnv())}-{task.partitionId()}-{task.attemptNumber()}")
+
+
+def is_last_attempt() -> bool:
+    return _context().attemptNumber() >= FAILURES_MAX - 1
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "not inside a task of Spark"
+    return context

@@ -1,0 +1,45 @@
+"""Where a process of the pipeline finds what it works on: the store and the lake, opened again by address.
+
+An executor's Python process serves many tasks: what it has opened it keeps.
+
+Walk: kernels call `opened(place)`.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from tenure.base.env import SystemEnv
+from tenure.catalog.descriptors import EnumType, Table
+from tenure.kv.store import Store
+from tenure.storage.addresses import open_engine
+from tenure.storage.bucket import Credentials
+from tenure.storage.files import Files, open_files
+
+OPENED_MAX = 4
+
+
+class Place(NamedTuple):
+    store: str
+    lake: str
+    tenant: int
+    credentials: Credentials | None = None
+    """Of the lake, if they are not in the environment; never shown."""
+
+
+class Version(NamedTuple):
+    """A table as of a time, as it can be sent to other processes."""
+
+    table: Table
+    enums: tuple[EnumType, ...]
+
+
+class Opened(NamedTuple):
+    store: Store
+    lake: Files
+
+
+@lru_cache(maxsize=OPENED_MAX)
+def opened(place: Place) -> Opened:
+    env = SystemEnv()
+    store = Store(open_engine(place.store, env), env, tenant=place.tenant)
+    return Opened(store, open_files(place.lake, place.credentials))

@@ -1,0 +1,107 @@
+"""Texts by column become a batch: typed columns, without the rows in which something is wrong.
+
+Walk: `reading.csv_rows` and `reading.ndjson` call `Batches.made`; `reading.convert` does a column.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tenure.pipeline.reading.convert import Converted, Fault, convert
+from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, BadInput, ReadBatch, ReadTask, Reject, refused
+from tenure.table.packing import pack
+
+
+class Refusal(NamedTuple):
+    """A record that is no row: found before its fields were looked at, or in one of them."""
+
+    line: int
+    column: str
+    fault: Fault
+    raw: bytes
+
+
+class Batches:
+    """Counts the rows and rejects of a task, and keeps to what it may have of them."""
+
+    def __init__(self, task: ReadTask) -> None:
+        self._task = task
+        self._rows = 0
+        self._rejects = 0
+
+    def made(
+        self, texts: Sequence[Any], lines: Any, raw: Callable[[int], bytes], found: Sequence[Refusal] = ()
+    ) -> ReadBatch:
+        """Of columns of text in the order of the targets; `raw` gives a row's record, for a reject."""
+        zone = self._task.zone
+        columns = [
+            convert(target.type, column, zone)
+            for target, column in zip(self._task.targets, texts, strict=True)
+        ]
+        return self.of(columns, lines, raw, found)
+
+    def of(
+        self,
+        columns: Sequence[Converted],
+        lines: Any,
+        raw: Callable[[int], bytes],
+        found: Sequence[Refusal] = (),
+    ) -> ReadBatch:
+        task = self._task
+        rejects = list(found)
+        faults: dict[int, tuple[str, Fault]] = {}
+        for target, column in zip(task.targets, columns, strict=True):
+            for row, fault in column.faults.items():
+                faults.setdefault(row, (target.name, fault))
+        room = task.rejects_max - self._rejects
+        for row in sorted(faults)[: room + 1]:
+            name, fault = faults[row]
+            rejects.append(Refusal(int(lines[row]), name, fault, raw(row)))
+        table = _table(task, columns)
+        if faults:
+            kept = np.ones(len(lines), bool)
+            kept[list(faults)] = False
+            table, lines = table.filter(pa.array(kept)), lines[kept]
+        self._count(len(lines))
+        return ReadBatch(table, lines, self._taken(rejects))
+
+    def _count(self, rows: int) -> None:
+        self._rows += rows
+        if self._rows > self._task.limits.rows_max:
+            reason = f"there are more than {self._task.limits.rows_max} rows"
+            raise BadInput(reason, file=self._task.input.name, sqlstate="54000")
+
+    def _taken(self, refusals: list[Refusal]) -> list[Reject]:
+        """In the order of their lines. Raises BadInput with the first that is too much."""
+        task = self._task
+        rejects = [
+            Reject(
+                task.input.name,
+                each.line,
+                each.column,
+                each.fault.reason,
+                each.fault.sqlstate,
+                each.raw[:RAW_LENGTH_MAX].decode(errors="replace"),
+            )
+            for each in sorted(refusals, key=lambda each: each.line)
+        ]
+        room = task.rejects_max - self._rejects
+        if len(rejects) > room:
+            raise refused(rejects[room], task.rejects_max)
+        self._rejects += len(rejects)
+        return rejects
+
+
+def _table(task: ReadTask, columns: Sequence[Converted]) -> Any:
+    arrays = {f"c{each.column}": made.array for each, made in zip(task.targets, columns, strict=True)}
+    rest: dict[int, dict[int, Any]] = {}
+    for target, made in zip(task.targets, columns, strict=True):
+        for row, packed in made.rest.items():
+            rest.setdefault(row, {})[target.column] = packed
+    table = pa.table(arrays)
+    if rest:
+        packed_rows = [pack(rest[row]) if row in rest else None for row in range(table.num_rows)]
+        table = table.append_column("rest", pa.array(packed_rows, pa.binary()))
+    return table

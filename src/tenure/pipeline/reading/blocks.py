@@ -1,0 +1,167 @@
+"""Blocks of whole records, and where in them each record ends and on which line it starts.
+
+A record ends with a line, unless a quote is open there. As in PostgreSQL, a quote opens and closes
+wherever it stands, and the escape counts only inside: so, where escape and quote are the same sign, a
+place is inside exactly if the number of quotes before it is odd.
+
+Lines end as the first one does: with LF, CR LF, or CR.
+
+Walk: `reading.csv_fields` and `reading.ndjson` read what `blocks` gives; `reading.splits` asks `marks`.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenure.pipeline.reading.streams import Stream
+from tenure.pipeline.reading.tasks import BadInput, MiB
+
+BLOCK_BYTES = 4 * MiB
+"""Read at a time: large enough for whole arrays to pay, small enough for ten copies of it."""
+
+
+class Signs(NamedTuple):
+    """What is to be known about a file to find its records."""
+
+    newline: bytes = b"\n"
+    """The last byte of a line's end."""
+    quote: bytes = b""
+    """Nothing: newlines are never quoted."""
+    escape: bytes = b""
+
+
+class Block:
+    """Whole records; the last one may lack its newline."""
+
+    def __init__(self, data: bytes, signs: Signs, *, line: int = 1, at: int = 0) -> None:
+        self.data = data
+        self.signs = signs
+        self.line = line
+        self.at = at
+        """Where in the stream it starts."""
+
+    @cached_property
+    def newlines(self) -> int:
+        return self.data.count(self.signs.newline)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the last record has its newline."""
+        return self.data.endswith(self.signs.newline)
+
+    @cached_property
+    def records(self) -> int:
+        if not self.signs.quote or self.signs.quote not in self.data:
+            return self.newlines + (not self.is_whole)
+        return len(self.ends)
+
+    @property
+    def terminated(self) -> int:
+        """How many records have their newline."""
+        return self.records - (not self.is_whole)
+
+    @cached_property
+    def ends(self) -> Any:
+        """Where each record ends: at its newline, or at the end of the data."""
+        return self._ends_and_lines[0]
+
+    @cached_property
+    def lines(self) -> Any:
+        """On which line each record starts."""
+        return self._ends_and_lines[1]
+
+    @cached_property
+    def _ends_and_lines(self) -> tuple[Any, Any]:
+        places = marks(self.data, self.signs.newline)
+        is_outside = ~inside(self.data, self.signs, places)
+        ends, ordinals = places[is_outside], np.flatnonzero(is_outside)
+        lines = np.concatenate([[0], ordinals + 1]) + self.line
+        if self.is_whole:
+            return ends, lines[:-1]
+        return np.append(ends, len(self.data)), lines
+
+    def since(self, row: int) -> "Block":
+        """Without the records before this one."""
+        start = int(self.ends[row - 1]) + 1
+        return Block(self.data[start:], self.signs, line=int(self.lines[row]), at=self.at + start)
+
+    def record(self, row: int, length_max: int | None = None) -> bytes:
+        start = 0 if row == 0 else int(self.ends[row - 1]) + 1
+        end = int(self.ends[row])
+        return self.data[start : end if length_max is None else min(end, start + length_max)]
+
+
+def blocks(
+    stream: Stream, signs: Signs, *, file: str, line: int, row_bytes_max: int, first: bytes = b""
+) -> Iterator[Block]:
+    """`first` was read before. Raises BadInput if a record is too long, or a quote is open at the end."""
+    at, kept, piece = 0, b"", first or stream.read(BLOCK_BYTES)
+    while piece:
+        data = kept + piece
+        end = _end_of_records(data, signs)
+        if end:
+            block = Block(data[:end], signs, line=line, at=at)
+            yield block
+            line, at = line + block.newlines, at + end
+        kept = data[end:]
+        if len(kept) > row_bytes_max:
+            reason = f"a row is longer than {row_bytes_max} bytes: is a quote left open?"
+            raise BadInput(reason, file=file, line=line, sqlstate="54000")
+        piece = stream.read(BLOCK_BYTES)
+    if kept:
+        if inside(kept, signs, np.array([len(kept)]))[0]:
+            raise BadInput("unterminated CSV quoted field", file=file, line=line)
+        yield Block(kept, signs, line=line, at=at)
+
+
+def _end_of_records(data: bytes, signs: Signs) -> int:
+    """Behind the last newline that ends a record; 0 if there is none."""
+    if not signs.quote or signs.quote not in data:
+        return data.rfind(signs.newline) + 1
+    places = marks(data, signs.newline)
+    outside = places[~inside(data, signs, places)]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def marks(data: bytes, sign: bytes) -> Any:
+    return np.flatnonzero(np.frombuffer(data, np.uint8) == sign[0])
+
+
+def inside(data: bytes, signs: Signs, places: Any) -> Any:
+    """Which of these places, in their order, lie between quotes."""
+    if not signs.quote or signs.quote not in data:
+        return np.zeros(len(places), bool)
+    if signs.escape != signs.quote and signs.escape in data:
+        edges = np.array(_edges(data, signs), np.int64)
+    else:
+        edges = marks(data, signs.quote)
+    return np.searchsorted(edges, places, side="left") % 2 == 1
+
+
+def _edges(data: bytes, signs: Signs) -> list[int]:
+    """The quotes that open and close, where an escape is a sign of its own."""
+    quote, escape = re.escape(signs.quote), re.escape(signs.escape)
+    run = re.compile(b"%b(?:[^%b%b]|%b.)*+%b?+(%b)?" % (quote, quote, escape, escape, escape, quote), re.S)
+    edges: list[int] = []
+    for found in run.finditer(data):
+        edges.append(found.start())
+        if found[1]:
+            edges.append(found.end() - 1)
+    return edges
+
+
+def line_ending(data: bytes, signs: Signs, *, is_all: bool) -> bytes:
+    """How the first line ends: LF, CR LF or CR; nothing if that cannot be seen yet."""
+    places = np.sort(np.concatenate([marks(data, b"\n"), marks(data, b"\r")]))
+    outside = places[~inside(data, signs, places)]
+    if not len(outside):
+        return b"\n" if is_all else b""
+    at = int(outside[0])
+    if data[at : at + 1] == b"\n":
+        return b"\n"
+    if at + 1 == len(data) and not is_all:
+        return b""
+    return b"\r\n" if data[at + 1 : at + 2] == b"\n" else b"\r"

@@ -1,0 +1,23 @@
+"""Reads a task: rows in batches of bounded size, whatever the file holds.
+
+Walk: the import's kernel calls `read` with a task of `reading.splits` and what opens files.
+"""
+
+from collections.abc import Iterator
+
+from tenure.pipeline.reading.csv_rows import read_csv
+from tenure.pipeline.reading.ndjson_rows import read_ndjson
+from tenure.pipeline.reading.parquet_rows import read_parquet
+from tenure.pipeline.reading.tasks import BadInput, Csv, NdJson, OpenInput, ReadBatch, ReadTask
+
+
+def read(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
+    """Raises BadInput if the file cannot be read on, or too many of its rows are wrong."""
+    if not 0 < len(task.targets) <= task.limits.columns_max:
+        reason = f"a file cannot be read into {len(task.targets)} columns"
+        raise BadInput(reason, file=task.input.name, sqlstate="54011")
+    if isinstance(task.format, Csv):
+        return read_csv(task, task.format, open_input)
+    if isinstance(task.format, NdJson):
+        return read_ndjson(task, task.format, open_input)
+    return read_parquet(task, open_input)

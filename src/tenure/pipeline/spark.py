@@ -1,0 +1,193 @@
+"""The one place that makes Spark sessions, and ends them.
+
+Java starts slowly, mostly by loading twelve thousand classes. An archive of them (`pipeline.archive`) and the
+simple compiler and collector bring a session from some 8 s to some 4; the kernels are Python, so there is
+little for a better compiler to do.
+
+One session per process: pyspark knows no other way.
+
+Walk: `pipeline.worker` and tests call `open_session`, later `close_session`; `pipeline.archive` opens one of
+its own to learn which classes there are.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+import tenure
+from tenure.base.errors import StoreError
+from tenure.pipeline.archive import Archive
+from tenure.pipeline.executor import FAILURES_MAX
+from tenure.pipeline.failures import said_by
+from tenure.pipeline.java import find_java
+from tenure.pipeline.masters import DEFAULT, is_on_this_machine, with_failures
+
+DRIVER_MEMORY = "1g"
+EXECUTOR_MEMORY = "1g"
+"""What Java may use at most. Rows are in the Python workers beside it, which the kernels bound."""
+
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable -Xlog:all=error:stderr"
+EXIT_SECONDS = 30.0
+
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+_log = logging.getLogger(__name__)
+
+
+class SparkRefused(StoreError):
+    """A session could not be had; the log says what Java said."""
+
+    sqlstate = "58000"
+
+
+class JavaRefused(SparkRefused):
+    """Java ended before it listened."""
+
+
+def open_session(
+    master: str = DEFAULT,
+    *,
+    cache_directory: Path | None,
+    driver_memory: str = DRIVER_MEMORY,
+    executor_memory: str = EXECUTOR_MEMORY,
+    python_path: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Starts Java and a session on it; executors find `tenure` and what lies in `python_path`.
+
+    `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last.
+    """
+    java = find_java(os.environ)
+    archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
+    settings = {
+        **_settings(master, [*_own_path(), *python_path]),
+        "spark.driver.memory": driver_memory,
+        "spark.executor.memory": executor_memory,
+        **(options or {}),
+    }
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Spark first starts a small Java to learn how to start the great one.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    if is_on_this_machine(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
+    session = _started(settings, archive)
+    _log.info(
+        "spark %s master=%s java=%s driver_memory=%s executor_memory=%s archive=%s",
+        pyspark.__version__,
+        settings["spark.master"],
+        java.version,
+        settings["spark.driver.memory"],
+        settings["spark.executor.memory"],
+        "none" if archive is None or not archive.is_there() else archive.path,
+    )
+    return session
+
+
+def _own_path() -> list[str]:
+    """Where executors find what this process runs, unless it is installed beside their Python."""
+    root = Path(tenure.__file__).parents[1]
+    return [] if root.is_relative_to(sys.prefix) else [str(root)]
+
+
+def _settings(master: str, python_path: Sequence[str]) -> dict[str, str]:
+    java_options = f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    settings = {
+        "spark.app.name": "tenure",
+        "spark.master": with_failures(master, FAILURES_MAX),
+        "spark.submit.deployMode": "client",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
+        "spark.python.task.killTimeout": "500ms",
+        "spark.speculation": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        "spark.task.maxFailures": str(FAILURES_MAX),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if is_on_this_machine(master):
+        settings |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.extraJavaOptions": java_options,
+        }
+    return settings
+
+
+def _started(settings: Mapping[str, str], archive: Archive | None) -> SparkSession:
+    if archive is None or not archive.is_there():
+        session = _launched(settings)
+        if archive is not None:
+            archive.make_in_background()
+        return session
+    try:
+        return _launched(_with_archive(settings, archive))
+    except JavaRefused:
+        # It is only there to save time: what cannot be started with it is started without.
+        _log.warning("Java did not start with the archive %s; it is removed", archive.path)
+        archive.remove()
+        return _launched(settings)
+
+
+def _with_archive(settings: Mapping[str, str], archive: Archive) -> dict[str, str]:
+    names = ["spark.driver.extraJavaOptions"]
+    if is_on_this_machine(settings["spark.master"]):
+        names.append("spark.executor.extraJavaOptions")
+    return {**settings, **{name: f"{settings[name]} {archive.options()}" for name in names}}
+
+
+def _launched(settings: Mapping[str, str]) -> SparkSession:
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        # Java's standard output is not ours: what we print there, others read.
+        gateway = launch_gateway(conf, {"stdout": sys.stderr.fileno()})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise JavaRefused("Java could not be started for Spark", hint="The log says why.") from error
+    try:
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as error:
+        why = said_by(error)  # before it is gone
+        _end_java(gateway)
+        raise SparkRefused(f"Spark did not start: {why.splitlines()[0]}", hint="The log says why.") from error
+
+
+def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
+    """Ends the session and the Java it ran on, with whatever was running there."""
+    context = session.sparkContext
+    gateway, name = context._gateway, "none"
+    try:
+        name = context.applicationId
+        session.stop()
+    except Exception as error:  # Java may be what has ended
+        _log.info("stopping Spark: %s", type(error).__name__)
+    _end_java(gateway, exit_seconds)
+    # The executors of a local-cluster leave what they logged beside Spark itself.
+    shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
+
+
+def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
+    # pyspark remembers them for the next session, which gets a Java of its own.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # Java ends with it
+    try:
+        gateway.proc.wait(exit_seconds)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()

@@ -1,0 +1,213 @@
+"""Tasks on Spark: one Spark task for each, with retries, speculation and cancelling.
+
+    run        parallelize ──► kernel in a Python worker of an executor ──► collect, in the order of the tasks
+    frame      a DataFrame of what the kernels yield: see `frames`
+
+A failure is tried again up to `executor.FAILURES_MAX` times, on another executor if there is one. What can
+only fail again is not: a `UserError` says that the input is wrong. It comes back as a value, beside the
+results, and ends the whole at once. The last attempt hands its error back in the same way, whatever it is,
+so that whoever waits gets the error itself and not Java's account of it.
+
+The thread that calls `run` looks after the job: it asks `check`, tells `on_done`, and cancels. The collecting
+is done by a thread beside it, because that one waits inside Java.
+
+Invariant (attempts): two attempts of a task never have the same name, also where they run at once.
+
+Walk: `pipeline.worker` hands one of these to the jobs it adopts; they call `run`. Spark calls `_Body` in the
+executors.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark import Accumulator, AccumulatorParam, SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from tenure.base.env import Env, Event
+from tenure.base.errors import StoreError, TenureError, UserError
+from tenure.pipeline.executor import attempt_here, is_last_attempt
+from tenure.pipeline.failures import Failure, said_by
+from tenure.pipeline.frames import frame
+from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOOK_SECONDS = 0.2
+"""Between two looks at what was done and whether to go on."""
+
+CANCEL_SECONDS = 10.0
+"""How long cancelled tasks are waited for. What runs on after that writes to names that nobody knows."""
+
+DETAIL_CHARS_MAX = 4_000
+
+_log = logging.getLogger(__name__)
+
+
+class SparkFailed(TenureError):
+    """Spark could not run the tasks: an executor died under one of them each time, for example."""
+
+
+class SparkLost(StoreError):
+    """Spark itself has ended. That says nothing about the work: another process may do it."""
+
+    sqlstate = "58000"
+
+
+class SparkTasks:
+    engine = SPARK
+
+    def __init__(self, session: SparkSession, env: Env) -> None:
+        self._session = session
+        self._context: SparkContext = session.sparkContext
+        self._env = env
+
+    def executors(self) -> int:
+        # The driver counts among them; it works itself only where there are no others.
+        return max(1, len(self._context.statusTracker().getExecutorInfos()) - 1)
+
+    def run(
+        self,
+        kernel: Kernel[T, R],
+        tasks: Sequence[T],
+        *,
+        on_done: OnDone,
+        check: Check,
+        label: str = LABEL,
+    ) -> list[R]:
+        check()
+        if not tasks:
+            return []
+        collect = _Collect(self._context, kernel, tasks, label=label, group=attempt_name(label, self._env))
+        ended = self._env.event()
+        self._env.spawn(collect.group, lambda: collect.run(ended))
+        told = 0
+        try:
+            while not ended.wait(LOOK_SECONDS):
+                check()
+                collect.raise_failure()
+                done = collect.done()
+                if told < done < len(tasks):
+                    on_done(done, len(tasks))
+                    told = done
+        except BaseException:
+            self._cancel(collect, ended)
+            raise
+        results = collect.results()
+        on_done(len(tasks), len(tasks))
+        return results
+
+    def _cancel(self, collect: "_Collect[Any, Any]", ended: Event) -> None:
+        deadline = self._env.monotonic() + CANCEL_SECONDS
+        while not ended.is_set():
+            collect.cancel()  # again and again: a job that is not there yet is not cancelled
+            ended.wait(LOOK_SECONDS)
+            if self._env.monotonic() > deadline:
+                _log.warning("tasks of %s did not end within %.0f s", collect.group, CANCEL_SECONDS)
+                return
+
+    def frame(
+        self,
+        kernel: "Kernel[T, Iterator[pa.RecordBatch]]",
+        tasks: Sequence[T],
+        schema: "StructType | str",
+        *,
+        label: str = LABEL,
+    ) -> DataFrame:
+        """What the kernel yields for these tasks; computed when somebody asks for its rows.
+
+        Errors of kernels come out as themselves inside `with frames.as_raised()`.
+        """
+        return frame(self._session, kernel, tasks, schema, label=label)
+
+
+class _Collect(Generic[T, R]):
+    """One job of Spark, from its start in a thread of its own to what came out of it."""
+
+    def __init__(
+        self, context: SparkContext, kernel: Kernel[T, R], tasks: Sequence[T], *, label: str, group: str
+    ) -> None:
+        self.group = group
+        self._context = context
+        self._tasks = list(tasks)
+        self._done: Accumulator[int] = context.accumulator(0)
+        self._failures: Accumulator[list[Failure]] = context.accumulator([], _Listed())
+        self._body = _Body(kernel, label, self._done, self._failures)
+        self._results: list[R] = []
+        self._error: Exception | None = None
+
+    def run(self, ended: Event) -> None:
+        try:
+            self._context.setJobGroup(self.group, self.group, interruptOnCancel=True)
+            tasks = self._context.parallelize(self._tasks, len(self._tasks))
+            self._results = tasks.mapPartitions(self._body).collect()
+        except Exception as error:  # given to the thread that waits
+            self._error = error
+        finally:
+            ended.set()
+
+    def done(self) -> int:
+        return self._done.value
+
+    def results(self) -> list[R]:
+        self.raise_failure()
+        if self._error is not None:
+            raise _translated(self._error) from self._error
+        return self._results
+
+    def raise_failure(self) -> None:
+        """Raises what a kernel raised, as soon as it is known here."""
+        for failure in self._failures.value[:1]:
+            raise failure.error()
+
+    def cancel(self) -> None:
+        try:
+            self._context.cancelJobGroup(self.group)
+        except Exception as error:  # Spark may be what has ended
+            _log.info("cancelling %s: %s", self.group, error)
+
+
+class _Body(Generic[T, R]):
+    """What a Spark task does: runs in a Python worker of an executor, on a partition of one task."""
+
+    def __init__(
+        self, kernel: Kernel[T, R], label: str, done: Accumulator[int], failures: Accumulator[list[Failure]]
+    ) -> None:
+        self._kernel = kernel
+        self._label = label
+        self._done = done
+        self._failures = failures
+
+    def __call__(self, tasks: Iterable[T]) -> Iterator[R]:
+        for task in tasks:
+            try:
+                yield self._kernel(task, attempt_here(self._label))
+                self._done.add(1)
+            except Exception as error:
+                if not isinstance(error, UserError) and not is_last_attempt():
+                    raise
+                self._failures.add([Failure.of(error, self._kernel)])
+
+
+class _Listed(AccumulatorParam[list[Failure]]):
+    def zero(self, value: list[Failure]) -> list[Failure]:
+        return []
+
+    def addInPlace(self, value1: list[Failure], value2: list[Failure]) -> list[Failure]:  # noqa: N802
+        return [*value1, *value2]
+
+
+def _translated(error: Exception) -> TenureError:
+    if not isinstance(error, Py4JJavaError):
+        # The connection to Java, or what answers at its other end, is gone.
+        return SparkLost(f"Spark has ended: {said_by(error)}")
+    first, *rest = said_by(error).splitlines()
+    if "SparkContext was shut down" in first or "stopped SparkContext" in first:
+        return SparkLost(f"Spark has ended: {first}")
+    return SparkFailed(f"Spark could not run the tasks: {first}", detail="\n".join(rest)[:DETAIL_CHARS_MAX])

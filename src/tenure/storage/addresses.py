@@ -1,0 +1,55 @@
+"""Addresses of stores: `sqlite:PATH` or `postgresql://USER@HOST/DATABASE`.
+
+Walk: `node.py` opens its store by one, and so do the executors of the pipeline.
+"""
+
+import os
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from tenure.base.env import Env
+from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.storage.sqlite import MEMORY, SqliteEngine
+
+if TYPE_CHECKING:
+    from tenure.storage.postgres import PostgresEngine
+
+SQLITE_PREFIX = "sqlite:"
+POSTGRES_PREFIXES = ("postgresql://", "postgres://")
+
+OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
+
+_PASSWORD_IN_NETLOC = re.compile(r"(?<=://)([^:@/?]*):.*@")
+_PASSWORD_IN_QUERY = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
+
+
+def open_engine(address: str, env: Env) -> OpenEngine:
+    """Opens what `sqlite:PATH` or `postgresql://...` names; makes a missing directory."""
+    if address.startswith(POSTGRES_PREFIXES):
+        # Its driver takes a fifth of a second to import: only who needs it waits for it.
+        from tenure.storage.postgres import PostgresEngine
+
+        return PostgresEngine(address, env)
+    path = address.removeprefix(SQLITE_PREFIX)
+    if not address.startswith(SQLITE_PREFIX) or path in ("", MEMORY):
+        raise InvalidParameter(
+            f'"{redacted(address)}" is not a store',
+            hint="Give sqlite:PATH or postgresql://USER@HOST/DATABASE.",
+        )
+    _make_directory(os.path.dirname(path))
+    return SqliteEngine(path, env)
+
+
+def redacted(address: str) -> str:
+    """The address as it may be shown: without its password."""
+    return _PASSWORD_IN_QUERY.sub(r"\1***", _PASSWORD_IN_NETLOC.sub(r"\1:***@", address))
+
+
+def _make_directory(path: str) -> None:
+    try:
+        # Mode 0700: whoever may read the file may read all data, whatever SQL would say.
+        os.makedirs(path or ".", mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise InputOutput(
+            f'directory "{path}" for the store: {error.strerror}', hint="Name a directory that can be made."
+        ) from error

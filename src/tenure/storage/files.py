@@ -1,0 +1,145 @@
+"""The lake's files: a tree with names of our own, which any process can open again by its address.
+
+    files = open_files("file:///var/lake")      or a plain path, or s3://bucket/prefix?AWS_REGION=...
+    with files.create("t104/1/live-7f3a.parquet") as output:
+        pyarrow.parquet.write_table(table, output)
+    open_files(files.address)                   the same, in an executor
+
+Names that Tenure makes come from a small alphabet, so no file system and no object store can take
+one for something else. What users name goes through `storage.locations` instead.
+
+Invariant (own-names): a name outside the alphabet of our own never reaches a file system.
+
+Walk: `node.py` opens one for the lake; `table.lake` reads and writes through it; kernels of the
+pipeline open it again by its address.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import IO, Any
+from urllib.parse import quote, unquote, urlencode
+
+from tenure.base.errors import FileMissing, InvalidParameter
+from tenure.storage.bucket import Bucket, Credentials, bucket_address, credentials_of
+from tenure.storage.directory import Directory
+from tenure.storage.location_text import LocationText, Pattern, parse
+from tenure.storage.tree import PAGE_ENTRIES, DuckConnection, Entry, Output, Tree, join, walk
+
+PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
+NAME_LENGTH_MAX = 500
+"""S3 allows 1024 bytes with the prefix, which is the operator's."""
+
+
+Page = list[Entry]
+
+
+class Files:
+    def __init__(self, tree: Tree, address: str, credentials: Credentials | None = None) -> None:
+        self._tree = tree
+        self.address = address
+        """What `open_files` opens it by, in another process too; shows no secrets."""
+        self.credentials = credentials
+        """What `open_files` needs besides; None where the environment has them, or none are needed."""
+
+    @property
+    def arrow(self) -> Any:
+        """For pyarrow's readers; writers go through `create`, which alone is durable."""
+        return self._tree.arrow
+
+    @property
+    def duck_root(self) -> str:
+        """For DuckDB's `allowed_directories`: with it and no other external access, these files alone."""
+        return self._tree.duck_root
+
+    def duck_path(self, name: str) -> str:
+        """How DuckDB names the file, on a connection that `let_duckdb_read` was called for."""
+        return self._tree.duck_path(check_name(name))
+
+    def let_duckdb_read(self, connection: DuckConnection) -> None:
+        self._tree.let_duckdb_read(connection)
+
+    def open_input(self, name: str) -> IO[bytes]:
+        return self._tree.open_input(check_name(name))
+
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Around the use of `arrow`: its errors become those that `open_input` has."""
+        return self._tree.translated("read file", check_name(name))
+
+    def read(self, name: str, *, bytes_max: int) -> bytes:
+        """A small file at once. Larger than `bytes_max` it is refused, not cut."""
+        with self.open_input(name) as file:
+            data = file.read(bytes_max + 1)
+        if len(data) > bytes_max:
+            raise InvalidParameter(f'file "{name}" is larger than {bytes_max} bytes')
+        return data
+
+    def create(self, name: str) -> Output:
+        return self._tree.create(check_name(name))
+
+    def create_scratch(self, name: str) -> Output:
+        """For what is made again if it is gone: not forced to the disk."""
+        return self._tree.create(check_name(name), is_lasting=False)
+
+    def exists(self, name: str) -> bool:
+        entry = self._tree.entry(check_name(name))
+        return entry is not None and not entry.is_directory
+
+    def size(self, name: str) -> int:
+        entry = self._tree.entry(check_name(name))
+        if entry is None or entry.is_directory:
+            raise FileMissing(f'file "{name}" does not exist')
+        return entry.bytes
+
+    def list(self, directory: str = "") -> Iterator[Page]:
+        """Pages of the files below a directory, in the order of names, directory by directory."""
+        page = []
+        for entry in walk(self._tree, check_name(directory) if directory else ""):
+            page.append(entry)
+            if len(page) == PAGE_ENTRIES:
+                yield page
+                page = []
+        if page:
+            yield page
+
+    def delete(self, names: Iterable[str]) -> None:
+        self._tree.delete([check_name(name) for name in names])
+
+    def delete_unfinished(self, *, before_micros: int) -> int:
+        return self._tree.delete_unfinished(before_micros=before_micros)
+
+
+def open_files(address: str, credentials: Credentials | None = None) -> Files:
+    """By a path or an address; a local directory that is not there is made.
+
+    An object store's credentials are taken from the address, or are given, or are the
+    environment's; an address never shows them again.
+    """
+    if address.startswith("s3://"):
+        return _open_bucket(parse(address), credentials)
+    path = unquote(address.removeprefix("file://")) if address.startswith("file://") else address
+    if "\0" in path or not path:
+        raise InvalidParameter("an empty path, or one with a NUL, cannot be opened")
+    directory = Directory(os.path.realpath(path))
+    directory.make_root()
+    return Files(directory, f"file://{quote(directory.root)}")
+
+
+def check_name(name: str) -> str:
+    parts = name.split("/")
+    if len(name) > NAME_LENGTH_MAX or not all(PART.fullmatch(part) for part in parts):
+        raise InvalidParameter(f"{name[:80]!a} is not a name for a file of the lake")
+    return name
+
+
+def _open_bucket(text: LocationText, credentials: Credentials | None) -> Files:
+    if any(isinstance(part, Pattern) for part in text.parts):
+        raise InvalidParameter(f'"{text.shown}" has wildcards, so it is not one place')
+    address = replace(bucket_address(text), prefix="/".join(map(str, text.parts)))
+    credentials = credentials_of(text) or credentials
+    options = {"AWS_REGION": address.region, "AWS_ENDPOINT": address.endpoint}
+    query = urlencode({name: value for name, value in options.items() if value})
+    shown = f"s3://{join(address.bucket, quote(address.prefix))}"
+    return Files(Bucket(address, credentials), f"{shown}?{query}" if query else shown, credentials)

@@ -1,0 +1,213 @@
+"""A tree of files: what a local directory and a bucket of an object store have in common.
+
+Files are written once and whole. A file is there, complete and durable, from the moment its
+`Output` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
+taken is refused when its file is created, and again when it is closed.
+
+    output = tree.create("a/b")     nothing to be seen yet
+    output.write(...)
+    output.close()                  there it is; or abort(): it never was
+
+Names are relative, with `/` between their parts. Whoever calls has checked them: `storage.files`
+for names that Tenure makes, `storage.locations` for those of users.
+
+Invariant (whole-files): a file that can be seen is complete and survives a crash.
+Invariant (written-once): a file that is there is never overwritten.
+
+Walk: `files.Files` and `locations.Location` are given one, a `directory.Directory` or a
+`bucket.Bucket`.
+"""
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Protocol, Self
+
+from tenure.base.errors import DiskFull, FileExists, FileMissing, InputOutput, NoPermission, StoreError
+
+PAGE_ENTRIES = 1000
+"""How many files a listing hands out at once: as many as S3 does."""
+
+
+class Entry(NamedTuple):
+    name: str
+    bytes: int
+    modified_micros: int
+    is_directory: bool = False
+    is_odd: bool = False
+    """A symbolic link, a device, a pipe: never opened, and told from a file that is not there."""
+
+
+class Input(io.RawIOBase):
+    """A stream whose errors are Tenure's, also those that come when it is read."""
+
+    def __init__(self, raw: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        self._raw = raw
+        self._translated = translated
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        with self._translated():
+            data = self._raw.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._translated():
+            return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class Output:
+    """A file on its way. Left by an exception, as a context, or dropped, it is given up.
+
+    Not an `io.IOBase`: those close themselves when they are dropped, and closing publishes.
+    """
+
+    closed = True
+    """Until its maker is done, and again when it was published or given up."""
+
+    def write(self, data: Any) -> int:
+        raise NotImplementedError
+
+    def tell(self) -> int:
+        raise NotImplementedError
+
+    def publish(self) -> None:
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Publishes the file; one that cannot be published is given up."""
+        if self.closed:
+            return
+        try:
+            self.publish()
+        except BaseException:
+            self.abort()
+            raise
+        self.closed = True
+
+    def abort(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.discard()
+
+    def __del__(self) -> None:
+        self.abort()
+
+    def flush(self) -> None:
+        """Files are seen whole or not at all, so there is nothing to do before the end."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class DuckConnection(Protocol):
+    def register_filesystem(self, filesystem: Any) -> None: ...
+
+
+class Tree(Protocol):
+    @property
+    def arrow(self) -> Any:
+        """A pyarrow.fs.FileSystem whose root is this tree's."""
+
+    @property
+    def duck_root(self) -> str: ...
+
+    def duck_path(self, name: str) -> str: ...
+    def let_duckdb_read(self, connection: DuckConnection) -> None: ...
+
+    def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
+        """What goes wrong inside is one of Tenure's errors outside."""
+
+    def open_input(self, name: str) -> IO[bytes]: ...
+    def create(self, name: str, *, is_lasting: bool = True) -> Output:
+        """One that need not last is there as well when it is published, but maybe not after a power cut."""
+
+    def entry(self, name: str) -> Entry | None: ...
+
+    def children(self, directory: str) -> Iterator[Entry]:
+        """What lies directly in it, in the order of names; nothing if it is not there."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Those that are not there are none to worry about."""
+
+    def delete_unfinished(self, *, before_micros: int) -> int:
+        """Removes what writers that crashed have left; returns how many files that were."""
+
+
+def walk(tree: Tree, directory: str) -> Iterator[Entry]:
+    """All files below, one directory at a time: no more than one is in memory at once."""
+    pending = [directory]
+    while pending:
+        found = []
+        for child in tree.children(pending.pop()):
+            if child.is_directory:
+                found.append(child.name)
+            elif not child.is_odd:
+                yield child
+        pending.extend(reversed(found))
+
+
+def join(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if directory and name else directory or name
+
+
+_KINDS: dict[int, type[StoreError]] = {
+    errno.ENOENT: FileMissing,
+    errno.EEXIST: FileExists,
+    errno.ENOSPC: DiskFull,
+    errno.EDQUOT: DiskFull,
+    errno.EACCES: NoPermission,
+    errno.EPERM: NoPermission,
+    errno.EROFS: NoPermission,
+}
+
+
+@contextmanager
+def translated(doing: str, shown: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise failure(doing, shown, error) from error
+
+
+def failure(doing: str, shown: str, error: OSError) -> StoreError:
+    """What the system's error means: PostgreSQL's words, and no path but the one that was asked for."""
+    number = error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO)
+    return _KINDS.get(number, InputOutput)(f'could not {doing} "{shown}": {os.strerror(number)}')

@@ -1,0 +1,123 @@
+"""The order of many keys: which comes first, and which are there twice.
+
+Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that are not
+the same everywhere, then, of those that are still equal, by the next eight. Most keys are told apart by
+the first. That the shorter key is filled up with zeros is no matter: no key begins with another.
+
+Walk: import and merge call `argsort` per run of keys, then `doubled` on what is sorted.
+"""
+
+from bisect import bisect_left
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_WORD = 8
+_WORDS_MAX = 8
+"""Keys that are equal for longer are compared as they stand."""
+
+
+def argsort(keys: Any) -> Any:
+    """The places of the keys in their order, equal ones in the order they have."""
+    data, starts, ends = _laid_out(keys)
+    if len(starts) < 2:
+        return np.arange(len(starts))
+    starts = starts + _shared(data, starts, ends)
+    words = _words(data, starts, ends)
+    order = _by_number(words)
+    places, groups, words = np.arange(len(order)), np.zeros(len(order), np.int64), words[order]
+    for depth in range(1, _WORDS_MAX + 1):
+        places, groups = _ties(places, groups, words)
+        rows = order[places]
+        if not len(rows):
+            break
+        at = starts[rows] + _WORD * depth
+        words = _words(data, at, ends[rows]) if depth < _WORDS_MAX else _ranks(keys, rows)
+        inner = np.lexsort((rows, words, groups))
+        order[places], words = rows[inner], words[inner]
+        if (at >= ends[rows]).all():
+            break
+    return order
+
+
+def _by_number(words: Any) -> Any:
+    """Numbers are sorted faster than places: so a place is put behind its number, if there is room."""
+    place_bits = int(len(words) - 1).bit_length()
+    above = words - words.min()
+    used = int(np.bitwise_or.reduce(above))
+    unused_bits = (used & -used).bit_length() - 1 if used else 0  # at the right of all: behind short keys
+    if used.bit_length() - unused_bits + place_bits > 64:
+        return np.argsort(words)
+    both = above >> np.uint64(unused_bits) << np.uint64(place_bits)
+    both |= np.arange(len(words), dtype=np.uint64)
+    both.sort()
+    return (both & np.uint64((1 << place_bits) - 1)).view(np.int64)
+
+
+def _ties(places: Any, groups: Any, words: Any) -> tuple[Any, Any]:
+    """Of sorted keys those that equal a neighbour so far: where they stand, and in which group."""
+    same = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1])
+    is_tied = np.zeros(len(words), bool)
+    is_tied[1:] = same
+    is_tied[:-1] |= same
+    begins = np.ones(len(words), bool)
+    begins[1:] = ~same
+    return places[is_tied], np.cumsum(begins)[is_tied]
+
+
+def _ranks(keys: Any, rows: Any) -> Any:
+    """How the keys of some rows compare as they stand: equal ones have equal ranks."""
+    return pc.rank(keys.take(pa.array(rows)), tiebreaker="min").to_numpy()
+
+
+def doubled(keys: Any) -> Any:
+    """Of sorted keys, the places of those that are equal to the one before."""
+    if len(keys) < 2:
+        return np.empty(0, np.int64)
+    equal = pc.equal(keys.slice(0, len(keys) - 1), keys.slice(1))
+    return np.flatnonzero(equal.to_numpy(zero_copy_only=False)) + 1
+
+
+def _laid_out(keys: Any) -> tuple[Any, Any, Any]:
+    """The bytes of all keys, with a word to spare, and where each starts and ends."""
+    _, offsets, data = keys.buffers()
+    places = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+    first, last = (int(places[0]), int(places[-1])) if len(keys) else (0, 0)
+    spared = np.zeros(last - first + _WORD, np.uint8)
+    if data is not None:
+        spared[: last - first] = np.frombuffer(data, np.uint8)[first:last]
+    places -= first
+    return spared, places[:-1], places[1:]
+
+
+def _shared(data: Any, starts: Any, ends: Any) -> int:
+    """How many bytes at the start all keys have in common."""
+    first = data[starts[0] : ends[0]]
+    shortest = int((ends - starts).min())
+    for place in range(min(shortest, len(first))):
+        if not (data[starts + place] == first[place]).all():
+            return place
+    return shortest
+
+
+def _words(data: Any, starts: Any, ends: Any) -> Any:
+    """Eight bytes of each key as a number; beyond its end are zeros."""
+    at_any_place = np.ndarray(len(data) - _WORD + 1, "<u8", data, strides=(1,))
+    words = at_any_place[np.minimum(starts, len(data) - _WORD)].byteswap()
+    missing = np.clip(_WORD - (ends - starts), 0, _WORD).astype(np.uint64) * np.uint64(8)
+    if not missing.any():
+        return words
+    kept = np.where(missing == 64, np.uint64(0), np.uint64((1 << 64) - 1) << (missing % np.uint64(64)))
+    return words & kept
+
+
+def bounds_within(keys: Any, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+    """Of sorted keys: where those from `lo` to below `hi` (None: to the end) begin, and how many they are."""
+    first = _seek(keys, lo)
+    return first, (len(keys) if hi is None else _seek(keys, hi)) - first
+
+
+def _seek(keys: Any, key: bytes) -> int:
+    return bisect_left(range(len(keys)), key, key=lambda row: keys[row].as_py())

@@ -1,0 +1,137 @@
+"""An index's base: its rows in the lake, by key, at any time.
+
+    T >= F    the live files as they are
+    T <  F    rows of live files with at <= T, and of past files with at <= T < until
+
+Of a key at most one revision is visible at a time, so the sources need only be merged by key.
+
+Invariant (base-at): for every T, what a base shows of the keys flushed to it is what the store showed.
+
+Walk: `kv.bases` -> `LakeBase.get` and `.page` -> `lake.groups`.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+
+from tenure.base.timestamp import Timestamp
+from tenure.kv.bases import Row
+from tenure.kv.keys import Span
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.lake.groups import Group, Groups
+from tenure.table.lake.manifests import File, Manifest
+
+CHUNK_ROWS = 256
+"""Rows that are turned into stored values at once: a page asks for some, and seldom for a whole group."""
+
+
+class LakeBase:
+    def __init__(self, manifest: Manifest, groups: Groups, head: bytes) -> None:
+        self.manifest = manifest
+        self.flushed_at = manifest.flushed_at
+        self._groups = groups
+        self._head = head
+        self._firsts = [file.first for file in manifest.live]
+
+    def get(self, key: bytes, at: Timestamp) -> bytes | None:
+        suffix = key[HEAD_BYTES:]
+        found = self._in_live(suffix, at)
+        if found is None and at < self.flushed_at:
+            return self._in_past(suffix, at)
+        return found
+
+    def _in_live(self, key: bytes, at: Timestamp) -> bytes | None:
+        number = bisect_right(self._firsts, key) - 1
+        if number < 0 or self.manifest.live[number].last < key:
+            return None
+        return self._look_up(self.manifest.live[number], key, at)
+
+    def _in_past(self, key: bytes, at: Timestamp) -> bytes | None:
+        for file in self._past_at(at):
+            if file.first <= key <= file.last:
+                found = self._look_up(file, key, at)
+                if found is not None:
+                    return found
+        return None
+
+    def _look_up(self, file: File, key: bytes, at: Timestamp) -> bytes | None:
+        for group, row in self._walk(file, key):
+            if group.key(row) != key:
+                return None
+            if group.is_visible(row, at):
+                return group.values(row, row + 1)[0]
+        return None
+
+    def _walk(self, file: File, key: bytes) -> Iterator[tuple[Group, int]]:
+        """The rows of a file from a key on."""
+        shape = self.manifest.shapes[file.shape]
+        count = len(self._groups.footer(file).firsts)
+        for number in range(self._groups.place(file, key), count):
+            group = self._groups.group(file, shape, number)
+            for row in range(group.seek(key), len(group)):
+                yield group, row
+
+    def _past_at(self, at: Timestamp) -> list[File]:
+        return [file for file in self.manifest.past if file.first_at <= at < file.until]
+
+    # ── many rows ──────────────────────────────────────────────────────────────────────────────
+
+    def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
+        lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
+        live = self._rows(self._live_within(lo, hi), lo, hi, at, reverse)
+        if at >= self.flushed_at:
+            return list(islice(live, limit))
+        past = [self._rows([file], lo, hi, at, reverse) for file in self._past_at(at) if _meets(file, lo, hi)]
+        return list(islice(merge(live, *past, reverse=reverse), limit))
+
+    def _end(self, hi: bytes) -> bytes | None:
+        """Where a span ends, without the head; None if it goes on to the end of the index."""
+        return hi[HEAD_BYTES:] if hi.startswith(self._head) else None
+
+    def _live_within(self, lo: bytes, hi: bytes | None) -> Sequence[File]:
+        live = self.manifest.live
+        first = max(0, bisect_right(self._firsts, lo) - 1)
+        end = len(live) if hi is None else bisect_left(self._firsts, hi)
+        return [file for file in live[first:end] if file.last >= lo]
+
+    def _rows(
+        self, files: Sequence[File], lo: bytes, hi: bytes | None, at: Timestamp, reverse: bool
+    ) -> Iterator[Row]:
+        for file in reversed(files) if reverse else files:
+            for group, first, end in self._slices(file, lo, hi, reverse):
+                yield from self._visible(group, first, end, at, reverse)
+
+    def _slices(
+        self, file: File, lo: bytes, hi: bytes | None, reverse: bool
+    ) -> Iterator[tuple[Group, int, int]]:
+        """Parts of groups, in order, that lie between two keys."""
+        firsts = self._groups.footer(file).firsts
+        start = self._groups.place(file, lo)
+        stop = len(firsts) if hi is None else bisect_left(firsts, hi)
+        numbers = range(start, stop)
+        for number in reversed(numbers) if reverse else numbers:
+            group = self._groups.group(file, self.manifest.shapes[file.shape], number)
+            first = group.seek(lo)
+            end = len(group) if hi is None else group.seek(hi)
+            cuts = range(first, end, CHUNK_ROWS)
+            if reverse:
+                # From the end, so that the last rows come first and few are made in vain.
+                for cut in range(end, first, -CHUNK_ROWS):
+                    yield group, max(first, cut - CHUNK_ROWS), cut
+            else:
+                for cut in cuts:
+                    yield group, cut, min(end, cut + CHUNK_ROWS)
+
+    def _visible(self, group: Group, first: int, end: int, at: Timestamp, reverse: bool) -> Iterator[Row]:
+        keys = group.keys.slice(first, end - first).to_pylist()
+        values = group.values(first, end)
+        rows = range(end - first)
+        is_past_read = at < self.flushed_at
+        for row in reversed(rows) if reverse else rows:
+            if not is_past_read or group.is_visible(first + row, at):
+                yield self._head + keys[row], values[row]
+
+
+def _meets(file: File, lo: bytes, hi: bytes | None) -> bool:
+    return file.last >= lo and (hi is None or file.first < hi)

@@ -1,0 +1,187 @@
+"""What is in a file of the lake, and how one is written.
+
+    key      the key without its head, order-preserving; rows are sorted by it (of one key: by time)
+    at       when the row was written; NULL if that is when the file was published
+    until    of a past file: when it was replaced or deleted; NULL likewise
+    c<id>    the columns of rows, by column id, in the Arrow types of `table.arrow`
+    rest     packed values by column id that have no place above: of columns that the shape does not
+             have, and what Arrow cannot hold; mostly nothing
+    value    of an entry of a secondary index, instead of columns: as in the store
+
+Columns are known by id, so a rename costs nothing, a dropped column is simply not asked for, and one that
+was added later reads as its `filled` value.
+
+The footer has the first key of each row group; so a lookup reads one group. Groups are small: a point
+lookup decodes one, and scans lose nothing.
+
+Invariant (file-exact): what `entries` gives back reads, by any version of the table, as what was stored.
+
+Walk: merges call `write`; `lake.groups` reads groups, and turns rows back into stored values by `entries`.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tenure.base.errors import CorruptData, NewerFormat
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.types import type_of
+from tenure.storage.files import Files
+from tenure.table.arrow import arrow_type, packed
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, Shape, Written
+from tenure.table.packing import pack, unpack, unpack_columns
+from tenure.table.readers import FORMAT as ROW_FORMAT
+from tenure.table.rows import Layout
+
+KEY, AT, UNTIL, REST, VALUE = "key", "at", "until", "rest", "value"
+
+GROUP_ROWS = 16_384
+FILE_ROWS = 1 << 20
+"""A file has at most so many rows: a task holds one in memory, and a merge rewrites no more than it must."""
+
+FORMAT = b"1"
+_FORMAT, _GROUPS = b"tenure.format", b"tenure.groups"
+COMPRESSION = "snappy"
+CHECKSUM_BYTES = 16
+
+
+def name_of(column: int) -> str:
+    return f"c{column}"
+
+
+def shape_of(layout: Layout, index: int) -> Shape:
+    """What files of an index look like as of a version: columns that are public; all else is in `rest`."""
+    keyed = layout.indexes[index]
+    if not keyed.is_primary:
+        return Shape((), is_entries=True)
+    columns = [layout.columns[id] for id in sorted(layout.public)]
+    return Shape(tuple(FileColumn(kept.id, kept.type.ref, kept.id in keyed.in_key) for kept in columns))
+
+
+def column_type(ref: TypeRef) -> Any:
+    """The Arrow type of a column in a file; of an enum its members' bytes."""
+    return pa.binary() if ref.enum and not ref.is_array else arrow_type(type_of(_unnamed(ref)))
+
+
+def _unnamed(ref: TypeRef) -> TypeRef:
+    """An array of an enum is opaque: what its members are called does not matter here."""
+    return TypeRef("text", is_array=True) if ref.enum else ref
+
+
+def schema_of(shape: Shape, *, is_past: bool = False) -> Any:
+    fields = [(KEY, pa.binary()), (AT, pa.int64())] + [(UNTIL, pa.int64())] * is_past
+    if shape.is_entries:
+        return pa.schema([*fields, (VALUE, pa.binary())])
+    fields += [(name_of(column.id), column_type(column.type)) for column in shape.columns]
+    return pa.schema([*fields, (REST, pa.binary())])
+
+
+# ── writing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
+    """Writes rows, sorted by key, as one file that is there when this returns."""
+    keys = table.column(KEY)
+    firsts = [keys[row].as_py() for row in range(0, len(keys), GROUP_ROWS)]
+    described = table.replace_schema_metadata({_FORMAT: FORMAT, _GROUPS: pack(firsts)})
+    sink = pa.BufferOutputStream()
+    plain = [KEY, AT, UNTIL, REST, VALUE]
+    pq.write_table(
+        described,
+        sink,
+        row_group_size=GROUP_ROWS,
+        compression=COMPRESSION,
+        use_dictionary=[name for name in table.column_names if name not in plain],
+        write_statistics=[name for name in table.column_names if name not in (KEY, REST, VALUE)],
+    )
+    data = sink.getvalue()
+    with files.create(name) as output:
+        output.write(data)
+    bounds = firsts[0], keys[len(keys) - 1].as_py()
+    made = File(name, *bounds, len(keys), data.size, checksum(data), 0, *_times(table), _odd(table, shape))
+    return Written(made, shape)
+
+
+def _times(table: Any) -> tuple[Timestamp, Timestamp, Timestamp]:
+    """What rows without a time have, the first time at which one is visible, and the last."""
+    at = table.column(AT)
+    until = table.column(UNTIL) if UNTIL in table.column_names else pa.chunked_array([[0]], pa.int64())
+    is_published = at.null_count or until.null_count
+    first_at = pc.min(at).as_py()
+    return (
+        AS_PUBLISHED if is_published else ZERO_AT,
+        AS_PUBLISHED if first_at is None else first_at,
+        AS_PUBLISHED if until.null_count else pc.max(until).as_py(),
+    )
+
+
+def checksum(data: Any) -> bytes:
+    return hashlib.blake2b(memoryview(data), digest_size=CHECKSUM_BYTES).digest()
+
+
+def _odd(table: Any, shape: Shape) -> tuple[int, ...]:
+    if shape.is_entries or table.column(REST).null_count == len(table):
+        return ()
+    return tuple(
+        sorted({id for rest in table.column(REST).drop_null().to_pylist() for id in unpack_columns(rest)})
+    )
+
+
+# ── reading ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Footer(NamedTuple):
+    """What is known of a file without reading its rows."""
+
+    metadata: Any
+    firsts: Sequence[bytes]
+    """The first key of each row group."""
+
+
+def footer(files: Files, name: str) -> Footer:
+    with files.arrow.open_input_file(name) as source:
+        metadata = pq.read_metadata(source)
+    described = metadata.metadata or {}
+    if described.get(_FORMAT) != FORMAT:
+        raise NewerFormat(
+            f'file "{name}" has format {described.get(_FORMAT, b"none").decode()}; this version reads 1',
+            hint="Run the newer version that wrote it.",
+        )
+    firsts = unpack(described[_GROUPS])
+    if len(firsts) != metadata.num_row_groups:
+        raise CorruptData(
+            f'file "{name}" has {metadata.num_row_groups} row groups where {len(firsts)} are expected'
+        )
+    return Footer(metadata, firsts)
+
+
+def read_groups(
+    files: Files, name: str, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None = None
+) -> Any:
+    with files.arrow.open_input_file(name) as source:
+        return pq.ParquetFile(source, metadata=footer.metadata).read_row_groups(
+            groups, columns=columns, use_threads=False
+        )
+
+
+def entries(shape: Shape, rows: Any) -> list[bytes]:
+    """The values of rows as they would stand in the store."""
+    if shape.is_entries:
+        values: list[bytes] = rows.column(VALUE).to_pylist()
+        return values
+    kept = [column for column in shape.columns if not column.is_in_key]
+    ids = [column.id for column in kept]
+    columns = [packed(column.type, rows.column(name_of(column.id))) for column in kept]
+    rests: Iterable[bytes | None] = rows.column(REST).to_pylist()
+    made = []
+    for row, rest in zip(zip(*columns, strict=True) if columns else [()] * len(rows), rests, strict=True):
+        value = dict(zip(ids, row, strict=True))
+        if rest is not None:
+            value |= unpack_columns(rest)
+        made.append(ROW_FORMAT + pack(value))
+    return made

@@ -1,0 +1,139 @@
+"""Row groups of files, decoded and kept for a while: what lookups by key read.
+
+A group is found by its file's footer, which has the first key of each; it is read whole, and the ones used
+last are kept, up to so many bytes. Keys are compared where they lie in the Arrow array: some fourteen steps
+for a group, no copy.
+
+    run of a key     a past file has several revisions of one key, in a row; they may go on in the next group
+
+Walk: `lake.base` -> `Groups.group` -> `lake.format`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from tenure.base.env import Env
+from tenure.base.errors import BaseMoved
+from tenure.base.timestamp import Timestamp
+from tenure.storage.files import Files
+from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries, footer, read_groups
+from tenure.table.lake.manifests import File, Shape
+
+T = TypeVar("T")
+
+FOOTERS_MAX = 10_000
+
+
+class Group(NamedTuple):
+    file: File
+    shape: Shape
+    rows: Any
+    keys: Any
+    at: Any
+    until: Any
+    """None in a live file."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def held_bytes(self) -> int:
+        return int(self.rows.nbytes)
+
+    def key(self, row: int) -> bytes:
+        key: bytes = self.keys[row].as_py()
+        return key
+
+    def seek(self, key: bytes) -> int:
+        """The first row whose key is not below this one."""
+        lo, hi = 0, len(self.keys)
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if self.keys[middle].as_py() < key:
+                lo = middle + 1
+            else:
+                hi = middle
+        return lo
+
+    def is_visible(self, row: int, at: Timestamp) -> bool:
+        published_at = self.file.published_at
+        if (self.at[row].as_py() or published_at) > at:
+            return False
+        return self.until is None or at < (self.until[row].as_py() or published_at)
+
+    def values(self, first: int, end: int) -> list[bytes]:
+        """As the store would have them."""
+        return entries(self.shape, self.rows.slice(first, end - first))
+
+
+class Groups:
+    """One per node, for all its threads."""
+
+    def __init__(self, files: Files, env: Env, *, bytes_max: int) -> None:
+        self._files = files
+        self._lock = env.lock()
+        self._bytes_max = bytes_max
+        self._groups: dict[tuple[str, int], Group] = {}
+        """The one used last comes last."""
+        self._footers: dict[str, Footer] = {}
+        self.held_bytes = 0
+
+    def footer(self, file: File) -> Footer:
+        found = self._footers.get(file.name)
+        if found is None:
+            found = _reading(file, lambda: footer(self._files, file.name))
+            with self._lock:
+                if len(self._footers) >= FOOTERS_MAX:
+                    self._footers.clear()
+                self._footers[file.name] = found
+        return found
+
+    def place(self, file: File, key: bytes) -> int:
+        """The first group that may have a key: of equal ones, those before the last may have some, too."""
+        firsts = self.footer(file).firsts
+        number = bisect_right(firsts, key) - 1
+        while number > 0 and firsts[number] == key:
+            number -= 1
+        return max(0, number)
+
+    def group(self, file: File, shape: Shape, number: int) -> Group:
+        known = (file.name, number)
+        with self._lock:
+            found = self._groups.pop(known, None)
+            if found is not None:
+                self._groups[known] = found
+                return found
+        rows = _reading(file, lambda: read_groups(self._files, file.name, self.footer(file), [number]))
+        group = _group(file, shape, rows)
+        with self._lock:
+            if known not in self._groups:
+                self._groups[known] = group
+                self.held_bytes += group.held_bytes
+            self._evict()
+        return group
+
+    def _evict(self) -> None:
+        while self.held_bytes > self._bytes_max and len(self._groups) > 1:
+            oldest = next(iter(self._groups))
+            self.held_bytes -= self._groups.pop(oldest).held_bytes
+
+
+def _group(file: File, shape: Shape, rows: Any) -> Group:
+    rows = rows.combine_chunks()
+    names = rows.column_names
+
+    def column(name: str) -> Any:
+        if name not in names:
+            return None
+        chunks = rows.column(name).chunks
+        return chunks[0] if chunks else rows.column(name).combine_chunks()
+
+    return Group(file, shape, rows, column(KEY), column(AT), column(UNTIL))
+
+
+def _reading(file: File, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except FileNotFoundError as error:
+        raise BaseMoved(f'file "{file.name}" of the lake is gone') from error

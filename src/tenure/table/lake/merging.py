@@ -1,0 +1,113 @@
+"""Merging a part of an index: older files and newer revisions become new files.
+
+    live rows  k1  k2  k3  k4          at most one of each key
+    delta      k2@20  k2@30  k3@25 gone  k5@22
+
+    live       k1  k2@30  k4  k5@22
+    past       k2 [.., 20)  k2@20 [20, 30)  k3 [.., 25)
+
+Every revision ends where the next of its key begins. What was visible at any time before is visible in the
+new files at that time: nothing is lost but tombstones, which files need not have.
+
+Invariant (merge-exact): for every T up to the flush time, live and past files together show what the
+store and the older files showed.
+
+Walk: `pipeline.merge`'s kernel reads both sides of a key range -> `merged` -> `lake.format.write`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.storage.files import Files
+from tenure.table.key_order import argsort
+from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
+from tenure.table.lake.manifests import Shape, Written
+from tenure.table.lake.tables import Making, of_revisions
+
+
+class Merged(NamedTuple):
+    live: Any
+    past: Any
+    """Tables in the order of keys, of one key in that of time."""
+
+
+def merged(making: Making, base: Any, delta: Sequence[Revision]) -> Merged:
+    """`base` are live rows as a table; `delta` all newer revisions, by key and then time."""
+    if not delta:
+        return Merged(base, _no_past(making.shape))
+    keys = pa.array([revision.key[HEAD_BYTES:] for revision in delta], pa.binary())
+    is_first = _differs_from_previous(keys)
+    is_last = np.append(is_first[1:], True)
+    at = np.array([revision.at for revision in delta], dtype=np.int64)
+    is_row = np.array([revision.value is not None for revision in delta])
+    until = np.append(at[1:], 0)
+    kept, ended = _split(base, keys.filter(pa.array(is_first)), at[is_first])
+    live = of_revisions(making, _picked(delta, is_row & is_last))
+    superseded = is_row & ~is_last
+    past = _with_until(of_revisions(making, _picked(delta, superseded)), until[superseded])
+    return Merged(_in_order([kept, live]), _in_order([ended, past]))
+
+
+def _differs_from_previous(keys: Any) -> Any:
+    different = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
+    return np.append(True, different)
+
+
+def _picked(delta: Sequence[Revision], mask: Any) -> list[Revision]:
+    return [delta[int(row)] for row in np.flatnonzero(mask)]
+
+
+def _split(base: Any, keys: Any, at: Any) -> tuple[Any, Any]:
+    """The rows that stay, and those that end when the first newer revision of their key begins."""
+    places = pc.index_in(base.column(KEY), value_set=keys).combine_chunks()
+    stays = pc.is_null(places)
+    kept, ended = base.filter(stays), base.filter(pc.invert(stays))
+    ends = at[places.drop_null().to_numpy()]
+    return kept, _with_until(ended, ends)
+
+
+def _with_until(rows: Any, until: Any) -> Any:
+    place = rows.column_names.index(AT) + 1
+    return rows.add_column(place, pa.field(UNTIL, pa.int64()), pa.array(until, pa.int64()))
+
+
+def _no_past(shape: Shape) -> Any:
+    return schema_of(shape, is_past=True).empty_table()
+
+
+def _in_order(tables: Sequence[Any]) -> Any:
+    """By key; of equal ones the earlier table's come first, and each table's as they stand."""
+    tables = [table for table in tables if len(table)] or tables[:1]
+    if len(tables) == 1:
+        return tables[0]
+    joined = pa.concat_tables(tables).combine_chunks()
+    return joined.take(pa.array(argsort(_whole(joined.column(KEY)))))
+
+
+def _whole(column: Any) -> Any:
+    chunks = column.chunks
+    return chunks[0] if len(chunks) == 1 else column.combine_chunks()
+
+
+def write_all(files: Files, stem: str, shape: Shape, rows: Any) -> list[Written]:
+    """Rows as files of about the same size, none too large; none if there are no rows."""
+    return [write(files, f"{stem}-{number}.parquet", shape, part) for number, part in enumerate(_cut(rows))]
+
+
+def _cut(rows: Any) -> Iterator[Any]:
+    """A key with several revisions stays in one file."""
+    count = -(-len(rows) // FILE_ROWS)
+    size = -(-len(rows) // count) if count else 0
+    start = 0
+    while start < len(rows):
+        end = min(len(rows), start + size)
+        keys = rows.column(KEY)
+        while end < len(rows) and keys[end].as_py() == keys[end - 1].as_py():
+            end += 1
+        yield rows.slice(start, end - start)
+        start = end

@@ -1,0 +1,126 @@
+"""Publishing: a new base takes the place of an older one, in one write.
+
+    begin       a merge claims its index; there is one at a time
+    publish     the manifest names the new files, and no longer those that they replace
+    clean       revisions that the base has leave the store, well after they were flushed
+    delete      files that were dropped long enough ago are deleted
+
+A merge without input changes no answer: it conflicts with nobody. One with input is published into a span
+that nobody can write, and counts as a write of all of it: it moves the cleaned mark to its own commit
+timestamp. So a reader with an older manifest starts over with the new one, a transaction that read the span
+before is refused at its commit, and a watch is told to scan again from there.
+
+Invariant (one-merge): a base is published only by the job that claims its index, from the manifest that its
+merge began with.
+Invariant (I40): files are named by a manifest only if a task's result named them.
+
+Walk: the jobs of `bulk` call these in transactions fenced by their run.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tenure.base.errors import RetryError
+from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
+from tenure.kv.keys import MERGES, Keyspace
+from tenure.kv.records import Record, Records, replace
+from tenure.kv.thresholds import clean
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import Stamp
+from tenure.table.lake.manifests import File, Manifest, Manifests, Shape, Written, no_base
+
+
+class MergeClaim(Record, frozen=True):
+    table: int
+    index: int
+    job: int
+
+
+class Merges:
+    """Who merges which index."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._records = Records(keyspace, MERGES, MergeClaim, key=("table", "index"))
+
+    def holder(self, txn: Transaction, table: int, index: int) -> int:
+        found = self._records.get(txn, table, index)
+        return 0 if found is None else found.job
+
+    def claim(self, txn: Transaction, table: int, index: int, job: int) -> None:
+        """Whoever calls has seen that the holder, if there is another, has ended."""
+        self._records.put(txn, MergeClaim(table, index, job))
+
+    def release(self, txn: Transaction, table: int, index: int, job: int) -> None:
+        if self.holder(txn, table, index) == job:
+            self._records.delete(txn, table, index)
+
+    def all(self, txn: Transaction) -> Iterable[MergeClaim]:
+        return self._records.scan(txn)
+
+
+class Replaced(Record, frozen=True):
+    """What a merge makes of a base: files that go, and files that come."""
+
+    gone: tuple[str, ...]
+    live: tuple[Written, ...] = ()
+    past: tuple[Written, ...] = ()
+
+
+def succeeded(manifest: Manifest, replaced: Replaced, flushed_at: Timestamp) -> Manifest:
+    """The base after a merge."""
+    gone = frozenset(replaced.gone)
+    shapes = list(manifest.shapes)
+    live = [file for file in manifest.live if file.name not in gone]
+    live += [_numbered(written, shapes) for written in replaced.live]
+    past = [file for file in manifest.past if file.name not in gone]
+    past += [_numbered(written, shapes) for written in replaced.past]
+    return Manifest(
+        manifest.table,
+        manifest.index,
+        flushed_at,
+        tuple(shapes),
+        tuple(sorted(live, key=lambda file: file.first)),
+        tuple(past),
+    )
+
+
+def _numbered(written: Written, shapes: list[Shape]) -> File:
+    if written.shape not in shapes:
+        shapes.append(written.shape)
+    return replace(written.file, shape=shapes.index(written.shape))
+
+
+def publish(
+    txn: Transaction,
+    keyspace: Keyspace,
+    manifests: Manifests,
+    began_with: Manifest,
+    replaced: Replaced,
+    flushed_at: Timestamp | None,
+) -> None:
+    """Makes a merge's result the base; without `flushed_at` as of its commit, because it had input."""
+    known = manifests.get(txn, began_with.table, began_with.index)
+    if (known or no_base(began_with.table, began_with.index)) != began_with:
+        raise RetryError("the base has changed since the merge began")
+    successor = succeeded(began_with, replaced, MAX_AT if flushed_at is None else flushed_at)
+    manifests.put(txn, successor, as_published=flushed_at is None)
+    named = {file.name for file in successor.files}
+    for file in began_with.files:
+        if file.name not in named:
+            manifests.drop_file(txn, began_with, file)
+    if flushed_at is None:
+        head = keyspace.head(began_with.table, began_with.index)
+        txn.put(keyspace.cleaned_key(head), to_bytes(MAX_AT), value_stamp=Stamp(0))
+
+
+def clean_some(
+    txn: Transaction, keyspace: Keyspace, manifest: Manifest, at: Timestamp, *, limit: int
+) -> None:
+    """Takes flushed revisions up to a time out of the store; `txn.removed` says how many."""
+    assert at <= manifest.flushed_at, "only what the base has may go"
+    clean(txn, keyspace, keyspace.head(manifest.table, manifest.index), at, limit=limit)
+
+
+def with_shapes(manifest: Manifest) -> Sequence[Shape]:
+    """The shapes that live files have."""
+    used = {file.shape for file in manifest.live}
+    return [shape for number, shape in enumerate(manifest.shapes) if number in used]

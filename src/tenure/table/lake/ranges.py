@@ -1,0 +1,42 @@
+"""Cutting a merge into ranges of keys, one for each task.
+
+    live files    [a ─── f]   [h ─── m]      [p ─── z]
+    cuts of delta       d         k  l
+    ranges        ..d   d..h  h..k k..l l..p  p..
+
+Ranges cover all keys, and a live file is read by every range that it lies in. Where a file lies in one range
+alone and nothing in it has changed, the file is kept as it is; where it is cut, all its pieces are written.
+
+Walk: the driver of a merge calls `ranges`; each is a task.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tenure.kv.keys import Span
+from tenure.kv.records import Record
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.lake.manifests import File, Manifest
+
+
+class Range(Record, frozen=True):
+    lo: bytes
+    hi: bytes
+    """Whole keys: the span of the store that it answers for."""
+    files: tuple[File, ...]
+    """The live files that have rows in it."""
+    is_cut: bool = False
+    """Whether one of them reaches beyond: then there is no keeping it."""
+
+
+def ranges(manifest: Manifest, span: Span, cuts: Sequence[bytes]) -> list[Range]:
+    """`cuts` are whole keys of the span's index; a range holds about as much delta as lies between two."""
+    head = span.lo[:HEAD_BYTES]
+    bounds = {span.lo, span.hi, *cuts, *(head + file.first for file in manifest.live[1:])}
+    return [_range(manifest, Span(lo, hi), head) for lo, hi in pairwise(sorted(bounds))]
+
+
+def _range(manifest: Manifest, span: Span, head: bytes) -> Range:
+    met = tuple(file for file in manifest.live if head + file.last >= span.lo and head + file.first < span.hi)
+    is_cut = any(head + file.first < span.lo or head + file.last >= span.hi for file in met)
+    return Range(span.lo, span.hi, met, is_cut)

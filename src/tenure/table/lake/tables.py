@@ -1,0 +1,182 @@
+"""Rows as tables in the format of files: what the store has, and what older files have.
+
+    revisions of the store ──► key, at, c<id>..., rest
+    rows of a file         ──► the same, in the shape that files get now
+
+A value goes into its column if the shape has that and Arrow can hold it; else it stays packed in `rest`. A
+row that has no value of a public column reads as the column's `filled` value, so it gets that.
+
+Invariant (file-exact): see `lake.format`.
+
+Walk: `lake.merging` makes both sides of a merge with these.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.datatype import Type
+from tenure.expr.types import type_of
+from tenure.kv.encoding import decode
+from tenure.storage.engine import HEAD_BYTES, Revision
+from tenure.table.arrow import Unrepresentable, array, packed
+from tenure.table.lake.format import AT, KEY, REST, UNTIL, column_type, name_of, schema_of, shape_of
+from tenure.table.lake.manifests import File, FileColumn, Shape
+from tenure.table.packing import pack, unpack_columns
+from tenure.table.readers import body
+from tenure.table.rows import Keyed, Layout
+
+
+class Making(NamedTuple):
+    """How an index's rows become tables, by a version of it."""
+
+    layout: Layout
+    keyed: Keyed
+    shape: Shape
+
+    @classmethod
+    def of(cls, layout: Layout, index: int, older: Sequence[Shape] = ()) -> "Making":
+        """Columns that older files have and the version does not are kept: the past may ask for them."""
+        shape = shape_of(layout, index)
+        if shape.is_entries:
+            return cls(layout, layout.indexes[index], shape)
+        columns = {column.id: column for each in older for column in each.columns}
+        columns |= {column.id: column for column in shape.columns}
+        ordered = tuple(column for _, column in sorted(columns.items()))
+        return cls(layout, layout.indexes[index], Shape(ordered))
+
+    def filled(self, id: int) -> Any:
+        kept = self.layout.columns.get(id)
+        return None if kept is None else kept.type.pack(kept.filled)
+
+
+def of_revisions(making: Making, revisions: Sequence[Revision]) -> Any:
+    """Rows of the store, none of them gone, as a table in the order they have."""
+    keys = pa.array([revision.key[HEAD_BYTES:] for revision in revisions], pa.binary())
+    at = pa.array([revision.at for revision in revisions], pa.int64())
+    values = [revision.value or b"" for revision in revisions]
+    schema = schema_of(making.shape)
+    if making.shape.is_entries:
+        return pa.table([keys, at, pa.array(values, pa.binary())], schema=schema)
+    rows = [body(value) for value in values]
+    _put_in_keys(making, revisions, rows)
+    columns = []
+    for column in making.shape.columns:
+        columns.append(_column(making, column, rows))
+    rests = pa.array([pack(row) if row else None for row in rows], pa.binary())
+    return pa.table([keys, at, *columns, rests], schema=schema)
+
+
+def _put_in_keys(making: Making, revisions: Sequence[Revision], rows: list[dict[int, Any]]) -> None:
+    """Adds what only the keys have."""
+    parts = [
+        (place, kept) for place, (kept, _) in enumerate(making.keyed.parts) if kept.id in making.keyed.in_key
+    ]
+    if not parts:
+        return
+    for revision, row in zip(revisions, rows, strict=True):
+        elements = decode(revision.key[HEAD_BYTES:])
+        for place, kept in parts:
+            row[kept.id] = kept.type.pack(kept.from_key(elements[place]))
+
+
+def _column(making: Making, column: FileColumn, rows: list[dict[int, Any]]) -> Any:
+    """A column of rows, taken out of them; what it cannot hold stays there."""
+    id, filled = column.id, making.filled(column.id)
+    kind = _kind(making, column)
+    if kind is None:
+        return pa.nulls(len(rows), column_type(column.type))  # of the past: what rows still have, they keep
+    values = [row.get(id, filled) for row in rows]
+    try:
+        made = array(kind, values)
+        for row in rows:
+            row.pop(id, None)
+        return made
+    except Unrepresentable:
+        return _with_odd_ones(kind, column, values, rows)
+
+
+def _with_odd_ones(kind: Type, column: FileColumn, values: list[Any], rows: list[dict[int, Any]]) -> Any:
+    made = []
+    for value, row in zip(values, rows, strict=True):
+        try:
+            made.append(array(kind, [value]))
+            row.pop(column.id, None)
+        except Unrepresentable:
+            made.append(pa.nulls(1, column_type(column.type)))
+            row[column.id] = value
+    return pa.concat_arrays(made)
+
+
+def _kind(making: Making, column: FileColumn) -> Type | None:
+    """None of a column that this version does not have, or has with another type."""
+    kept = making.layout.columns.get(column.id)
+    return kept.type if kept is not None and kept.type.ref == column.type else None
+
+
+# ── rows of older files ────────────────────────────────────────────────────────────────────────
+
+
+def of_file(making: Making, file: File, shape: Shape, rows: Any) -> Any:
+    """Rows of a file in the shape that files get now; a time that they do not have is the file's."""
+    rows = _dated(rows, file)
+    schema = schema_of(making.shape, is_past=UNTIL in rows.column_names)
+    if shape == making.shape:
+        return rows.select(schema.names).cast(schema)
+    rests = [None if rest is None else unpack_columns(rest) for rest in rows.column(REST).to_pylist()]
+    columns = {name: rows.column(name) for name in (KEY, AT, UNTIL) if name in rows.column_names}
+    known = {column.id: column for column in shape.columns}
+    for column in making.shape.columns:
+        columns[name_of(column.id)] = _reshaped(making, column, known.get(column.id), rows, rests)
+    packed_rests = [pack(rest) if rest else None for rest in rests]
+    columns[REST] = pa.array(packed_rests, pa.binary())
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _dated(rows: Any, file: File) -> Any:
+    for name in (AT, UNTIL):
+        if name in rows.column_names and rows.column(name).null_count:
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, name, rows.column(name).fill_null(file.published_at))
+    return rows
+
+
+def _reshaped(
+    making: Making,
+    column: FileColumn,
+    former: FileColumn | None,
+    rows: Any,
+    rests: list[dict[int, Any] | None],
+) -> Any:
+    to = column_type(column.type)
+    if former is not None and former.type == column.type:
+        return rows.column(name_of(column.id))
+    if former is not None:
+        values = packed(former.type, rows.column(name_of(column.id)))
+    else:
+        values = [making.filled(column.id)] * len(rows)
+    for place, rest in enumerate(rests):
+        if rest is not None and column.id in rest:
+            values[place] = rest.pop(column.id)
+    kind = _kind(making, column) or type_of(_plain(column.type))
+    made = pa.array([], to)
+    try:
+        made = array(kind, values)
+    except Unrepresentable:
+        kept: list[dict[int, Any]] = [{column.id: value} for value in values]
+        made = _with_odd_ones(kind, column, values, kept)
+        for place, odd in enumerate(kept):
+            if odd:
+                rests[place] = {**(rests[place] or {}), **odd}
+    return made
+
+
+def _plain(ref: TypeRef) -> TypeRef:
+    return TypeRef("bytea") if ref.enum and not ref.is_array else ref
+
+
+def entries_table(keys: Any, at: Any, values: Any) -> Any:
+    """Entries of a secondary index."""
+    return pa.table([keys, at, values], schema=schema_of(Shape((), is_entries=True)))

@@ -1,0 +1,79 @@
+"""Sessions of Spark: what they start with, and what does not keep them from starting."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
+
+from tenure.base.env import SystemEnv
+from tenure.pipeline import archive_maker
+from tenure.pipeline.archive import Archive
+from tenure.pipeline.java import find_java
+from tenure.pipeline.spark import SparkRefused, close_session, open_session
+from tenure.pipeline.spark_tasks import SparkTasks
+from tenure.worker import cache_directory
+from tests.pipeline import kernels
+from tests.pipeline.waiting import children_of, go_on, ignore
+from tests.spark_sessions import ROOT, SparkSessions
+
+
+@pytest.fixture
+def alone(spark_sessions: SparkSessions) -> None:
+    """pyspark knows one session per process."""
+    spark_sessions.close()
+
+
+def archive_in(directory: Path) -> Archive:
+    return Archive.of(directory, find_java(os.environ), Path(_find_spark_home()))
+
+
+def square_in(directory: Path) -> list[int]:
+    session = open_session("local[1]", cache_directory=directory, python_path=[str(ROOT)])
+    try:
+        tasks = SparkTasks(session, SystemEnv())
+        return tasks.run(kernels.square, [3], on_done=ignore, check=go_on)
+    finally:
+        close_session(session)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_damaged_archive_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
+    archive = archive_in(tmp_path)
+    ready = cache_directory(os.environ)
+    made = archive_in(ready).path if ready is not None else archive.path
+    if made.is_file():
+        shutil.copyfile(made, archive.path)
+        with archive.path.open("r+b") as file:
+            file.seek(archive.path.stat().st_size // 2)
+            file.write(b"\xff" * 4096)
+    else:
+        archive.path.write_bytes(b"no archive at all" * 10_000)
+    assert square_in(tmp_path) == [9]
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_session_that_cannot_be_had_leaves_nothing_behind() -> None:
+    before = set(children_of(os.getpid()))
+    with pytest.raises(SparkRefused, match="Master URL"):
+        open_session("local-nonsense", cache_directory=cache_directory(os.environ))
+    assert SparkContext._gateway is None
+    assert not set(children_of(os.getpid())) - before
+
+
+def test_an_archive_that_is_there_is_not_made_again(tmp_path: Path) -> None:
+    archive = tmp_path / "spark-1.jsa"
+    archive.write_bytes(b"made")
+    archive_maker.make(archive)
+    assert archive.read_bytes() == b"made"
+
+
+def test_old_archives_go(tmp_path: Path) -> None:
+    for number in range(4):
+        path = tmp_path / f"spark-{number}.jsa"
+        path.touch()
+        os.utime(path, ns=(number, number))
+    archive_maker._prune(tmp_path / "spark-3.jsa")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-2.jsa", "spark-3.jsa"]

@@ -1,0 +1,150 @@
+"""Random histories, flushed and cleaned at random, against a naive model of them, at every time."""
+
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.kv.transaction import Transaction
+from tenure.table.columns import filled_with
+from tenure.table.consistency import check_indexes
+from tenure.table.lake import format
+from tenure.table.read import Source, at, rows, visible
+from tests.unit.pipeline.lakes import Lake
+from tests.unit.table.tables import ID, A, B, column, index, table
+from tests.unit.table.trees import CONTEXT
+
+NOTE = 4
+
+
+def _table() -> Table:
+    columns = [
+        column(ID, "id", is_nullable=False),
+        column(A, "a", TypeRef("numeric", (20, 2))),
+        column(B, "b", TypeRef("text")),
+    ]
+    return table(index(2, "by_a", A), index(3, "by_b", B, unique=True), columns=columns)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    lake = Lake(tmp_path, _table())
+    yield lake
+    lake.close()
+
+
+class History:
+    """What was visible at each time at which something changed."""
+
+    def __init__(self, lake: Lake, seed: int) -> None:
+        self.lake = lake
+        self.rng = random.Random(seed)
+        self.now: dict[int, dict[int, Any]] = {}
+        self.seen: list[tuple[Timestamp, Table, dict[int, dict[int, Any]]]] = []
+
+    def values(self, id: int) -> dict[int, Any]:
+        odd = [None, Decimal("NaN"), Decimal(25 * id).scaleb(-2), Decimal(-100 * id).scaleb(-2)]
+        known = {
+            ID: id,
+            A: self.rng.choice(odd),
+            B: None if self.rng.random() < 0.3 else f"{id}-{self.rng.random()}",
+        }
+        if NOTE in self.lake.layout.columns:
+            known[NOTE] = f"note {id}"
+        return {id: value for id, value in known.items() if id in self.lake.layout.columns}
+
+    def write(self, count: int) -> None:
+        """One transaction with some inserts, updates and deletes."""
+        writer, layout = self.lake.writer(), self.lake.layout
+        after = dict(self.now)
+
+        def work(txn: Transaction) -> None:
+            for _ in range(count):
+                id = self.rng.randrange(60)
+                if id not in after:
+                    after[id] = self.values(id)
+                    writer.insert(txn, after[id])
+                    continue
+                old = at(txn, layout, layout.key({ID: id}))
+                assert old is not None
+                if self.rng.random() < 0.3:
+                    writer.delete(txn, old)
+                    del after[id]
+                else:
+                    after[id] = self.values(id)
+                    writer.update(txn, old, after[id])
+
+        committed_at = self.lake.write(work)
+        self.now = after
+        self.seen.append((committed_at, self.lake.table, {id: dict(row) for id, row in after.items()}))
+
+    def add_column(self) -> None:
+        filled = filled_with(self.lake.layout.columns[B].type, "before")
+        note = column(NOTE, "note", TypeRef("text"), filled=filled)
+        self.lake.table = replace(
+            self.lake.table, version=self.lake.table.version + 1, columns=(*self.lake.table.columns, note)
+        )
+        self.now = {id: {**row, NOTE: "before"} for id, row in self.now.items()}
+
+    def drop_column(self) -> None:
+        columns = tuple(each for each in self.lake.table.columns if each.id != A)
+        indexes = tuple(each for each in self.lake.table.indexes if each.id != 2)
+        self.lake.table = replace(
+            self.lake.table, version=self.lake.table.version + 1, columns=columns, indexes=indexes
+        )
+        self.now = {id: {c: v for c, v in row.items() if c != A} for id, row in self.now.items()}
+
+    def check(self) -> None:
+        for committed_at, version, expected in self.seen:
+            self.lake_agrees(self.lake.store.snapshot(committed_at), version, expected)
+        txn = self.lake.store.begin()
+        self.lake_agrees(txn, self.lake.table, self.now)
+        txn.rollback()
+
+    def lake_agrees(self, source: Source, version: Table, expected: dict[int, dict[int, Any]]) -> None:
+        layout = self.lake._layouts.of(version)
+        found = [visible(layout, row) for row in rows(source, layout)]
+        assert [str(row) for row in found] == [str(expected[id]) for id in sorted(expected)]
+        backwards = [visible(layout, row)[ID] for row in rows(source, layout, reverse=True)]
+        assert backwards == sorted(expected, reverse=True)
+        some = [visible(layout, row)[ID] for row in rows(source, layout, limit=3)]
+        assert some == sorted(expected)[:3]
+        if isinstance(source, Transaction):
+            source.read_ahead([layout.key({ID: id}) for id in range(0, 60, 3)])
+        for id in range(0, 60, 7):
+            row = at(source, layout, layout.key({ID: id}))
+            assert (row is not None) == (id in expected)
+            if row is not None:
+                assert str(visible(layout, row)) == str(expected[id])
+        wrong = check_indexes(source, layout, CONTEXT)
+        assert [each for each in wrong if "does not exist" not in each] == []  # a dropped index stays
+
+
+@pytest.mark.invariant("merge-exact")
+@pytest.mark.invariant("base-exact")
+@pytest.mark.invariant("base-at")
+@pytest.mark.invariant("file-exact")
+@pytest.mark.parametrize("seed", range(6))
+def test_reads_at_any_time_are_as_if_there_were_no_lake(
+    lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    history = History(lake, seed)
+    for step in range(24):
+        history.write(history.rng.randrange(1, 12))
+        if step == 8:
+            history.add_column()
+        if step == 16:
+            history.drop_column()
+        if history.rng.random() < 0.3:
+            lake.flush_all()
+        if history.rng.random() < 0.3:
+            for each in lake.table.indexes:
+                lake.clean(history.rng.choice([None, *[at for at, _, _ in history.seen]]), each.id)
+        history.check()
+    assert lake.manifest().past, "no history has been flushed"
