@@ -693,3 +693,14 @@ SELECT w.id, regexp_replace(w.t, '', w.t, '7'::int4) FROM w ORDER BY w.id
 SELECT regexp_substr(w.t, 'a*?'::text, '7'::int4) AS x, w.id FROM w ORDER BY 2
 SELECT 'abc'::bytea ~~ '_b%', 'abc'::bytea !~~ '___', '\x00ff'::bytea LIKE '\x00%'
 SELECT ('{2,NULL}'::int4[])[0:1]
+SELECT '0'::date
+SELECT '00'::date
+SELECT '13'::date
+SELECT '5'::date
+SELECT '99'::timestamp
+SELECT '0'::timestamptz
+SELECT '0'::time
+SELECT '12'::time
+SELECT '13'::timestamptz
+SELECT '12'::timestamptz
+SELECT '0 12:00'::timestamptz

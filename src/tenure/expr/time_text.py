@@ -209,7 +209,10 @@ class _Reader:
         if not self.numbers:
             return
         if self.fields.month is None or self.fields.year is not None or len(self.numbers) != 2:
-            raise _invalid(self.text, self.kind)
+            # A short number alone is taken for a month.
+            is_month = len(self.numbers) == 1 and len(self.numbers[0]) <= 2 and self.fields.month is None
+            is_wrong = is_month and self.kind != "time" and not 1 <= int(self.numbers[0]) <= 12
+            raise _overflow(self.text) if is_wrong else _invalid(self.text, self.kind)
         first, second = self.numbers
         year, day = (first, second) if len(first) > 2 else (second, first)
         self.fields.year, self.fields.day = _full_year(year), int(day)
