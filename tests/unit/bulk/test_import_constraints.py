@@ -28,6 +28,17 @@ def test_rows_join_those_that_are_there(importing: Importing) -> None:
     assert importing.rows("SELECT id FROM t WHERE a = 'THREE'") == [("3",)]
 
 
+def test_a_row_that_was_deleted_before_can_be_imported_changed_and_deleted(importing: Importing) -> None:
+    importing.done("CREATE TABLE t (id int PRIMARY KEY, a text UNIQUE)")
+    importing.done("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    importing.done("DELETE FROM t")
+    importing.csv("1,x\n2,y\n")
+    assert importing.done("UPDATE t SET a = 'z' WHERE a = 'y'").tag == "UPDATE 1"
+    assert importing.say("INSERT INTO t VALUES (3, 'x')").sqlstate == "23505"
+    assert importing.done("DELETE FROM t").tag == "DELETE 2"
+    assert importing.rows() == []
+
+
 def test_the_past_is_as_it_was(importing: Importing) -> None:
     importing.done("CREATE TABLE t (id int PRIMARY KEY, a text)")
     importing.done("INSERT INTO t VALUES (1, 'old')")
@@ -89,7 +100,7 @@ def test_null_where_there_must_be_none(importing: Importing) -> None:
     said = importing.csv("1,x\n2,\n")
     assert said.sqlstate == "23502"
     assert said.message == 'null value in column "a" of relation "t" violates not-null constraint'
-    assert said.detail.endswith(".csv\", line 2, column a")
+    assert said.detail.endswith('.csv", line 2, column a')
     assert importing.rows() == []
 
 
@@ -110,7 +121,7 @@ def test_checks(importing: Importing, condition: str, good: str, bad: str) -> No
     said = importing.csv(f"2,{good}\n3,{bad}\n")
     assert said.sqlstate == "23514"
     assert said.message == 'new row for relation "t" violates check constraint "c"'
-    assert said.detail.endswith(', line 2')
+    assert said.detail.endswith(", line 2")
     assert importing.rows("SELECT id FROM t") == [("1",)]
 
 
@@ -134,7 +145,9 @@ def test_checks_of_numbers_texts_and_times(importing: Importing) -> None:
 
 def test_foreign_keys_lead_to_rows_of_the_target(importing: Importing) -> None:
     importing.done("CREATE TABLE p (a int, b text, PRIMARY KEY (a, b))")
-    importing.done("CREATE TABLE t (id int PRIMARY KEY, b text, a int, FOREIGN KEY (a, b) REFERENCES p (a, b))")
+    importing.done(
+        "CREATE TABLE t (id int PRIMARY KEY, b text, a int, FOREIGN KEY (a, b) REFERENCES p (a, b))"
+    )
     importing.csv("1,x\n2,y\n3,z\n", "p")
     importing.done("INSERT INTO p VALUES (4, 'new')")
     importing.done("DELETE FROM p WHERE a = 3")
@@ -142,9 +155,7 @@ def test_foreign_keys_lead_to_rows_of_the_target(importing: Importing) -> None:
     for missing in ("z,3", "x,2", "q,9"):
         said = importing.csv(f"6,x,1\n7,{missing}\n")
         assert said.sqlstate == "23503"
-        assert said.message == (
-            'insert or update on table "t" violates foreign key constraint "t_a_b_fkey"'
-        )
+        assert said.message == ('insert or update on table "t" violates foreign key constraint "t_a_b_fkey"')
         b, a = missing.split(",")
         assert said.detail.startswith(f'Key (a, b)=({a}, {b}) is not present in table "p". It is in file')
         assert said.detail.endswith(", line 2.")

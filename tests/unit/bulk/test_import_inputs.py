@@ -43,7 +43,10 @@ def test_many_small_files(t: Importing) -> None:
         t.file(f"in/{number:03}.csv", f"{number},x\n")
     t.file("in/150.csv", "7,again\n")
     said = t.say(f"IMPORT INTO t CSV DATA ('{t.name}/in/*')")
-    assert f'It is in file "{t.name}/in/007.csv", line 1, and in file "{t.name}/in/150.csv", line 1.' in said.detail
+    assert (
+        f'It is in file "{t.name}/in/007.csv", line 1, and in file "{t.name}/in/150.csv", line 1.'
+        in said.detail
+    )
     t.file("in/150.csv", "150,x\n")
     assert t.counts(t.say(f"IMPORT INTO t CSV DATA ('{t.name}/in/*')")) == ("151", "0", "0")
 
@@ -120,7 +123,7 @@ def test_too_many_bad_rows_are_listed(t: Importing) -> None:
     said = t.csv("a,x\n1,x\nb,x\nc,x\n", options="WITH max_bad_rows = 2")
     assert (said.sqlstate, said.message) == ("22P02", 'invalid input syntax for type integer: "a"')
     first, second, third, more = said.detail.splitlines()
-    assert first.endswith(".csv\", line 1, column id")
+    assert first.endswith('.csv", line 1, column id')
     assert second.endswith(', line 3, column id: invalid input syntax for type integer: "b"')
     assert third.endswith(', line 4, column id: invalid input syntax for type integer: "c"')
     assert more == "More than 2 rows were refused."

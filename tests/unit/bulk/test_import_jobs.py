@@ -132,7 +132,7 @@ def test_a_detached_import_says_its_job(t: Importing) -> None:
     assert said.columns == ("job_id",)
     ((job,),) = said.rows
     (row,) = t.done(f"SHOW JOB WHEN COMPLETE {job}").rows
-    assert ("import", "succeeded") == (row[1], row[4])
+    assert (row[1], row[4]) == ("import", "succeeded")
     assert row[2] == f"IMPORT INTO \"t\" CSV DATA ('{location}')"
     assert t.rows() == [("1", "old"), ("2", "new")]
 
@@ -182,9 +182,7 @@ def test_what_is_wrong_with_a_statement(t: Importing, text: str, sqlstate: str) 
 def test_two_imports_of_one_table_come_one_after_the_other(t: Importing, gate: Gate) -> None:
     first = t.file("1.csv", "2,first\n")
     second = t.file("2.csv", "3,second\n")
-    jobs = [
-        t.done(f"IMPORT INTO t CSV DATA ('{each}') WITH detached").rows[0][0] for each in (first, second)
-    ]
+    jobs = [t.done(f"IMPORT INTO t CSV DATA ('{each}') WITH detached").rows[0][0] for each in (first, second)]
     gate.open()
     t.done(f"SHOW JOBS WHEN COMPLETE {jobs[0]}, {jobs[1]}")
     assert t.rows() == [("1", "old"), ("2", "first"), ("3", "second")]
