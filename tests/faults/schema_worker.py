@@ -60,7 +60,7 @@ class SchemaWorker:
     def run(self) -> None:
         self._node = self._open()
         if self._arguments.ignore_end:
-            self._node.leases.end = lambda use, reason: False  # type: ignore[method-assign,assignment]
+            self._node.leases.end = lambda use, reason: False  # type: ignore[method-assign]
         loops = [partial(self._repeat, SESSION_SECONDS, self._look_at_session(), always=True)]
         loops += [
             partial(self._repeat, ROW_SECONDS, self._rows(n).step) for n in range(self._arguments.threads)
@@ -181,7 +181,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def _lose_notifications() -> None:
     for engine in (SqliteEngine, PostgresEngine):
-        engine.subscribe = lambda self, wake, spans=(): lambda: None  # type: ignore[method-assign,assignment]
+        engine.subscribe = lambda self, wake, spans=(): lambda: None  # type: ignore[method-assign]
 
 
 def main() -> None:

@@ -35,10 +35,6 @@ class MergeClaim(Record, frozen=True):
     job: int
 
 
-class IndexBusy(RetryError):
-    """Another merge of the index is under way."""
-
-
 class Merges:
     """Who merges which index."""
 
