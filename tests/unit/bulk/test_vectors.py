@@ -57,7 +57,7 @@ def _condition(rng: random.Random, depth: int) -> Node:
         return Not(_condition(rng, depth - 1))
     if pick >= 5:
         operands = tuple(_condition(rng, depth - 1) for _ in range(rng.randint(2, 3)))
-        return rng.choice([And, Or])(operands)
+        return And(operands) if rng.random() < 0.5 else Or(operands)
     if pick == 4:
         return IsNull(ColumnRef(rng.choice(list(KINDS))), rng.random() < 0.5)
     if pick == 3:
