@@ -16,6 +16,7 @@ from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import WaitRecords
@@ -26,7 +27,6 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Scan
 from tenure.table.consistency import check_indexes
