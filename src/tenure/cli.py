@@ -169,6 +169,7 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         version=options.compat_version,
         listen=listen,
         lake=options.lake,
+        files=options.files,
         start_worker=start_worker,
     )
     try:

@@ -34,6 +34,8 @@ from tenure.base.settings import (
 from tenure.base.timestamp import ZERO_AT
 from tenure.bulk.flush import KIND as FLUSH
 from tenure.bulk.flush import flush_kind
+from tenure.bulk.importing.job import import_kind
+from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
@@ -87,6 +89,7 @@ from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
+from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
@@ -125,6 +128,7 @@ class Node:
         version: int = PROGRAM,
         listen: Listen | None = None,
         lake: str = "",
+        files: str = "",
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
@@ -144,6 +148,8 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
+            self.locations = Locations(files or None)
+            self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
@@ -348,7 +354,10 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
-            own |= {FLUSH: flush_kind(self.lake)}
+            own |= {
+                FLUSH: flush_kind(self.lake),
+                IMPORT: import_kind(self.lake, self.publisher, self.locations),
+            }
         self.runner = Runner(
             self.store,
             self.liveness,
@@ -421,6 +430,8 @@ class Node:
             blockers=self.lease_waits.blockers,
             node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
+            lake=self.lake,
+            locations=self.locations,
             duck=self._duck(),
             runs_inline=runs_inline,
         )
