@@ -8,6 +8,8 @@ from tenure.kv.records import Record
 KIND = "import"
 
 CSV, NDJSON, PARQUET = "csv", "ndjson", "parquet"
+COPY, INSERTS = "copy", "inserts"
+"""Of dumps."""
 
 
 class CsvOptions(Record, frozen=True):
@@ -18,6 +20,15 @@ class CsvOptions(Record, frozen=True):
     skip: int = 0
 
 
+class Range(Record, frozen=True):
+    """A part of a dump that has rows: from which byte to below which, of what it decompresses to."""
+
+    start: int
+    end: int
+    line: int
+    """On which it starts."""
+
+
 class TableInput(Record, frozen=True):
     table: int
     columns: tuple[int, ...]
@@ -26,6 +37,12 @@ class TableInput(Record, frozen=True):
     """As they were written, with their secrets: resolved anew by every run."""
     format: str
     csv: CsvOptions = CsvOptions()
+    ranges: tuple[Range, ...] = ()
+    """Of a dump: where its rows are."""
+    generated: tuple[int, ...] = ()
+    """Of INSERT statements: the places in a row that are not read."""
+    bytes: int = 0
+    """Of a dump: how long the file was when it was looked through."""
 
 
 class Payload(Record, frozen=True):
