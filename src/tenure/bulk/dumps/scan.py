@@ -7,10 +7,11 @@ r"""A dump as a stream: its statements, and where in the file its rows stand.
     INSERT INTO t VALUES (1, 'x');    Inserted   the first words, and the ranges that have the same ones
     \restrict, \unrestrict, \connect             passed over; whatever else psql would do is refused
 
-What is quoted is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to the
-end of the line and nested ones. Should the two differ all the same, the parser refuses what is not exactly one
-statement. Of rows nothing is kept but where they are; large blocks are cut into ranges on the way, with their
-line numbers. Only INSERTs of plain constants count as rows: any other is a statement for the parser to see.
+What is quoted is found as PostgreSQL's lexer finds it: '...', E'...', "...", $tag$...$tag$, comments to
+the end of the line and nested ones. Should the two differ all the same, the parser refuses what is not
+exactly one statement. Of rows nothing is kept but where they are; large blocks are cut into ranges on the
+way, with their line numbers. Only INSERTs of plain constants count as rows: any other is a statement for
+the parser to see.
 
 Nothing here is ever executed, and memory is bounded by the longest statement allowed.
 
@@ -71,9 +72,7 @@ USUAL = Limits()
 def items(stream: IO[bytes], file: str, limits: Limits = USUAL) -> Iterator[Item]:
     """Raises BadDump for what cannot be read on, with its line."""
     scan = _Scan(stream, file, limits)
-    count = 0
-    for item in scan.items():
-        count += 1
+    for count, item in enumerate(scan.items(), 1):
         if count > limits.items_max:
             raise BadDump(
                 f"the dump has more than {limits.items_max} statements and blocks of rows", file, item.line

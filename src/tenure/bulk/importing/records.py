@@ -3,6 +3,7 @@
 Walk: `sql.statements.importing` makes a `Payload`; `importing.job` reads it, and saves a `Saved`.
 """
 
+from tenure.catalog.descriptors import AnyDescriptor
 from tenure.kv.records import Record
 
 KIND = "import"
@@ -43,6 +44,16 @@ class TableInput(Record, frozen=True):
     """Of INSERT statements: the places in a row that are not read."""
     bytes: int = 0
     """Of a dump: how long the file was when it was looked through."""
+    is_compressed: bool = False
+    """Of a dump: whether ranges are of what it decompresses to."""
+
+
+class SequenceValue(Record, frozen=True):
+    """What setval() says of a sequence."""
+
+    sequence: int
+    value: int
+    is_called: bool
 
 
 class Payload(Record, frozen=True):
@@ -55,6 +66,9 @@ class Payload(Record, frozen=True):
     now_micros: int = 0
     """When the statement began: what now() is in a default."""
     zone: str = "UTC"
+    made: tuple[AnyDescriptor, ...] = ()
+    """Of a dump: all that it makes, its tables among it; published with the rows."""
+    values: tuple[SequenceValue, ...] = ()
 
 
 class Summary(Record, frozen=True):
