@@ -49,6 +49,7 @@ from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
 from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
@@ -79,7 +80,6 @@ from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
