@@ -130,6 +130,8 @@ class Node:
         listen: Listen | None = None,
         lake: str = "",
         files: str = "",
+        endpoints: tuple[str, ...] = (),
+        has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
@@ -150,7 +152,9 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
-            self.locations = Locations(files or None)
+            self.locations = Locations(
+                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+            )
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self.front: Front | None = None
