@@ -24,11 +24,11 @@ from tests.unit.table.trees import CONTEXT
 
 
 class Lake:
-    """A store in a file and a lake beside it; `table` is how the table is just now."""
+    """A store, in a file if not elsewhere, and a lake; `table` is how the table is just now."""
 
-    def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20) -> None:
+    def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, store: str = "") -> None:
         self.env = SystemEnv()
-        self.place = Place(f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
+        self.place = Place(store or f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)

@@ -30,9 +30,27 @@ class LakeBase:
     def __init__(self, manifest: Manifest, groups: Groups, head: bytes) -> None:
         self.manifest = manifest
         self.flushed_at = manifest.flushed_at
-        self._groups = groups
+        self.groups = groups
         self._head = head
         self._firsts = [file.first for file in manifest.live]
+
+    @property
+    def described(self) -> str:
+        return f"{len(self.manifest.live)} files, {self.manifest.rows} rows"
+
+    def rows_within(self, span: Span) -> int:
+        """So many at least."""
+        lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
+        return sum(self._rows_of(file, lo, hi) for file in self._live_within(lo, hi))
+
+    def _rows_of(self, file: File, lo: bytes, hi: bytes | None) -> int:
+        if lo <= file.first and (hi is None or file.last < hi):
+            return file.rows
+        firsts = self.groups.footer(file).firsts
+        first = bisect_left(firsts, lo)
+        end = len(firsts) if hi is None else bisect_left(firsts, hi)
+        # Of the last group that begins within, who knows how much is.
+        return max(0, end - first - 1) * (file.rows // len(firsts))
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         suffix = key[HEAD_BYTES:]
@@ -66,9 +84,9 @@ class LakeBase:
     def _walk(self, file: File, key: bytes) -> Iterator[tuple[Group, int]]:
         """The rows of a file from a key on."""
         shape = self.manifest.shapes[file.shape]
-        count = len(self._groups.footer(file).firsts)
-        for number in range(self._groups.place(file, key), count):
-            group = self._groups.group(file, shape, number)
+        count = len(self.groups.footer(file).firsts)
+        for number in range(self.groups.place(file, key), count):
+            group = self.groups.group(file, shape, number)
             for row in range(group.seek(key), len(group)):
                 yield group, row
 
@@ -106,12 +124,12 @@ class LakeBase:
         self, file: File, lo: bytes, hi: bytes | None, reverse: bool
     ) -> Iterator[tuple[Group, int, int]]:
         """Parts of groups, in order, that lie between two keys."""
-        firsts = self._groups.footer(file).firsts
-        start = self._groups.place(file, lo)
+        firsts = self.groups.footer(file).firsts
+        start = self.groups.place(file, lo)
         stop = len(firsts) if hi is None else bisect_left(firsts, hi)
         numbers = range(start, stop)
         for number in reversed(numbers) if reverse else numbers:
-            group = self._groups.group(file, self.manifest.shapes[file.shape], number)
+            group = self.groups.group(file, self.manifest.shapes[file.shape], number)
             first = group.seek(lo)
             end = len(group) if hi is None else group.seek(hi)
             cuts = range(first, end, CHUNK_ROWS)
