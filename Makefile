@@ -32,7 +32,7 @@ help: ## print this list
 start: $(VENV)/.runtime ## run a node in the foreground, e.g. ARGS="--store sqlite:data/store.db"; Ctrl-C drains it
 	@exec $(VENV)/bin/tenure start $(ARGS)
 
-test: $(VENV)/.dev ## run the tests, e.g. ARGS="tests/unit -k clock"; WORKERS=2 processes
+test: $(VENV)/.dev $(VENV)/.java ## run the tests, e.g. ARGS="tests/unit -k clock"; WORKERS=2 processes
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 hunt: $(VENV)/.dev ## run the tests by examples with new ones, TIMES=10 times, e.g. ARGS=tests/unit/catalog
@@ -59,11 +59,11 @@ fuzz: $(VENV)/.dev ## send malformed messages to the wire's state machine: MESSA
 differential: $(VENV)/.dev ## compare generated SQL with PostgreSQL: STATEMENTS=20000
 	@$(PY) -m tests.differential --statements $(STATEMENTS) $(ARGS)
 
-faults: $(VENV)/.dev ## break real processes: QUICK=1, MINUTES=, REPEAT=
+faults: $(VENV)/.dev $(VENV)/.java ## break real processes: QUICK=1, MINUTES=, REPEAT=
 	@$(PY) -m tests.faults $(if $(QUICK),--quick) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(ARGS)
 
-bench: $(VENV)/.dev ## measure beside peers: ONLY=store, QUICK=1 (correctness only), BARS=1 (missed bars fail)
+bench: $(VENV)/.dev $(VENV)/.java ## measure beside peers: ONLY=store, QUICK=1 (correctness only), BARS=1 (missed bars fail)
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(if $(BARS),--bars) $(ARGS)
 
 clean: ## remove the environment and all caches (never tenure-data)
@@ -77,10 +77,26 @@ $(VENV)/.dev: pyproject.toml | $(PY)
 	@$(PIP) -e '.[dev]'
 	@touch $(VENV)/.runtime $@
 
+# A node runs without Java: only bulk work needs it, and waits until it is there.
 $(VENV)/.runtime: pyproject.toml | $(PY)
 	@echo "Installing Tenure into $(VENV) ..." >&2
 	@$(PIP) -e .
+	@$(find_java) || echo "A node runs without it; large imports, exports and the like wait until it is there." >&2
 	@touch $@
+
+$(VENV)/.java: | $(VENV)/.dev
+	@$(find_java)
+	@touch $@
+
+# Installs a Java only where there is none: one that is there, however unfit, is its owner's. Then says what
+# is wrong with the one that Spark would use.
+find_java = $(PY) -m tenure.pipeline.java 2>/dev/null || { \
+	if [ -z "$$JAVA_HOME" ] && ! command -v java >/dev/null && [ "$$(id -u)" = 0 ] \
+			&& command -v apt-get >/dev/null; then \
+		echo "Installing Java ..." >&2; \
+		apt-get update -qq && { apt-get install -y -qq --no-upgrade openjdk-17-jre-headless >/dev/null 2>&1 \
+			|| apt-get install -y -qq --no-upgrade default-jre-headless >/dev/null; }; \
+	fi; $(PY) -m tenure.pipeline.java; }
 
 $(PY):
 	@test -n "$(PYTHON)" || { \

@@ -24,7 +24,7 @@ from tenure.catalog.stored import Catalog
 from tenure.cluster.liveness import JITTER, Liveness
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.versions import PROGRAM
-from tenure.kv.keys import EXPIRATIONS
+from tenure.kv.keys import EXPIRATIONS, Span
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 
@@ -68,10 +68,7 @@ class Cluster:
         self.store = stores[0]
         self.catalog = Catalog(self.store.keyspace)
         fill(self.store, self.catalog, made)
-        self.listeners: list[Callable[[], None]] = []
-        """Called after a chore that has committed something: every commit signals every watch."""
-        self._has_committed = False
-        self.engine.subscribe(self._committed)
+        self._signalled: dict[Callable[[], None], None] = {}
         self._chores: list[tuple[float, int, Chore]] = []
         self.members = [Member(store) for store in stores]
         for member in self.members:
@@ -89,17 +86,18 @@ class Cluster:
             self.env.advance(max(0.0, due - self.env.monotonic()))
             pause_seconds = chore()
             heapq.heapreplace(self._chores, (self.env.monotonic() + pause_seconds, number, chore))
-            self._signal()
+            self.signal()
         self.env.advance(max(0.0, until - self.env.monotonic()))
 
-    def _signal(self) -> None:
-        if self._has_committed:
-            self._has_committed = False
-            for look in self.listeners:
-                look()
+    def listen(self, look: Callable[[], None], spans: Sequence[Span]) -> None:
+        """Has something done after each chore that has written to these spans, as their watches would."""
+        self.engine.subscribe(lambda: self._signalled.update({look: None}), spans)
 
-    def _committed(self) -> None:
-        self._has_committed = True
+    def signal(self) -> None:
+        """Has those look whose spans were written to since the last time."""
+        signalled, self._signalled = self._signalled, {}
+        for look in signalled:
+            look()
 
     def written(self, table: int, since_at: Timestamp) -> int:
         """Revisions of a table since then, from any node."""

@@ -163,7 +163,15 @@ def _until_signal(run: Callable[[], None]) -> None:
 def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     start_worker = partial(_start_worker, options)
-    node = Node(options.store, env, version=options.compat_version, listen=listen, start_worker=start_worker)
+    node = Node(
+        options.store,
+        env,
+        version=options.compat_version,
+        listen=listen,
+        lake=options.lake,
+        files=options.files,
+        start_worker=start_worker,
+    )
     try:
         instance = node.liveness.session().id.instance
         assert node.front is not None

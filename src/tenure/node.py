@@ -25,12 +25,19 @@ from tenure.base.settings import (
     COLUMNS_MEMORY,
     DEFINITIONS,
     DUCKDB_MEMORY,
+    LAKE_MEMORY,
     LIVENESS_TTL,
     MAX_OFFSET,
     VERSION,
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
+from tenure.bulk.flush import KIND as FLUSH
+from tenure.bulk.flush import flush_kind
+from tenure.bulk.importing.job import import_kind
+from tenure.bulk.importing.records import KIND as IMPORT
+from tenure.bulk.lakes import Lake
+from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
 from tenure.catalog.descriptor_leases import DescriptorLeases
@@ -65,6 +72,7 @@ from tenure.expr.function import Context
 from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Place
 from tenure.pipeline.starter import Process, WorkerStarter
 from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
 from tenure.schema_change.changer import SchemaChanger
@@ -80,7 +88,12 @@ from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
+from tenure.storage.files import open_files
+from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
+from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.manifests import Manifests
+from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
@@ -114,6 +127,8 @@ class Node:
         kinds: Mapping[str, Kind] | None = None,
         version: int = PROGRAM,
         listen: Listen | None = None,
+        lake: str = "",
+        files: str = "",
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
@@ -132,6 +147,10 @@ class Node:
             self._start_session(undo)
             self._make_locks(undo)
             self._make_leases(undo)
+            self._make_job_records()
+            self.locations = Locations(files or None)
+            self.locations.make_directory()
+            self.lake = self._open_lake(undo, address, lake) if lake else None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
@@ -297,7 +316,29 @@ class Node:
         assert self._spark is not None, "a job that needs Spark was adopted without"
         return self._spark()
 
-    def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
+    def _open_lake(self, undo: ExitStack, store: str, address: str) -> Lake:
+        files = open_files(address)
+        manifests = Manifests(self.store.keyspace)
+        cache_bytes = self.settings.current()[LAKE_MEMORY]
+        bases = LakeBases(self.store, manifests, files, cache_bytes=cache_bytes)
+        bases.load()
+        undo.callback(bases.close)
+        self.store.use_bases(bases)
+        self._run_loops(undo, [self._loop("bases", bases.follow, interrupt=bases.wake)])
+        return Lake(
+            self.store,
+            files,
+            Place(store, files.address, self.store.keyspace.tenant, files.credentials),
+            manifests,
+            Merges(self.store.keyspace),
+            bases,
+            self.catalog,
+            self.jobs,
+            self.settings.current,
+            self.tasks_for,
+        )
+
+    def _make_job_records(self) -> None:
         by_session = SessionClaims(self._sessions)
         mixed = MixedClaims(self._sessions, self._heartbeats)
         old = OldClaims(self._sessions, self._heartbeats)
@@ -308,8 +349,15 @@ class Node:
             return by_session if self._is_finalized() else mixed
 
         self.jobs = Jobs(self.store.keyspace, self._sessions, self.store.clock, claims)
+
+    def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
+        if self.lake is not None:
+            own |= {
+                FLUSH: flush_kind(self.lake),
+                IMPORT: import_kind(self.lake, self.publisher, self.locations),
+            }
         self.runner = Runner(
             self.store,
             self.liveness,
@@ -337,6 +385,8 @@ class Node:
         # Drained in reverse: others are told, nothing more is adopted, the runs end.
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
+        if self.lake is not None:
+            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake).step)])
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:
@@ -380,6 +430,8 @@ class Node:
             blockers=self.lease_waits.blockers,
             node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
+            lake=self.lake,
+            locations=self.locations,
             duck=self._duck(),
             runs_inline=runs_inline,
         )

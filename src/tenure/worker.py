@@ -40,7 +40,14 @@ def run(options: Namespace, env: Env) -> None:
     # Not by this thread: pyspark would take its signals, and the node need not wait.
     opening = env.spawn("spark", spark.open)
     try:
-        node = Node(options.store, env, version=options.compat_version, spark=spark.tasks)
+        node = Node(
+            options.store,
+            env,
+            version=options.compat_version,
+            lake=options.lake,
+            files=options.files,
+            spark=spark.tasks,
+        )
         try:
             opening.join()
             spark.tasks()  # or why there are none

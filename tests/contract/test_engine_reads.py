@@ -216,3 +216,23 @@ def test_a_spread_counts_what_is_newer_and_cuts_it_into_pieces(client: Client) -
     assert (found.keys, found.cuts) == (5, [key("c"), key("e")])
     assert found.size == 5 * (len(HEAD) + 1) + 4 * 3
     assert client.engine.spread(*ALL, since_at, 6).cuts == []
+
+
+def test_several_keys_are_read_as_one_is(client: Client) -> None:
+    first_at = client.write(write("a", b"1"), write("b", b"1"), write("c", b"1"))
+    later_at = client.put("b", b"2")
+    gone_at = client.put("c", None)
+    client.put("d", b"4")
+    for at in (None, first_at - 1, first_at, later_at, gone_at):
+        found = client.engine.get_many([key(name) for name in "abcde"], GUARD, at)
+        each = [client.engine.get(key(name), GUARD, at) for name in "abcde"]
+        assert sorted(found.revisions) == [revision for one in each for revision in one.revisions]
+        assert found[:3] == each[0][:3]
+
+
+def test_several_keys_come_with_the_marks(client: Client) -> None:
+    first_at = client.put("a", b"1")
+    later_at = client.put("a", b"2")
+    client.write(Write(GUARD.threshold_first, to_bytes(7)), Write(GUARD.cleaned_first, to_bytes(8)))
+    for at in (None, first_at, later_at):
+        assert client.engine.get_many([key("a"), key("b")], GUARD, at)[1:3] == (7, 8)

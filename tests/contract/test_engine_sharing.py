@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from tenure.base.timestamp import Timestamp, from_micros
 from tenure.storage.engine import Commit, Engine, Status, Write
 from tests.contract.engine_client import GUARD, Client, key, write
@@ -36,6 +38,35 @@ def test_subscribers_are_woken_by_another_process(open_engine: Callable[[], Engi
     woken = threading.Event()
     open_engine().subscribe(woken.set)
     _commit_until(Client(open_engine()), woken)
+
+
+@pytest.mark.invariant("signal-misses-none")
+def test_a_subscriber_of_a_span_is_woken_by_commits_that_write_there(client: Client) -> None:
+    woken = threading.Event()
+    stop = client.engine.subscribe(woken.set, [(b"\0", b"\1"), (key("a"), key("b"))])
+    _commit_until(client, woken)
+    stop()
+
+
+def test_a_subscriber_of_a_span_is_woken_by_another_process(open_engine: Callable[[], Engine]) -> None:
+    woken = threading.Event()
+    open_engine().subscribe(woken.set, [(key("a"), key("b"))])
+    _commit_until(Client(open_engine()), woken)
+
+
+def test_a_subscriber_of_another_span_is_left_alone(client: Client) -> None:
+    woken, other = threading.Event(), threading.Event()
+    client.engine.subscribe(other.set, [(b"\xff", b"\xff\xff")])
+    client.engine.subscribe(woken.set)
+
+    def leaves_alone() -> bool:
+        other.clear()
+        woken.clear()
+        _commit_until(client, woken)
+        return not other.is_set()
+
+    # A hint may come for nothing, as when somebody begins to listen, but not each time.
+    assert any(leaves_alone() for _ in range(20))
 
 
 def _commit_until(client: Client, woken: threading.Event) -> None:

@@ -35,11 +35,14 @@ def _print(report: Report, shown: int) -> None:
     print("refused:")
     for message, count in report.refusals.most_common():
         print(f"  {count:5} {message}   e.g. {report.refused[message][:200]}")
+    print("undetermined (here, PostgreSQL):")
+    for pair, texts in report.undetermined.items():
+        print(f"  {len(texts):5} {pair}", *(f"        {each[:300]}" for each in texts[:3]), sep="\n")
     verdicts = ", ".join(f"{count} {each.value}" for each, count in report.verdicts.items())
     print(f"{report.count} statements: {verdicts}; PostgreSQL failed in {report.errors}")
     print("kinds:", dict(report.kinds), "failing:", dict(report.failed_kinds))
-    states = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
-    print("differences by SQLSTATE (here, PostgreSQL):", dict(states))
+    counted = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
+    print("differences by SQLSTATE (here, PostgreSQL):", dict(counted))
 
 
 if __name__ == "__main__":

@@ -53,9 +53,6 @@ OWN_ANSWER = (
 OWN_SYNTAX = ("subscript", "array_element", "array_slice", "similar_to_escape")
 """Names here of what SQL writes without a name: `shapes` writes it."""
 
-STRICTLY_GIVEN = ("timezone", "to_char", "array_fill", "percentile_disc")
-"""Given no arguments of other types, which PostgreSQL reads in ways of its own."""
-
 _STAND_INS = {
     "char": ["char(5)"],
     "varchar": ["varchar(10)"],
@@ -142,20 +139,18 @@ def arguments(maker: Maker, call: Callable, *, are_strange: float = 0.12) -> lis
     for at, family in enumerate(families):
         kind = _kind_of(random, family, element)
         words = words_for(call.name, call.arguments, at) if at < len(call.arguments) else None
-        if random.random() < are_strange and call.name not in STRICTLY_GIVEN:
+        if random.random() < are_strange:
             kind, words = random.choice([*NASTY]), None
-        made.append(
-            _argument(maker, kind, words, has_untyped=not call.name.startswith(("percentile", "timezone")))
-        )
+        made.append(_argument(maker, kind, words))
     return made
 
 
-def _argument(maker: Maker, kind: str, words: list[str] | None, *, has_untyped: bool) -> str:
+def _argument(maker: Maker, kind: str, words: list[str] | None) -> str:
     random = maker.random
     if words is not None:
         text = None if random.random() < 0.05 else random.choice(words)
-        return quoted(text) if has_untyped and random.random() < 0.3 else typed(text, kind)
-    if has_untyped and random.random() < 0.12:
+        return quoted(text) if random.random() < 0.3 else typed(text, kind)
+    if random.random() < 0.12:
         return quoted(random.choice(maker.pools[kind]))
     return maker.leaf(kind)
 

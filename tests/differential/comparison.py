@@ -20,10 +20,6 @@ FLOAT4, FLOAT8 = "700", "701"
 CLOSE = {FLOAT4: 1e-5, FLOAT8: 1e-12}
 NOT_SUPPORTED = "0A000"
 CANCELED = "57014"
-AMBIGUOUS, UNTYPED, UNCLEAR = "42725", "42P18", "42P08"
-UNREADABLE = {"22007", "22008", "22015", "22P02"}
-RESTRICTED, NO_PARENT = "23001", "23503"
-"""Of several foreign keys that a row is bound by, any may be the first to complain."""
 _MAKES_SETS = re.compile("GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT")
 RUNTIME = ("22", "21")
 """Classes of errors that depend on which row is looked at first."""
@@ -33,8 +29,6 @@ class Verdict(Enum):
     SAME = "same"
     REFUSED = "refused"
     UNDETERMINED = "undetermined"
-    ADMITTED = "admitted"
-    """Differences in errors that the page of differences admits."""
     DIFFERENT = "different"
 
 
@@ -46,14 +40,6 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.sqlstate or theirs.sqlstate:
         if ours.sqlstate == theirs.sqlstate:
             return Verdict.SAME
-        if (
-            theirs.sqlstate in (AMBIGUOUS, UNTYPED, UNCLEAR)
-            or _is_unclear(ours, theirs)
-            or {ours.sqlstate, theirs.sqlstate} <= UNREADABLE
-        ):
-            return Verdict.ADMITTED
-        if (ours.sqlstate, theirs.sqlstate) == (RESTRICTED, NO_PARENT):
-            return Verdict.UNDETERMINED
         states = [each for each in (ours.sqlstate, theirs.sqlstate) if each]
         classes = RUNTIME if statement.kind != "write" or theirs.sqlstate[:2] == "23" else (*RUNTIME, "23")
         may_differ = not statement.has_one_error and all(each.startswith(classes) for each in states)
@@ -61,11 +47,6 @@ def verdict(statement: Statement, ours: Answer, theirs: Answer) -> Verdict:
     if ours.tag != theirs.tag or ours.columns != theirs.columns:
         return Verdict.DIFFERENT
     return Verdict.SAME if _same_rows(statement, ours, theirs) else Verdict.DIFFERENT
-
-
-def _is_unclear(ours: Answer, theirs: Answer) -> bool:
-    """A parameter was given one type here, and another there: both refuse."""
-    return ours.sqlstate == UNCLEAR and theirs.sqlstate.startswith("42")
 
 
 def _same_rows(statement: Statement, ours: Answer, theirs: Answer) -> bool:

@@ -71,6 +71,8 @@ class Report:
     refusals: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
     """A statement for each refusal."""
+    undetermined: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """By both SQLSTATEs: the statements whose errors depend on what comes first."""
     differences: list[Difference] = field(default_factory=list)
 
     @property
@@ -154,6 +156,8 @@ class Run:
         if found is Verdict.REFUSED:
             report.refusals[ours.message] += 1
             report.refused.setdefault(ours.message, statement.shown)
+        if found is Verdict.UNDETERMINED:
+            report.undetermined.setdefault((ours.sqlstate, theirs.sqlstate), []).append(statement.shown)
         if found is Verdict.DIFFERENT:
             script = before if before is not None else self._needed(statement)
             report.differences.append(Difference(statement, ours, theirs, self._executor, self._zone, script))

@@ -181,7 +181,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def _lose_notifications() -> None:
     for engine in (SqliteEngine, PostgresEngine):
-        engine.subscribe = lambda self, wake: lambda: None  # type: ignore[method-assign]
+        engine.subscribe = lambda self, wake, spans=(): lambda: None  # type: ignore[method-assign]
 
 
 def main() -> None:

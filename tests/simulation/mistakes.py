@@ -40,6 +40,7 @@ _send = Committer._send
 _pages = bases.pages
 _decide = sqlite_section.decide
 _marks = sqlite_section.marks
+_marks_of = sqlite_section.Ledger._marks_of
 _newer_in_spans = sqlite_section._newer_in_spans
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────
@@ -69,9 +70,16 @@ def decide_by_wall_clock(execute: Any, members: Any, *, clock_at: int, wall_at: 
     for commit in members:
         outcome = sqlite_section.failure(execute, commit, clock_at=clock_at)
         if outcome is None:
-            outcome, clock_at = sqlite_section._apply(execute, commit, wall_at), wall_at
+            outcome, clock_at = _apply(execute, commit, wall_at), wall_at
         outcomes.append(outcome)
     return outcomes, clock_at
+
+
+def _apply(execute: Any, commit: Any, commit_at: int) -> Any:
+    ledger = sqlite_section.Ledger(execute, (), commit_at)
+    outcome = ledger.apply(commit, commit_at)
+    ledger.write()
+    return outcome
 
 
 def offset_not_checked(**_: int) -> None:
@@ -97,6 +105,10 @@ def no_newer_points(execute: Any, commit: Any) -> Iterator[Any]:
     return _newer_in_spans(execute, commit)
 
 
+def never_written(self: Any, key: bytes) -> int:
+    return 0
+
+
 def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
     spans = list(self._reads.spans)
     rows = list(_scan(self, *asked, **named))
@@ -106,11 +118,11 @@ def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Ite
 
 
 def pages_at_one_time(
-    engine: Any, keyspace: Any, known: Any, span: Any, read_at: Any, *rest: Any, **named: Any
+    engine: Any, keyspace: Any, of: Any, span: Any, read_at: Any, *rest: Any, **named: Any
 ) -> Any:
     began_at = read_at()
     at = read_at if began_at is None else lambda: began_at
-    return _pages(engine, keyspace, known, span, at, *rest, **named)
+    return _pages(engine, keyspace, of, span, at, *rest, **named)
 
 
 def every_newer_excused(execute: Any, commit: Any, key: bytes, at: int) -> Any:
@@ -182,7 +194,7 @@ def decide_each_alone(execute: Any, members: Any, *, clock_at: int, wall_at: int
         commit_at = max(clock_at + 1, wall_at)
         outcome = failed or _untimely(commit, commit_at)
         if outcome is None:
-            outcome, clock_at = sqlite_section._apply(execute, commit, commit_at), commit_at
+            outcome, clock_at = _apply(execute, commit, commit_at), commit_at
         outcomes.append(outcome)
     return outcomes, clock_at
 
@@ -262,6 +274,14 @@ def marks_without_cleaned(execute: Any, guard: Any) -> tuple[int, int]:
 
 def marks_without_threshold(execute: Any, guard: Any) -> tuple[int, int]:
     return 0, _marks(execute, guard)[1]
+
+
+def ledger_without_cleaned(self: Any, guard: Any) -> tuple[int, int]:
+    return _marks_of(self, guard)[0], 0
+
+
+def ledger_without_threshold(self: Any, guard: Any) -> tuple[int, int]:
+    return 0, _marks_of(self, guard)[1]
 
 
 def remove_newest_below(execute: Any, removal: Any) -> int:
@@ -351,7 +371,11 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("clock reading is the wall clock", ((clocks.Clock, "now", bare_wall_clock),)),
     ("clock observes nothing", ((clocks.Clock, "observe", nothing_observed),)),
     ("span refresh skipped", ((sqlite_section, "_newer_in_spans", no_newer_in_spans),), "plain"),
-    ("point refresh skipped", ((sqlite_section, "_newer", no_newer_points),), "plain"),
+    (
+        "point refresh skipped",
+        ((sqlite_section, "_newer", no_newer_points), (sqlite_section.Ledger, "_newest_at", never_written)),
+        "plain",
+    ),
     ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
@@ -375,9 +399,23 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("outcomes given to the wrong members", ((Committer, "_send", outcomes_mixed_up),), "plain"),
     ("past and live read in two looks", ((SqliteEngine, "get", get_in_two_looks),), "sweep"),
     ("cleaned mark ignored on read", _judging(judge_threshold_only), "lake"),
-    ("cleaned mark ignored at validation", ((sqlite_section, "marks", marks_without_cleaned),), "lake"),
+    (
+        "cleaned mark ignored at validation",
+        (
+            (sqlite_section, "marks", marks_without_cleaned),
+            (sqlite_section.Ledger, "_marks_of", ledger_without_cleaned),
+        ),
+        "lake",
+    ),
     ("threshold ignored on read", _judging(judge_cleaned_only), "sweep"),
-    ("threshold ignored at validation", ((sqlite_section, "marks", marks_without_threshold),), "tombstones"),
+    (
+        "threshold ignored at validation",
+        (
+            (sqlite_section, "marks", marks_without_threshold),
+            (sqlite_section.Ledger, "_marks_of", ledger_without_threshold),
+        ),
+        "tombstones",
+    ),
     ("removed before the threshold is published", ((shapes.SHAPES, "sweep", sweep_then_publish),), "sweep"),
     ("sweep drops the newest below threshold", ((sqlite_section, "_remove", remove_newest_below),), "sweep"),
     ("resolved is the node's now", ((Watch, "_look", resolved_is_now),)),

@@ -14,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import TenureError
+from tenure.base.setting_kinds import render_duration
 from tenure.base.settings import (
     JOBS_ADOPT_INTERVAL,
     JOBS_RETENTION,
     LIVENESS_HEARTBEAT,
     LIVENESS_TTL,
     VERSION,
-    render_duration,
 )
 from tenure.cluster.versions import OLDEST, PROGRAM, OlderInstances
 from tenure.kv.transaction import Transaction

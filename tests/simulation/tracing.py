@@ -14,10 +14,11 @@ from typing import Any
 from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.keys import Span
+from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Interval as StoreInterval
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, Scope, State, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Batch, Watch
 from tenure.storage.engine import Commit, Removal, Revision, Stamp
 from tests.simulation.trace import Diff, Get, Interval, Put, Range, Reading, Trace, Txn

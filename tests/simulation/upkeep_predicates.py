@@ -6,7 +6,8 @@ Walk: `job_predicates.check` runs `PREDICATES` over a `JobIndex`, and `check_end
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.base.settings import JOBS_RETENTION, MAX_OFFSET, VERSION, parse_duration
+from tenure.base.setting_kinds import parse_duration
+from tenure.base.settings import JOBS_RETENTION, MAX_OFFSET, VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.sessions import SessionId

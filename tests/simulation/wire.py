@@ -13,10 +13,10 @@ Walk: `tenure.kv` -> `SimEngine` -> `SqliteEngine`; each landing is told to the 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tenure.base.errors import (
     Disconnected,
@@ -49,6 +49,12 @@ from tests.simulation.trace import Trace
 T = TypeVar("T")
 
 
+class Subscriber(NamedTuple):
+    node: str
+    wake: Callable[[], None]
+    stop: Callable[[], None]
+
+
 class Wire:
     """What all nodes share: the engine, the faults, and who wants to be told of commits."""
 
@@ -58,13 +64,13 @@ class Wire:
         self.trace = trace
         self.faults: Counter[str] = Counter()
         self.engine = _SharedEngine(MEMORY, HostEnv(hub), host_micros=self.host_micros)
-        self.engine.subscribe(self._signal)
         self.is_deaf = False
         self.signal_seconds = 0.0
         """How long signals are gathered: as if by polling, commits in between make one signal."""
-        self._signalled: set[str] = set()
+        self._gathered: dict[str, dict[int, None]] = {}
+        """By node, which of its subscriptions the signal on its way is for."""
         self.power_cut: Callable[[Machine], None] = hub.cut_power
-        self._wakes: dict[int, tuple[str, Callable[[], None]]] = {}
+        self._subscribers: dict[int, Subscriber] = {}
         self._subscriptions = 0
         self._read_rate = sum(knobs.rates.get(site, 0.0) for site in READ_FAULTS)
         self._commit_rate = sum(knobs.rates.get(site, 0.0) for site in COMMIT_FAULTS)
@@ -106,24 +112,31 @@ class Wire:
 
     # ── the signal ─────────────────────────────────────────────────────────────────────────────
 
-    def subscribe(self, node: str, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, node: str, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]]
+    ) -> Callable[[], None]:
         self._subscriptions += 1
         name = self._subscriptions
-        self._wakes[name] = node, wake
-        return lambda: self._wakes.pop(name, None) and None
+        stop = self.engine.subscribe(partial(self._signal, name), spans)
+        self._subscribers[name] = Subscriber(node, wake, stop)
+        return partial(self._unsubscribe, name)
+
+    def _unsubscribe(self, name: int) -> None:
+        subscriber = self._subscribers.pop(name, None)
+        if subscriber is not None:
+            subscriber.stop()
 
     def unsubscribe_all(self, node: str) -> None:
-        self._wakes = {name: each for name, each in self._wakes.items() if each[0] != node}
+        for name in [name for name, each in self._subscribers.items() if each.node == node]:
+            self._unsubscribe(name)
 
-    def _signal(self) -> None:
+    def _signal(self, name: int) -> None:
         if self.is_deaf:
             self.trace.seen["signal lost"] += 1
-            return
-        if self.signal_seconds:
-            self._gather_signals()
-            return
-        for node, wake in self._wakes.values():
-            self._signal_one(node, wake)
+        elif self.signal_seconds:
+            self._gather(name)
+        else:
+            self._signal_one(self._subscribers[name].node, self._subscribers[name].wake)
 
     def _signal_one(self, node: str, wake: Callable[[], None]) -> None:
         if self.fires("signal lost"):
@@ -134,21 +147,22 @@ class Wire:
         if self.fires("signal twice"):
             self.hub.call_later(self.slow(f"{node}.signal"), wake)
 
-    def _gather_signals(self) -> None:
-        for node in dict.fromkeys(node for node, _ in self._wakes.values()):
-            if node in self._signalled:
-                continue  # the signal on its way counts for this commit too
-            self._signalled.add(node)
+    def _gather(self, name: int) -> None:
+        node = self._subscribers[name].node
+        if node not in self._gathered:
+            self._gathered[node] = {}
             self.hub.call_later(self.signal_seconds, partial(self._deliver, node))
+        self._gathered[node][name] = None
 
     def _deliver(self, node: str) -> None:
-        self._signalled.discard(node)
-        for subscriber, wake in list(self._wakes.values()):
-            if subscriber == node:
-                if self.knobs.has_signal_faults:
-                    self._signal_one(node, wake)
-                else:
-                    wake()
+        for name in self._gathered.pop(node):
+            subscriber = self._subscribers.get(name)
+            if subscriber is None:
+                continue
+            if self.knobs.has_signal_faults:
+                self._signal_one(node, subscriber.wake)
+            else:
+                subscriber.wake()
 
     # ── the section, seen from outside ─────────────────────────────────────────────────────────
 
@@ -212,6 +226,9 @@ class SimEngine:
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         return self._read("get", self.wire.engine.get, key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        return self._read("get_many", self.wire.engine.get_many, keys, guard, at)
 
     def scan(self, query: Scan) -> Found:
         return self._read("scan", self.wire.engine.scan, query)
@@ -341,8 +358,10 @@ class SimEngine:
     def close_lane(self, lane: bytes) -> None:
         self.wire.engine.close_lane(lane)
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self.wire.subscribe(self.machine.name, wake)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        return self.wire.subscribe(self.machine.name, wake, spans)
 
     def close(self) -> None:
         self.wire.unsubscribe_all(self.machine.name)

@@ -15,8 +15,8 @@ ALLOWED = {
     ("storage/sqlite.py", "f'PRAGMA application_id = {APPLICATION_ID:d}'"),
     ("storage/sqlite.py", "f'PRAGMA user_version = {FORMAT:d}'"),
     # ASC or DESC: see `_order` in the same file.
-    ("storage/sqlite_reads.py", "_SCAN_NOW.format(order)"),
-    ("storage/sqlite_reads.py", "_SCAN_AT.format(order)"),
+    ("storage/sqlite_reads.py", "_SCAN_NOW.format(tombstones, order)"),
+    ("storage/sqlite_reads.py", "_SCAN_AT.format(tombstones, order)"),
     # psycopg quotes what it makes an identifier.
     ("storage/postgres.py", "sql.SQL('CREATE SCHEMA IF NOT EXISTS {}').format(sql.Identifier(schema))"),
     ("storage/postgres_listener.py", "sql.SQL('LISTEN {}').format(sql.Identifier(self._channel))"),

@@ -12,7 +12,12 @@ KNOWN_TO = {
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
-    "msgspec": ("kv/records.py", "expr/expressions.py", "table/packing.py"),
+    "msgspec": (
+        "kv/records.py",
+        "expr/expressions.py",
+        "table/packing.py",
+        "pipeline/reading/ndjson_quick.py",
+    ),
     "numpy": ("sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),

@@ -73,7 +73,16 @@ from tenure.catalog.index_changes import (
     SetIndexComment,
     row_id,
 )
-from tenure.catalog.parts import Change, DropKey, Part, Referring, find_column, free_name, staying
+from tenure.catalog.parts import (
+    Change,
+    DropKey,
+    Part,
+    Referring,
+    find_column,
+    free_name,
+    since_committed,
+    staying,
+)
 
 __all__ = [
     "AddCheck",
@@ -192,8 +201,11 @@ def alter(draft: Draft, known: Known, id: int, change: Change) -> Table:
 
 def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
     """Takes a changed table into the draft, with its entries in other descriptors."""
+    committed = known.descriptor(table.id)
     if draft.is_new(table.id):
         altered = _finished_at_once(draft, altered)
+    elif isinstance(committed, Table):
+        altered = since_committed(committed, altered)
     for key in ended_keys(table, altered):
         if key.target != table.id:
             alter(draft, known, key.target, DropInbound(table.id, key.id))

@@ -34,7 +34,7 @@ from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.held import HELD_SECONDS, Held
 from tenure.catalog.lease_rows import Holder, LeaseRows
 from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Lease, Pin, Scheme, Use, UseState
+from tenure.catalog.uses import Lease, Pin, Scheme, Use, UseState, check_below
 from tenure.cluster.liveness import Session
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -92,15 +92,12 @@ class Leases:
             lease = self._newest
             if lease is None or lease.session.done.is_set():
                 raise RetryError("this node has no schema lease just now; it is getting a new one")
+            now_at = self._store.clock.now()
+            check_below(lease.frontier_at, now_at)
             self._numbers += 1
-            use = Use(scheme or self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
+            use = Use(scheme or self, lease, txn, number=self._numbers, started_at=now_at)
             self._uses[use] = None
         use.statement = statement
-        try:
-            use.check_frontier()
-        except BaseException:
-            use.close()
-            raise
         return use
 
     def glance(self) -> Lease | None:

@@ -24,10 +24,12 @@ from tenure.catalog.descriptors import (
 )
 from tenure.catalog.elements import is_adding, is_validating
 from tenure.catalog.errors import DuplicateObject, NotSupported, UndefinedColumn
+from tenure.catalog.takeovers import without_stale_inbound
 from tenure.catalog.validation import NAME_BYTES_MAX
 from tenure.kv.records import Record
 
 E = TypeVar("E", Column, Index, Check, ForeignKey)
+C = TypeVar("C", Check, ForeignKey)
 
 
 class Change(Record, frozen=True, tag=True, tag_field="change"):
@@ -126,6 +128,35 @@ def gone(group: tuple[E, ...], element: E) -> tuple[E, ...]:
     if is_validating(element):
         element = replace(element, state=ElementState.PUBLIC)
     return changed(group, replace(element, goal=Goal.ABSENT))
+
+
+def since_committed(committed: Table, declared: Table) -> Table:
+    """The declared table, whose constraints that are new in it are plainly new.
+
+    One that is NOT VALID counts as there from the beginning. So what a change does to it afterwards has to be
+    held against what others know: dropped, it was never there; validated, it is simply added.
+    """
+    return without_stale_inbound(
+        replace(
+            declared,
+            checks=_plainly_new(committed.checks, declared.checks),
+            foreign_keys=_plainly_new(committed.foreign_keys, declared.foreign_keys),
+        )
+    )
+
+
+def _plainly_new(committed: tuple[C, ...], declared: tuple[C, ...]) -> tuple[C, ...]:
+    known = {each.id for each in committed}
+    kept = (each for each in declared if each.id in known or each.goal is Goal.PUBLIC or _is_loosening(each))
+    return tuple(
+        replace(each, is_validated=True) if each.id not in known and is_validating(each) else each
+        for each in kept
+    )
+
+
+def _is_loosening(constraint: Check | ForeignKey) -> bool:
+    """NOT NULL that goes is a check of its own, and new where it is declared."""
+    return isinstance(constraint, Check) and bool(constraint.not_null)
 
 
 def free_name(taken: Iterable[str], *words: str) -> str:

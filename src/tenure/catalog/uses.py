@@ -28,7 +28,8 @@ from tenure.catalog.cache import Version
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
 from tenure.catalog.drafts import Draft
 from tenure.cluster.liveness import Session
-from tenure.kv.transaction import State, Transaction
+from tenure.kv.scope import State
+from tenure.kv.transaction import Transaction
 
 
 class UseState(Enum):
@@ -114,6 +115,7 @@ class Use:
         self.lease = lease
         """What it is bound to, where one lease stands for the whole catalog."""
         self.txn = txn
+        txn.on_read = self.check_frontier
         self.number = number
         self.started_at = started_at
         self.statement = ""
@@ -158,18 +160,12 @@ class Use:
 
     def check_frontier(self) -> None:
         """Raises if what was read lies beyond what the lease may be used for."""
-        frontier_at = self._scheme.frontier_at(self)
-        if not self.txn.read_at < frontier_at:
-            raise DeadlinePassed(
-                f"this node's lease could be used up to {to_text(frontier_at)}",
-                hint="It lost touch with the store for longer than liveness.ttl; try again.",
-            )
+        check_below(self._scheme.frontier_at(self), self.txn.read_at)
 
     def refresh(self) -> None:
         """Moves `read_at` up, if nothing that was read has changed."""
         self.check()
         self.txn.refresh()
-        self.check_frontier()
 
     def commit(self) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
@@ -192,13 +188,18 @@ class Use:
 
     def finish_commit(self) -> Timestamp:
         """Returns, or raises, what `commit` would have; must be called for whatever was submitted."""
-        with self._ending():
+        try:
             return self.txn.finish()
+        except SessionLost as error:
+            raise _lost() from error
+        finally:
+            self.close()
 
     def _start_commit(self) -> None:
         self._scheme.start_commit(self)
-        self.check_frontier()
         frontier_at = self._scheme.frontier_at(self)
+        if self.txn.has_read:
+            check_below(frontier_at, self.txn.read_at)
         deadline_at = self.txn.deadline_at
         self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
 
@@ -207,8 +208,7 @@ class Use:
         try:
             yield
         except SessionLost as error:
-            # Nothing of it landed: whoever deleted the session closed its way to the store first.
-            raise RetryError("this node's session was lost, and its schema lease with it") from error
+            raise _lost() from error
         finally:
             self.close()
 
@@ -217,6 +217,8 @@ class Use:
 
         What was submitted is over only with `finish_commit`: until the outcome is known, its pins stay.
         """
+        if self.state is UseState.OVER:
+            return
         self.txn.rollback()
         if self.txn.state is not State.SUBMITTED:
             self._scheme.finish(self)
@@ -226,3 +228,16 @@ class Use:
         self._scheme.unpin(self, ids)
         for id in ids:
             self._found.pop(id, None)
+
+
+def check_below(frontier_at: Timestamp, at: Timestamp) -> None:
+    if not at < frontier_at:
+        raise DeadlinePassed(
+            f"this node's lease could be used up to {to_text(frontier_at)}",
+            hint="It lost touch with the store for longer than liveness.ttl; try again.",
+        )
+
+
+def _lost() -> RetryError:
+    """Nothing of it landed: whoever deleted the session closed its way to the store first."""
+    return RetryError("this node's session was lost, and its schema lease with it")

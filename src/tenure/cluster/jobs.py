@@ -180,6 +180,10 @@ class Jobs:
     def open(self, txn: Transaction | Snapshot) -> Iterator[Control]:
         return self._control.scan(txn)
 
+    def is_open(self, txn: Transaction | Snapshot, id: int) -> bool:
+        """Whether there is such a job that has not ended."""
+        return bool(id) and self._control.get(txn, id) is not None
+
     # ── done by whoever claims ─────────────────────────────────────────────────────────────────
 
     def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:

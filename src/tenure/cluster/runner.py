@@ -52,8 +52,9 @@ from tenure.cluster.old_way import OldHeartbeats, OldLiveness
 from tenure.cluster.open_jobs import Holder, OpenJobs
 from tenure.cluster.runs import Kind, Lacking, Run, Stopped
 from tenure.cluster.sessions import SessionId
+from tenure.kv.scope import Known
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
 ADOPTED_MAX = 16

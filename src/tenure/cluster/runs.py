@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tenure.cluster.jobs import Fence, Job, Jobs, Progress
+from tenure.kv.scope import Known
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, Transaction
+from tenure.kv.transaction import Transaction
 
 T = TypeVar("T")
 

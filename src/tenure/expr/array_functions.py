@@ -203,6 +203,8 @@ def _position(array_type: Type, *_: Type) -> Callable[..., int | None]:
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("searching for elements in multidimensional arrays is not supported")
+        if not array:
+            return None
         if first is None:
             raise NullNotAllowed("initial position must not be null")
         places = range(max(first, 1), len(array) + 1)

@@ -230,14 +230,17 @@ class _Reader:
                 raise self._malformed()
 
     def _element(self) -> Datum:
-        if self._take('"'):
-            return _Mark(self.kind.element.parse_in(self._quoted(), self.zone))
         start = self.position
-        bare = self._bare()
-        if not bare:
+        is_quoted = self._take('"')
+        text = self._quoted() if is_quoted else self._bare()
+        if not text and not is_quoted:
             raise self._malformed()
-        is_null = bare.upper() == "NULL" and "\\" not in self.text[start : self.position]
-        return _Mark(None if is_null else self.kind.element.parse_in(bare, self.zone))
+        # What is wrong with the array comes before what is wrong with an element.
+        is_null = not is_quoted and text.upper() == "NULL" and "\\" not in self.text[start : self.position]
+        self._skip()
+        if self.text[self.position : self.position + 1] not in (",", "}"):
+            raise self._malformed()
+        return _Mark(None if is_null else self.kind.element.parse_in(text, self.zone))
 
     def _quoted(self) -> str:
         taken: list[str] = []

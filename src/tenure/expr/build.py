@@ -37,6 +37,7 @@ from tenure.expr.expressions import (
     ColumnRef,
     Const,
     Extreme,
+    Given,
     InList,
     IsDistinct,
     IsNull,
@@ -49,7 +50,7 @@ from tenure.expr.expressions import (
     Quantified,
 )
 from tenure.expr.functions import functions_named
-from tenure.expr.resolution import BOOL, array_of, common_type, resolve, result_type
+from tenure.expr.resolution import BOOL, Signature, array_of, common_type, resolve, result_type
 from tenure.expr.strings import UnknownType
 from tenure.expr.types import is_type_name, type_of
 
@@ -96,9 +97,19 @@ def call(name: str, *arguments: Typed) -> Typed:
     if len(arguments) == 1 and is_type_name(name) and not functions_named(name):
         return cast(arguments[0], type_of(TypeRef(name)))
     function, targets = resolve(name, [each.type for each in arguments])
-    cast_arguments = [coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
+    cast_arguments = given_to(function, arguments, targets)
     kind = result_type(function, [each.type for each in cast_arguments])
     return Typed(Call(function.id, tuple(each.node for each in cast_arguments)), kind)
+
+
+def given_to(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:
+    """The arguments as the function takes them. Where it takes any type, a parameter gets none from it."""
+    given = []
+    for at, (each, target) in enumerate(zip(arguments, targets, strict=True)):
+        takes_any = function.arguments[min(at, len(function.arguments) - 1)] in ("any", "anynonarray")
+        is_open = takes_any and isinstance(each.type, Undecided) and isinstance(each.node, Given)
+        given.append(each.type.decide(UNKNOWN, IMPLICIT) if is_open else coerce(each, target))  # type: ignore[attr-defined]
+    return given
 
 
 def call_named(name: str, positional: Sequence[Typed], named: Mapping[str, Typed]) -> Typed:
@@ -239,7 +250,7 @@ def _extreme(operands: Sequence[Typed], *, is_greatest: bool) -> Typed:
 
 
 def in_list(operand: Typed, *items: Typed, is_negated: bool = False) -> Typed:
-    """operand IN (items): all sides get one type, unless that cannot be; then each is compared alone."""
+    """operand IN (items): all sides get one type. Raises DatatypeMismatch if there is none."""
     kind = common_type([operand.type, *(each.type for each in items)], "IN")
     left, first = coerce(operand, kind), coerce(items[0], kind)
     equal = _comparison("=", left, first)

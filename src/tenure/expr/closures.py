@@ -1,6 +1,7 @@
 """The closures that calls are made of: one for each common shape, built once, run for every row.
 
-A strict function is NULL where an argument is, and is not run then.
+A strict function is NULL where an argument is, and is not run then. All its arguments are evaluated first, as
+PostgreSQL does: one that fails fails, whether or not another is NULL.
 
 Walk: `expr.compiled` puts these together.
 """
@@ -30,10 +31,8 @@ def null(row: Row, context: Context) -> None:
 def strict_of_two(run: Callable[..., Datum], left: Evaluate, right: Evaluate) -> Evaluate:
     def of_two(row: Row, context: Context) -> Datum:
         a = left(row, context)
-        if a is None:
-            return None
         b = right(row, context)
-        return None if b is None else run(a, b)
+        return None if a is None or b is None else run(a, b)
 
     return of_two
 
@@ -115,10 +114,10 @@ def over_members(run: Callable[..., Datum], operand: Evaluate, array: Evaluate, 
     """op ANY stops at the first True, op ALL at the first False."""
 
     def quantified(row: Row, context: Context) -> Datum:
+        value = operand(row, context)
         members = array(row, context)
         if members is None:
             return None
-        value = operand(row, context)
         result: bool | None = not stop
         for each in flatten(members):
             truth = None if value is None or each is None else run(value, each)

@@ -10,7 +10,8 @@ from functools import partial
 
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
-from tenure.expr.number_format import format_float, format_number, parse_number
+from tenure.expr.number_format import format_float, format_number
+from tenure.expr.number_reading import parse_number
 from tenure.expr.time_format import clock_of, clock_of_interval, format_time
 from tenure.expr.time_reading import read_date, read_instant
 from tenure.expr.zones import in_zone

@@ -112,6 +112,7 @@ _TOKEN = re.compile(
     | $)""",
     re.VERBOSE | re.IGNORECASE,
 )
+_DATE = re.compile(r"\s*[+-]?\d+-(\d+)-")
 _ENDLESS = re.compile(r"(?<![.\d])\d{25}")
 """More digits than any part can have; Python refuses to read thousands of them."""
 _AMOUNT = r"(?:[+-]?\d+(?:\.\d*)?|\.\d+)"
@@ -151,7 +152,7 @@ class _Sum:
     def result(self, text: str) -> Interval:
         if fits(self.months, 4) and fits(self.days, 4) and fits(self.micros, 8):
             return Interval(self.months, self.days, self.micros)
-        raise IntervalOverflow(f'interval field value out of range: "{text}"')
+        raise _overflow(text)
 
 
 def _to_micros(value: float) -> int:
@@ -188,7 +189,9 @@ def _tokens(text: str, stripped: str) -> list[tuple[str, str]]:
     while position < len(stripped):
         found = _TOKEN.match(stripped, position)
         if not found:
-            raise _invalid(text)
+            # Of a date, the first two parts are taken for years and months.
+            date = _DATE.match(stripped, position)
+            raise _overflow(text) if date and int(date.group(1)) >= 12 else _invalid(text)
         if found.lastgroup:
             tokens.append((found.lastgroup, "".join(found.group(found.lastgroup).lower().split())))
         position = found.end()
@@ -228,7 +231,7 @@ def _add_tokens(total: _Sum, tokens: list[tuple[str, str]], text: str) -> None:
 def _year_months(word: str, text: str) -> int:
     years, months = word.lstrip("+-").split("-")
     if int(months) >= 12:
-        raise IntervalOverflow(f'interval field value out of range: "{text}"')
+        raise _overflow(text)
     count = int(years) * 12 + int(months)
     return -count if word[0] == "-" else count
 
@@ -243,7 +246,7 @@ def _clock_micros(word: str, text: str) -> int:
     whole, _, decimals = (rest[0] if rest else "0").partition(".")
     second, micros = int(whole or 0), round(float(f"0.{decimals or 0}") * MICROS_PER_SECOND)
     if int(minute) > 59 or second > 60 or (second == 60 and micros):
-        raise IntervalOverflow(f'interval field value out of range: "{text}"')
+        raise _overflow(text)
     return sign * (((int(hour) * 60 + int(minute)) * 60 + second) * MICROS_PER_SECOND + micros)
 
 
@@ -253,6 +256,10 @@ def _parse_iso(text: str, iso: re.Match[str]) -> Interval:
         for amount, letter in _ISO_PART.findall(part):
             total.add(amount, units[letter])
     return total.result(text)
+
+
+def _overflow(text: str) -> IntervalOverflow:
+    return IntervalOverflow(f'interval field value out of range: "{text}"')
 
 
 def _invalid(text: str) -> InvalidDatetime:

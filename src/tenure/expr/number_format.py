@@ -1,4 +1,4 @@
-"""Numbers by a pattern: to_char(1234.5, 'FM9,999.00') and to_number back.
+"""Numbers by a pattern: to_char(1234.5, 'FM9,999.00').
 
     9 0   a digit; 0 keeps it where the number has none      . D   the point     , G   between thousands
     S MI PL SG PR   signs    FM   no padding    L   currency (a space)    RN   Roman    TH   ordinal
@@ -7,7 +7,7 @@
 The steps are those of PostgreSQL's NUM_processor: which of blank, zero or digit stands in each place
 depends on how far the number's own digits are from the pattern's first.
 
-Walk: `expr.format_functions` lists the functions.
+Walk: `expr.format_functions` lists the functions; `expr.number_reading` reads by the same patterns.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,6 @@ from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
-from tenure.expr.errors import InvalidText, NotSupported
 from tenure.expr.format_pattern import Piece, ordinal, pieces
 from tenure.expr.numbers import rounded
 
@@ -36,7 +35,7 @@ class _BadPattern(UserError):
 
 
 @dataclass
-class _Shape:
+class Shape:
     """What the pattern as a whole asks for."""
 
     nodes: list[Piece] = field(default_factory=list)
@@ -51,15 +50,15 @@ class _Shape:
 
 
 @lru_cache(maxsize=512)
-def _shape(pattern: str) -> _Shape:
-    shape = _Shape(nodes=pieces(pattern, _KEYWORDS))
+def shape_of(pattern: str) -> Shape:
+    shape = Shape(nodes=pieces(pattern, _KEYWORDS))
     for node in shape.nodes:
         if node.keyword:
             _note(shape, node.keyword.upper())
     return shape
 
 
-def _note(shape: _Shape, key: str) -> None:
+def _note(shape: Shape, key: str) -> None:
     flags = shape.flags
     if "E" in flags and key not in ("FM", "TH", "SP"):
         raise _BadPattern('"EEEE" must be the last pattern used')
@@ -85,7 +84,7 @@ def _note(shape: _Shape, key: str) -> None:
         flags.add(key)
 
 
-def _note_digit(shape: _Shape, key: str) -> None:
+def _note_digit(shape: Shape, key: str) -> None:
     if "PR" in shape.flags:
         raise _BadPattern(f'"{key}" must be ahead of "PR"')
     if key == "9" and "V" in shape.flags:
@@ -101,7 +100,7 @@ def _note_digit(shape: _Shape, key: str) -> None:
         shape.zero_end = shape.before + shape.after
 
 
-def _note_sign(shape: _Shape, key: str) -> None:
+def _note_sign(shape: Shape, key: str) -> None:
     flags = shape.flags
     if "S" in flags:
         raise _BadPattern('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
@@ -121,13 +120,14 @@ def _note_sign(shape: _Shape, key: str) -> None:
 
 def format_number(value: Decimal, pattern: str) -> str:
     """Rounded half away from zero; what becomes zero has no sign."""
-    shape = _shape(pattern)
+    shape = shape_of(pattern)
     if "RN" in shape.flags:
         return _roman(shape, int(rounded(value, 0)) if value.is_finite() else 0)
     if "E" in shape.flags:
         return _scientific(value, shape.after)
     if not value.is_finite():
-        return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=value < 0)
+        is_negative = not value.is_nan() and value < 0
+        return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=is_negative)
     if shape.multiplied:
         value = numeric_multiply(value, Decimal(10) ** shape.multiplied)
     kept = rounded(value, shape.after)
@@ -136,7 +136,7 @@ def format_number(value: Decimal, pattern: str) -> str:
 
 def format_float(value: float, pattern: str, digits: int) -> str:
     """Rounded as the machine prints it, to the digits that a float is sure of: 15, or 6."""
-    shape = _shape(pattern)
+    shape = shape_of(pattern)
     if "RN" in shape.flags:
         return _roman(shape, round(value) if isfinite(value) else 0)
     if "E" in shape.flags:
@@ -150,16 +150,16 @@ def format_float(value: float, pattern: str, digits: int) -> str:
     return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
 
 
-def _written(shape: _Shape, text: str, after: int, *, is_negative: bool) -> str:
+def _written(shape: Shape, text: str, after: int, *, is_negative: bool) -> str:
     before = shape.before + shape.multiplied
     whole_digits = len(text.partition(".")[0])
     if whole_digits > before:
-        text = "#" * before + ("." + "#" * after if "." in text or after else "")
+        text = "#" * before + "." + "#" * after
     spaces = max(before - whole_digits, 0)
     return _Writer(shape, text, is_negative=is_negative, spaces=spaces, before=before, after=after).write()
 
 
-def _roman(shape: _Shape, number: int) -> str:
+def _roman(shape: Shape, number: int) -> str:
     text = ""
     if 1 <= number <= 3999:
         for size, letters in _ROMAN:
@@ -186,7 +186,7 @@ class _Writer:
 
     def __init__(
         self,
-        shape: _Shape,
+        shape: Shape,
         number: str,
         *,
         is_negative: bool,
@@ -221,7 +221,7 @@ class _Writer:
             self.sign_place = "after"
         return self.sign == "+" and self.is_filling and "S" not in self.flags
 
-    def _last_relevant(self, shape: _Shape) -> int | None:
+    def _last_relevant(self, shape: Shape) -> int | None:
         """With FM, the last digit after the point that is not a zero; the point if all are."""
         point = self.number.find(".")
         if not (self.is_filling and "." in self.flags) or point < 0:
@@ -335,54 +335,3 @@ class _Writer:
             self.out.append(" " if self.sign == "+" else ">")
         elif "S" in self.flags and self.sign_place == "after":
             self.out.append(self.sign)
-
-
-# Back
-
-
-def parse_number(text: str, pattern: str) -> Decimal | None:
-    """Takes the digits that the pattern has places for."""
-    if not pattern:
-        return None
-    shape = _shape(pattern)
-    if shape.multiplied:
-        raise NotSupported('"V" is not supported for input')
-    if shape.flags & {"E", "RN"}:
-        raise _NotForInput('"EEEE" and "RN" are not supported for input')
-    digits, is_negative, places = "", "<" in text or "-" in text, shape.before
-    has_point = False
-    after = 0
-    for each in text:
-        if each.isdecimal() and each.isascii():
-            if has_point:
-                after += 1
-                if after > shape.after:
-                    break
-            elif places == 0:
-                break
-            else:
-                places -= 1
-            digits += each
-        elif each == "." and not has_point:
-            if "." not in shape.flags:
-                break
-            digits += each
-            has_point = True
-    if not digits.strip("."):
-        raise InvalidText(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
-    _check_follows(text, pattern)
-    value = Decimal(digits)
-    return value.copy_negate() if is_negative else value
-
-
-def _check_follows(text: str, pattern: str) -> None:
-    """PostgreSQL goes through both in step; where they do not match, the digits it finds are odd ones."""
-    is_odd = ("." in text and not set(".Dd") & set(pattern)) or (
-        "," in text and not set(",Gg") & set(pattern)
-    )
-    if is_odd or set(text) - set("0123456789,.+-<> ") or "$" in pattern:
-        raise NotSupported(f'to_number of "{text}", which does not follow the pattern, is not supported')
-
-
-class _NotForInput(UserError):
-    sqlstate = "0A000"

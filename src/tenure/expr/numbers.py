@@ -27,6 +27,7 @@ EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EM
 SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
 _WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
+_LEADING = re.compile(r"[+-]?0*([0-9]+)[0-9]")
 _RADIX = {"x": 16, "o": 8, "b": 2}
 _DECIMAL = re.compile(
     r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?"
@@ -47,11 +48,16 @@ class IntType(Type):
     def parse(self, text: str) -> int:
         stripped = text.strip(SPACE)
         value = whole_number(stripped)
-        if value is None:
+        if value is None and not self._overflows_first(stripped):
             raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
-        if not fits(value, self.size):
+        if value is None or not fits(value, self.size):
             raise OutOfRange(f'value "{text}" is out of range for type {self.sql_name}')
         return value
+
+    def _overflows_first(self, text: str) -> bool:
+        """Whether there are too many digits already before what is no digit, as in 99999999999.5."""
+        found = _LEADING.match(text)
+        return found is not None and int(found.group(1)[:20]) > (1 << 8 * self.size - 1) // 10
 
     def _accept(self, value: Datum) -> int:
         if type(value) is not int:

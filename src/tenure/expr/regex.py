@@ -49,6 +49,8 @@ class Regex:
         """
         self._check_mixed()
         self._check_text(text)
+        if start > len(text):  # RE2 would look at the end
+            return
         last = None
         for found in self.compiled.finditer(text, start):
             if found.span() != last:  # RE2 tells an empty match twice that it had to look for

@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.datatype import Datum
-from tenure.expr.errors import InvalidEscape
+from tenure.expr.errors import InvalidEscape, NotSupported
 from tenure.expr.function import Function, function
 from tenure.expr.lengths import check_length
 from tenure.expr.regex import Regex, compile_regex
@@ -39,6 +39,7 @@ def functions() -> Iterator[Function]:
     yield from _of_many("regexp_replace", "text", _replace_from, places, least=4)
     yield from _of_many("regexp_split_to_array", "text[]", _split, ["text"] * 3, least=2)
     yield function("substring", "text, text -> text", _substring)
+    yield function("substring", "text, text, text -> text", _similar_substring)
     yield Function("similar_to_escape", ("text",), "text", similar_to_escape)
     yield Function("similar_to_escape", ("text", "text"), "text", similar_to_escape)
 
@@ -151,6 +152,10 @@ def _substring(text: str, pattern: str) -> str | None:
     return taken
 
 
+def _similar_substring(text: str, pattern: str, escape: str) -> str | None:
+    return _substring(text, similar_to_escape(pattern, escape))
+
+
 # Replacing
 
 _REFERENCE = re.compile(r"\\([0-9&\\])")
@@ -234,7 +239,7 @@ def similar_to_escape(pattern: str, escape: str = "\\") -> str:
     for each in pattern:
         if is_after_escape:
             if each == '"' and not is_in_bracket:
-                raise InvalidEscape("SQL regular expression separators are not supported here")
+                raise NotSupported("separators in the pattern of SIMILAR TO are not supported")
             made.append("\\" + each)
             is_after_escape = False
         elif each == escape:

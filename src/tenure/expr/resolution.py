@@ -25,7 +25,15 @@ from tenure.expr.arrays import ArrayOf
 from tenure.expr.casts import IMPLICIT, bare, can_cast
 from tenure.expr.datatype import Type
 from tenure.expr.enums import EnumOf
-from tenure.expr.errors import AmbiguousFunction, DatatypeMismatch, IndeterminateType, UndefinedFunction
+from tenure.expr.errors import (
+    AmbiguousFunction,
+    DatatypeMismatch,
+    IndeterminateType,
+    NotSupported,
+    UndefinedFunction,
+    UndefinedObject,
+)
+from tenure.expr.foreign import CATEGORIES, PREFERRED, Foreign, foreign_overloads
 from tenure.expr.function import Function
 from tenure.expr.functions import functions_named
 from tenure.expr.types import type_of
@@ -67,8 +75,19 @@ def _resolved(name: str, given: tuple[TypeRef, ...]) -> tuple[Function, tuple[Ty
 
 def choose(name: str, overloads: Sequence[S], given: Sequence[Type]) -> tuple[S, tuple[Type, ...]]:
     candidates = [each for each in overloads if _arity_fits(each, len(given))]
-    chosen = _exact(candidates, given) or _select(name, candidates, given)
+    rivals: list[S | Foreign] = [*candidates, *_foreign(name, given)]
+    chosen = _exact(candidates, given) or _select(name, rivals, given)
+    if isinstance(chosen, Foreign):
+        kind = next(each for each in chosen.arguments if each in CATEGORIES)
+        raise NotSupported(f"type {kind} is not supported")
     return chosen, _targets(chosen, given)
+
+
+def _foreign(name: str, given: Sequence[Type]) -> list[Foreign]:
+    """Overloads for types that do not exist here: a literal, or a time of day, could be meant for them."""
+    if not any(each.family in (UNKNOWN, "time") for each in given):
+        return []
+    return [each for each in foreign_overloads(name) if _arity_fits(each, len(given))]
 
 
 def result_type(function: Function, given: Sequence[Type]) -> Type:
@@ -165,9 +184,12 @@ def _most(candidates: list[S], count: Callable[[S], int]) -> list[S]:
 def _is_reachable(function: Signature, given: Sequence[Type]) -> bool:
     for position, kind in enumerate(given):
         parameter = _parameter(function, position)
-        if kind.family == UNKNOWN or parameter in ("any", "anyelement", "anycompatible"):
+        if parameter in CATEGORIES:
+            if kind.family not in (UNKNOWN, "time" if parameter == "timetz" else UNKNOWN):
+                return False
+        elif kind.family == UNKNOWN or parameter in ("any", "anyelement", "anycompatible"):
             continue
-        if parameter in _ARRAYS:
+        elif parameter in _ARRAYS:
             if not isinstance(kind, ArrayOf):
                 return False
         elif parameter == "anyenum":
@@ -206,7 +228,7 @@ def _preferred_count(function: Signature, given: Sequence[Type]) -> int:
         parameter = _parameter(function, at)
         if parameter == kind.family:
             count += 1
-        elif kind.family != UNKNOWN and parameter not in _POLYMORPHIC:
+        elif kind.family != UNKNOWN and parameter not in _POLYMORPHIC and parameter not in CATEGORIES:
             target = _family_type(parameter)
             count += target.is_preferred and target.category == kind.category
     return count
@@ -236,6 +258,8 @@ def _slot(traits: list[tuple[str, bool]]) -> tuple[str, bool] | None:
 def _traits(parameter: str) -> tuple[str, bool]:
     if parameter in _POLYMORPHIC:
         return "P", False
+    if parameter in CATEGORIES:
+        return CATEGORIES[parameter], parameter in PREFERRED
     kind = _family_type(parameter)
     return kind.category, kind.is_preferred
 
@@ -266,6 +290,9 @@ def _targets(function: Signature, given: Sequence[Type]) -> tuple[Type, ...]:
         if "anyenum" in function.arguments:
             raise _missing(function.name, given) from None
         raise
+    is_array_needed = {*function.arguments, getattr(function, "result", "")} & set(_ARRAYS)
+    if is_array_needed and isinstance(element, ArrayOf):
+        raise UndefinedObject(f"could not find array type for data type {element.sql_name}")
     targets: list[Type] = []
     for at, kind in enumerate(given):
         parameter = _parameter(function, at)

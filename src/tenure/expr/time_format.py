@@ -14,15 +14,15 @@ from typing import NamedTuple
 from tenure.expr.errors import InvalidDatetime
 from tenure.expr.format_pattern import ordinal, pieces
 from tenure.expr.interval import Interval
+from tenure.expr.julian import IsoDay, iso_day, julian_day
 from tenure.expr.time_arithmetic import trunc_divide
-from tenure.expr.times import JULIAN_OF_ORDINAL_0
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_ROMANS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+ROMANS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _PLAIN = (
     *(
         "HH24",
@@ -115,13 +115,20 @@ def format_time(value: Clock, pattern: str) -> str:
 def _written(value: Clock, field: Field) -> str:
     if field.key in _WORDS:
         return _WORDS[field.key](value, field)
+    if field.key == "Q" and not value.month:
+        return ""
     width, number = _NUMBERS[field.key](value)
     if number is None:
         raise InvalidDatetime("invalid format specification for an interval value")
-    width += number < 0 and field.key not in ("DD", "DDD")
+    is_negative = value.year < 0 if field.key in _ISO_YEARS else number < 0
+    width += is_negative and field.key not in _NOT_WIDENED
     text = str(number) if field.is_filling else f"{number:0{width}d}"
     return text + (ordinal(text, is_upper=field.suffix.isupper()) if field.suffix else "")
 
+
+_ISO_YEARS = ("IYYY", "IYY", "IY", "I")
+_NOT_WIDENED = ("DD", "DDD", "IDDD", "W", "WW", "IW")
+"""By the sign of a negative number."""
 
 Number = tuple[int, int | None]
 
@@ -148,6 +155,22 @@ def _of_date(run: Callable[[date], int]) -> Callable[[Clock], int | None]:
     return lambda value: None if value.date is None else run(value.date)
 
 
+def _last_digits(count: int, of: Callable[[Clock], int]) -> Callable[[Clock], int]:
+    """With the sign of the number itself, as C has it."""
+
+    size: int = 10**count
+
+    def last(value: Clock) -> int:
+        number = of(value)
+        return number - trunc_divide(number, size) * size
+
+    return last
+
+
+def _iso(value: Clock) -> IsoDay:
+    return iso_day(value.year, value.month, value.day)
+
+
 def _numbers() -> dict[str, Callable[[Clock], Number]]:
     def at(width: int, run: Callable[[Clock], int | None]) -> Callable[[Clock], Number]:
         return lambda value: (width, run(value))
@@ -164,25 +187,21 @@ def _numbers() -> dict[str, Callable[[Clock], Number]]:
         "SSSS": (1, lambda value: trunc_divide(value.micros, 1_000_000)),
         "SSSSS": (1, lambda value: trunc_divide(value.micros, 1_000_000)),
         "YYYY": (4, lambda value: value.year),
-        "YYY": (3, lambda value: value.year % 1000),
-        "YY": (2, lambda value: value.year % 100),
-        "Y": (1, lambda value: value.year % 10),
-        "IYYY": (4, _of_date(lambda day: day.isocalendar().year)),
-        "IYY": (3, _of_date(lambda day: day.isocalendar().year % 1000)),
-        "IY": (2, _of_date(lambda day: day.isocalendar().year % 100)),
-        "I": (1, _of_date(lambda day: day.isocalendar().year % 10)),
+        **{"Y" * n: (n, _last_digits(n, lambda value: value.year)) for n in (1, 2, 3)},
+        "IYYY": (4, lambda value: _iso(value).year),
+        **{"I" + "Y" * (n - 1): (n, _last_digits(n, lambda value: _iso(value).year)) for n in (1, 2, 3)},
         "MM": (2, lambda value: value.month),
         "DD": (2, lambda value: value.day),
         "DDD": (3, lambda value: value.day_of_year),
-        "IDDD": (3, _of_date(lambda day: (day.isocalendar().week - 1) * 7 + day.isoweekday())),
+        "IDDD": (3, lambda value: _iso(value).day),
         "D": (1, _of_date(lambda day: day.isoweekday() % 7 + 1)),
         "ID": (1, _of_date(lambda day: day.isoweekday())),
-        "W": (1, lambda value: (value.day - 1) // 7 + 1),
-        "WW": (2, lambda value: (value.day_of_year - 1) // 7 + 1),
-        "IW": (2, _of_date(lambda day: day.isocalendar().week)),
+        "W": (1, lambda value: trunc_divide(value.day - 1, 7) + 1),
+        "WW": (2, lambda value: trunc_divide(value.day_of_year - 1, 7) + 1),
+        "IW": (2, lambda value: _iso(value).week),
         "CC": (2, lambda value: (value.year - 1) // 100 + 1 if value.date else trunc_divide(value.year, 100)),
-        "J": (1, _of_date(lambda day: day.toordinal() + JULIAN_OF_ORDINAL_0)),
-        "Q": (1, lambda value: (value.month - 1) // 3 + 1 if value.month else None),
+        "J": (1, lambda value: julian_day(value.year, value.month, value.day)),
+        "Q": (1, lambda value: trunc_divide(value.month - 1, 3) + 1),
     }
     return {key: at(width, run) for key, (width, run) in simple.items()}
 
@@ -194,7 +213,8 @@ _NUMBERS = _numbers()
 
 
 def _half(value: Clock, field: Field) -> str:
-    word = "PM" if _hour(value) % 24 >= 12 else "AM"
+    hour = _hour(value)
+    word = "PM" if hour - trunc_divide(hour, 24) * 24 >= 12 else "AM"
     word = f"{word[0]}.{word[1]}." if "." in field.text else word
     return word if field.text.isupper() else word.lower()
 
@@ -216,8 +236,8 @@ def _cased(name: str, field: Field, width: int) -> str:
 
 
 def _month(value: Clock, field: Field) -> str:
-    if not value.month:
-        return ""
+    if value.date is None:
+        raise InvalidDatetime("invalid format specification for an interval value")
     name = MONTHS[value.month - 1]
     return _cased(name[:3], field, 0) if field.key == "MON" else _cased(name, field, 9)
 
@@ -230,12 +250,16 @@ def _day(value: Clock, field: Field) -> str:
 
 
 def _roman_month(value: Clock, field: Field) -> str:
-    return _cased(_ROMANS[value.month - 1], field, 4) if value.month else ""
+    """Of an interval, negative months count from December down; whole years are December's, or January's."""
+    if not value.month and not value.year:
+        return ""
+    month = value.month or (12 if value.year >= 0 else 1)
+    return _cased(ROMANS[month - 1 if month > 0 else month + 12], field, 4)
 
 
 def _year_with_comma(value: Clock, field: Field) -> str:
-    thousands, rest = divmod(value.year, 1000)
-    text = f"{thousands},{rest:03d}"
+    thousands = trunc_divide(value.year, 1000)
+    text = f"{thousands},{value.year - thousands * 1000:03d}"
     return text + (ordinal(text, is_upper=field.suffix.isupper()) if field.suffix else "")
 
 

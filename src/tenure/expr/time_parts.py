@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter, UserError
+from tenure.expr.arithmetic import numeric_add, numeric_divide
 from tenure.expr.errors import NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import UNITS, Interval
@@ -189,6 +190,9 @@ def _time_field(unit: str, value: time) -> Decimal | None:
 def _timestamp_field(unit: str, value: datetime) -> Decimal | None:
     if unit == "epoch":
         return _scaled(micros_of(value) + 946_684_800 * _SECOND, 6)
+    if unit == "julian":
+        share = numeric_divide(Decimal(time_micros(value.time())), Decimal(86_400 * _SECOND))
+        return numeric_add(Decimal(value.toordinal() + JULIAN_OF_ORDINAL_0), share)
     if value.tzinfo is not None and unit.startswith("timezone"):
         return _offset_part(unit, round((value.utcoffset() or timedelta()).total_seconds()))
     part = _clock_part(unit, time_micros(value.time()))

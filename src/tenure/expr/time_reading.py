@@ -1,48 +1,47 @@
 """Times read by a pattern: to_date('24 Feb 2024', 'DD Mon YYYY'), to_timestamp.
 
-Each keyword takes as many digits as it has letters at most, unless nothing but digits could follow;
-text and signs between are passed over one for one, spaces generously. What the pattern does not
-name is as in the year 1 before the first day, as PostgreSQL has it: January, the first, midnight.
+Pattern and text are gone through in step, as PostgreSQL does:
+
+    a keyword      takes as many digits as it has letters; as many as there are before what is no digit, and
+                   at the end. A sign counts as a digit: '-0' is month 0
+    a separator    passes over one separator or space of the text, if there is one
+    other text     passes over one character, whatever it is; none if more spaces were skipped than asked for
+
+What the pattern does not name, or what is 0, is as in January, the first, midnight, of the year 1 BC.
 
 Walk: `expr.format_functions` lists the functions; `expr.time_format` cuts the patterns.
 """
 
 import re
+from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone, tzinfo
 
 from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
-from tenure.expr.time_format import MONTHS, Field, fields
+from tenure.expr.time_format import DAYS, MONTHS, ROMANS, Field, fields
 from tenure.expr.times import JULIAN_OF_ORDINAL_0, timestamp_of
 from tenure.expr.zones import from_zone
 
-_DIGITS_MAX = {
+_DIGITS = {
     **{
-        "YYYY": 4,
-        "YYY": 3,
-        "YY": 2,
-        "Y": 1,
-        "MM": 2,
-        "DD": 2,
-        "DDD": 3,
-        "HH24": 2,
-        "HH12": 2,
-        "HH": 2,
-        "MI": 2,
+        key: len(key) for key in ("YYYY", "YYY", "YY", "Y", "MM", "DD", "DDD", "MI", "SS", "J", "D", "Q", "W")
     },
-    **{"SS": 2, "MS": 3, "US": 6, "SSSS": 5, "SSSSS": 5, "J": 10, "D": 1, "ID": 1, "Q": 1, "W": 1, "WW": 2},
+    **{"HH24": 2, "HH12": 2, "HH": 2, "MS": 3, "US": 6, "SSSS": 4, "SSSSS": 5, "WW": 2, "CC": 2, "TZM": 2},
     **{f"FF{n}": n for n in range(1, 7)},
-    "TZM": 2,
 }
-_IGNORED = ("DAY", "DY", "Q", "D", "ID", "W", "WW")
-_SCALES = {"MS": 3, "US": 6, **{f"FF{n}": n for n in range(1, 7)}}
-_TEN_DIGITS = 10
-"""At most, where a number may be as long as it likes."""
+"""How many a keyword takes where digits follow."""
+_WORDS = ("MONTH", "MON", "DAY", "DY", "AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "RM", "TZH")
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+")
+_YEAR_WITH_COMMA = re.compile(r"\s*([+-]?[0-9]+),\s*([+-]?[0-9]{1,3})")
+_YEAR_MAX = 5_874_897
+"""The last whole year of PostgreSQL's dates."""
+_ZONE_HOURS_MAX = 15
 
 
 def read_date(text: str, pattern: str) -> date:
     reader = _Reader(text, pattern)
+    day = reader.day()
     reader.micros()  # is checked, and left out
-    return reader.day()
+    return day
 
 
 def read_instant(text: str, pattern: str, zone: tzinfo) -> datetime:
@@ -57,171 +56,255 @@ class _Reader:
     def __init__(self, text: str, pattern: str) -> None:
         self.text = text
         self.at = 0
+        self.skipped = 0
+        """How many more spaces were passed over than the pattern has."""
         self.numbers: dict[str, int] = {}
-        self.scaled = 0
-        self.is_afternoon: bool | None = None
-        self.zone_sign = 1
+        self.year_digits = 4
+        self.is_12_hours = False
+        self.zone_sign = 0
         parts = fields(pattern)
-        for place, each in enumerate(parts):
-            if each.key:
+        for place, field in enumerate(parts):
+            if self.at >= len(text):
+                break
+            if field.key or place == 0:
                 self._skip_spaces()
-                if self.at >= len(self.text):
-                    break
-                following = parts[place + 1] if place + 1 < len(parts) else None
-                self._field(each, following)
+            if field.key:
+                self._field(field, self._slurps(field, parts[place + 1 :]))
+                self.skipped = 0
+                self._skip_spaces()
             else:
-                self._plain(each)
+                self._plain(field)
 
     def _skip_spaces(self) -> None:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
+            self.skipped += 1
 
     def _plain(self, field: Field) -> None:
-        """A separator of the pattern matches one, or none, of the text; a quoted letter any one."""
-        if field.is_quoted or field.text.isalnum():
-            self._skip_spaces()
-            self.at += 1
-        elif field.text.isspace():
-            self._skip_separators(is_one=False)
+        if not field.is_quoted and (field.text.isspace() or _is_separator(field.text)):
+            self.skipped -= 1
+            here = self.text[self.at : self.at + 1]
+            if here.isspace() or _is_separator(here):
+                self.at += 1
+                self.skipped += 1
+        elif self.skipped > 0:
+            self.skipped -= 1
         else:
-            self._skip_spaces()
-            self._skip_separators(is_one=True)
-
-    def _skip_separators(self, *, is_one: bool) -> None:
-        while self.at < len(self.text) and not self.text[self.at].isalnum():
-            is_sign = self.text[self.at] in "+-" and not is_one
-            if (
-                is_sign
-                and self.text[self.at + 1 : self.at + 2].isdigit()
-                and not self.text[self.at].isspace()
-            ):
-                self.at += self.text[self.at] == "-"
-                return
-            is_space = self.text[self.at].isspace()
             self.at += 1
-            if is_one or not is_space:
-                return
 
-    def _field(self, field: Field, following: Field | None) -> None:
-        match field.key:
+    @staticmethod
+    def _slurps(field: Field, rest: tuple[Field, ...]) -> bool:
+        """Whether a number may be as long as it likes: nothing but digits could tell where it ends."""
+        if field.is_filling or field.suffix or not rest:
+            return True
+        following = rest[0]
+        if following.key:
+            return following.key not in _DIGITS and following.key != "Y,YYY"
+        return not (following.text.isascii() and following.text.isdigit())
+
+    # Fields
+
+    def _field(self, field: Field, slurps: bool) -> None:
+        key = field.key
+        if key in _DIGITS:
+            self._numeric(key, field, slurps)
+            if field.suffix:
+                self.at = min(self.at + 2, len(self.text))
+        elif key == "Y,YYY":
+            self._year_with_comma(field)
+        elif key in _WORDS:
+            self._word(key, field)
+        else:
+            raise NotSupported(f'formatting field "{field.text}" is not supported for reading a time')
+
+    def _numeric(self, key: str, field: Field, slurps: bool) -> None:
+        start = self.at
+        value = self._integer(field, _DIGITS[key], slurps=slurps)
+        length = self.at - start
+        if key in ("MS", "US") or key.startswith("FF"):
+            value *= 10 ** max((3 if key == "MS" else 6) - length, 0)
+            self._set("MS" if key == "MS" else "US", value, field)
+        elif key in ("YYYY", "YYY", "YY", "Y"):
+            self.year_digits = len(key)
+            self._set("YYYY", _near(value) if len(key) < 4 and length < 4 else value, field)
+        elif key in ("HH", "HH12", "HH24"):
+            self.is_12_hours |= key != "HH24"
+            self._set("HH", value, field)
+        elif key != "Q":
+            self._set("SSSS" if key == "SSSSS" else key, value, field)
+        if key == "TZM":
+            self.zone_sign = self.zone_sign or 1
+
+    def _integer(self, field: Field, digits: int, *, slurps: bool) -> int:
+        rest = self.text[self.at :]
+        if slurps:
+            found = _NUMBER.match(rest)
+        else:
+            if len(rest) < digits:
+                raise InvalidDatetime(f'source string too short for "{field.text}" formatting field')
+            found = _NUMBER.match(rest[:digits])
+            if found and found.end() < digits:
+                raise self._invalid(rest[:digits], field)
+        if not found:
+            raise self._invalid(rest[:digits], field)
+        self.at += found.end()
+        value = int(found.group())
+        if not -(2**31) <= value < 2**31:
+            raise DatetimeOverflow(f'value for "{field.text}" in source string is out of range')
+        return value
+
+    def _year_with_comma(self, field: Field) -> None:
+        found = _YEAR_WITH_COMMA.match(self.text, self.at)
+        if not found:
+            raise InvalidDatetime('invalid input string for "Y,YYY"')
+        self.at = found.end()
+        self._set("YYYY", int(found.group(2)) + int(found.group(1)) * 1000, field)
+
+    def _word(self, key: str, field: Field) -> None:
+        match key:
             case "MONTH" | "MON":
-                self._month(is_short=field.key == "MON")
+                months = [each if key == "MONTH" else each[:3] for each in MONTHS]
+                self._set("MM", self._one_of(months, field) + 1, field)
+            case "RM":
+                longest_first = sorted(ROMANS, key=len, reverse=True)
+                found = longest_first[self._one_of(longest_first, field)]
+                self._set("MM", ROMANS.index(found) + 1, field)
             case "DAY" | "DY":
-                self.at = re.compile("[a-zA-Z]*").match(self.text, self.at).end()  # type: ignore[union-attr]
-            case "AM" | "PM" | "A.M." | "P.M.":
-                self._half()
+                days = [each if key == "DAY" else each[:3] for each in DAYS]
+                self._set("D", self._one_of(days, field) + 1, field)
+            case "AD" | "BC" | "A.D." | "B.C.":
+                self._set(
+                    "BC", 1 - self._one_of(["b.c.", "a.d."] if "." in key else ["bc", "ad"], field), field
+                )
             case "TZH":
-                self._zone_hours()
-            case key if key in _DIGITS_MAX:
-                self._number(key, field, following)
-            case "AD" | "A.D.":
-                self.at += len(field.text)
+                self._zone_hours(field)
             case _:
-                raise NotSupported(f'"{field.text}" is not supported for reading a time')
+                self._set("PM", self._one_of(["a.m.", "p.m."] if "." in key else ["am", "pm"], field), field)
+                self.is_12_hours = True
 
-    def _number(self, key: str, field: Field, following: Field | None) -> None:
-        is_fixed = following is not None and bool(following.key) and not field.is_filling
-        most = _DIGITS_MAX[key] if is_fixed or key in _SCALES else _TEN_DIGITS
-        found = re.compile(f"[+-]?[0-9]{{1,{most}}}").match(self.text, self.at)
-        if not found:
-            raise InvalidDatetime(f'invalid value "{self.text[self.at : self.at + 4]}" for "{field.text}"')
-        self.at = found.end()
-        if field.suffix:
-            self.at += 2
-        digits = found.group()
-        value = int(digits)
-        if key in _SCALES:
-            self.scaled += int(float(f"0.{digits}") * 1_000_000 + 0.5)
-        elif key in ("YYY", "YY", "Y"):
-            self.numbers["YYYY"] = _full_year(digits, value)
-        elif key not in _IGNORED:
-            self.numbers[key] = value
+    def _one_of(self, names: list[str], field: Field) -> int:
+        rest = self.text[self.at : self.at + 12].lower()
+        for number, name in enumerate(names):
+            if rest.startswith(name.lower()):
+                self.at += len(name)
+                return number
+        raise self._invalid(self.text[self.at : self.at + 3], field)
 
-    def _month(self, *, is_short: bool) -> None:
-        rest = self.text[self.at :].lower()
-        for number, name in enumerate(MONTHS, 1):
-            sought = (name[:3] if is_short else name).lower()
-            if rest.startswith(sought):
-                self.numbers["MM"] = number
-                self.at += len(sought)
-                return
-        raise InvalidDatetime(f'invalid value "{rest[:3]}" for a month')
+    def _zone_hours(self, field: Field) -> None:
+        here = self.text[self.at]
+        if here in "+- ":
+            self.zone_sign = -1 if here == "-" else 1
+            self.at += 1
+        else:
+            is_behind = self.skipped > 0 and self.text[self.at - 1] == "-"
+            self.zone_sign = -1 if is_behind else 1
+        self._set("TZH", self._integer(field, 2, slurps=False), field)
 
-    def _half(self) -> None:
-        found = re.compile(r"([ap])\.?m\.?", re.IGNORECASE).match(self.text, self.at)
-        if not found:
-            raise InvalidDatetime(f'invalid value "{self.text[self.at : self.at + 2]}" for "AM"')
-        self.is_afternoon = found.group(1).lower() == "p"
-        self.at = found.end()
+    def _set(self, key: str, value: int, field: Field) -> None:
+        known = self.numbers.get(key, 0)
+        if known not in (0, value):
+            raise InvalidDatetime(f'conflicting values for "{field.text}" field in formatting string')
+        self.numbers[key] = value
 
-    def _zone_hours(self) -> None:
-        found = re.compile(r"([+-]?)(\d{1,2})").match(self.text, self.at)
-        if not found:
-            raise InvalidDatetime(f'invalid value "{self.text[self.at :]}" for "TZH"')
-        self.zone_sign = -1 if found.group(1) == "-" else 1
-        self.numbers["TZH"] = int(found.group(2))
-        self.at = found.end()
+    def _invalid(self, text: str, field: Field) -> InvalidDatetime:
+        return InvalidDatetime(f'invalid value "{text}" for "{field.text}"')
+
+    # What they come to
 
     def day(self) -> date:
-        numbers = self.numbers
-        if "J" in numbers:
-            return date.fromordinal(numbers["J"] - JULIAN_OF_ORDINAL_0)
-        year = numbers.get("YYYY", 0)
-        if "DDD" in numbers and year:
-            if not 1 <= numbers["DDD"] <= 366:
+        given = self.numbers.get
+        year, month, day = self._year(), given("MM", 0), given("DD", 0)
+        is_given = {"year": bool(given("YYYY") or given("CC")), "month": bool(month), "day": bool(day)}
+        if given("J", 0):
+            return self._julian(given("J", 0) - JULIAN_OF_ORDINAL_0)
+        if given("W", 0):
+            day, is_given["day"] = (given("W", 0) - 1) * 7 + 1, True
+        ordinal = (given("WW", 0) - 1) * 7 + 1 if given("WW", 0) else given("DDD", 0)
+        if ordinal and (month <= 1 or day <= 1):
+            if not year:
+                raise InvalidDatetime("cannot calculate day of year without year information")
+            first = self._checked(lambda: date(year, 1, 1))
+            if not 1 <= ordinal <= 366:
                 raise self._out_of_range()
-            return date(year, 1, 1) + timedelta(days=numbers["DDD"] - 1)
-        month, day = numbers.get("MM", 1), numbers.get("DD", 1)
-        if not 1 <= month <= 12 or not 1 <= day <= 31:
+            found = self._checked(lambda: first + timedelta(days=ordinal - 1))
+            if found.year != year:
+                raise self._out_of_range()
+            month, day = (month if month > 1 else found.month), (day if day > 1 else found.day)
+            is_given["month"] = is_given["day"] = True
+        if (is_given["month"] and not 1 <= month <= 12) or (is_given["day"] and not 1 <= day <= 31):
             raise self._out_of_range()
+        if year > _YEAR_MAX or year < -4713:
+            raise DatetimeOverflow(f'date out of range: "{self.text}"')
         if not 1 <= year <= 9999:
-            raise NotSupported(f'"{self.text}" is outside the years 1 to 9999')
+            raise self._beyond()
+        return self._checked(lambda: date(year, month or 1, day or 1))
+
+    def _julian(self, ordinal: int) -> date:
+        if not 1 <= ordinal <= date.max.toordinal():
+            raise self._beyond()
+        return date.fromordinal(ordinal)
+
+    def _beyond(self) -> NotSupported:
+        return NotSupported(f'"{self.text}" is outside the years 1 to 9999')
+
+    def _checked(self, make: Callable[[], date]) -> date:
         try:
-            return date(year, month, day)
-        except ValueError:
+            return make()
+        except (ValueError, OverflowError):
             raise self._out_of_range() from None
 
-    def micros(self) -> int:
-        numbers = self.numbers
-        seconds = numbers.get("SSSS", numbers.get("SSSSS"))
-        if seconds is not None:
-            return seconds * 1_000_000 + self.scaled
-        hour = self._hour()
-        minute, second = numbers.get("MI", 0), numbers.get("SS", 0)
-        if not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59):
-            raise self._out_of_range()
-        return ((hour * 60 + minute) * 60 + second) * 1_000_000 + self.scaled
+    def _year(self) -> int:
+        year, century = self.numbers.get("YYYY", 0), self.numbers.get("CC", 0)
+        if year and century and self.year_digits <= 2:
+            year %= 100
+            return (century - 1) * 100 + year if year else century * 100
+        if year:
+            return 1 - year if self.numbers.get("BC") else year
+        return (century - 1) * 100 + 1 if century > 0 else 0
 
-    def _hour(self) -> int:
-        hour12 = self.numbers.get("HH12", self.numbers.get("HH"))
-        if hour12 is None or (self.is_afternoon is None and "HH24" in self.numbers):
-            return self.numbers.get("HH24", 0)
-        if not 1 <= hour12 <= 12:
-            raise _BadHour(f'hour "{hour12}" is invalid for the 12-hour clock')
-        if self.is_afternoon is None:
-            return hour12 % 12
-        return hour12 % 12 + 12 * self.is_afternoon
+    def micros(self) -> int:
+        given = self.numbers.get
+        whole = given("SSSS", 0)
+        hour, minute, second = (
+            given(key, 0) or default
+            for key, default in (("HH", whole // 3600), ("MI", whole // 60 % 60), ("SS", whole % 60))
+        )
+        if self.is_12_hours:
+            if not 1 <= hour <= 12:
+                raise InvalidDatetime(f'hour "{hour}" is invalid for the 12-hour clock')
+            hour = hour % 12 + 12 * given("PM", 0)
+        fraction = given("MS", 0) * 1000 + given("US", 0)
+        is_right = 0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59 and 0 <= fraction < 1_000_000
+        if not is_right:
+            raise self._out_of_range()
+        return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
 
     def zone(self) -> tzinfo | None:
-        if "TZH" not in self.numbers:
+        if not self.zone_sign:
             return None
-        ahead = timedelta(hours=self.numbers["TZH"], minutes=self.numbers.get("TZM", 0))
-        return timezone(self.zone_sign * ahead)
+        hours, minutes = self.numbers.get("TZH", 0), self.numbers.get("TZM", 0)
+        if not 0 <= hours <= _ZONE_HOURS_MAX or not 0 <= minutes < 60:
+            raise _ZoneOverflow(f'time zone displacement out of range: "{self.text}"')
+        return timezone(self.zone_sign * timedelta(hours=hours, minutes=minutes))
 
     def _out_of_range(self) -> DatetimeOverflow:
         return DatetimeOverflow(f'date/time field value out of range: "{self.text}"')
 
 
-class _BadHour(InvalidDatetime):
-    sqlstate = "22007"
+class _ZoneOverflow(InvalidDatetime):
+    sqlstate = "22009"
 
 
-def _full_year(digits: str, value: int) -> int:
-    """Two digits are those of the years 1970 to 2069, as near as they can be."""
-    if len(digits) == 4:
-        return value
-    if value < 70:
-        return value + 2000
-    if value < 100:
-        return value + 1900
-    return value + 2000 if value < 520 else value + 1000 if value < 1000 else value
+def _is_separator(text: str) -> bool:
+    return len(text) == 1 and "!" <= text <= "~" and not text.isalnum()
+
+
+def _near(year: int) -> int:
+    """The years 1970 to 2069 for two digits; three are as near to 2020 as they can be."""
+    if year < 70:
+        return year + 2000
+    if year < 100:
+        return year + 1900
+    if year < 520:
+        return year + 2000
+    return year + 1000 if year < 1000 else year

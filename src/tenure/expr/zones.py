@@ -24,8 +24,16 @@ HOURS_AHEAD = {
     **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "est": -5, "edt": -4, "cst": -6, "cdt": -5},
     **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
 }
-_POSIX = re.compile(r"(?:[a-z]{3,}|<[^>]*>|)([+-]?)(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?", re.IGNORECASE)
-_HOURS_MAX = 15
+_RENAMED = {
+    **{"est5edt": "america/new_york", "cst6cdt": "america/chicago", "mst7mdt": "america/denver"},
+    **{"pst8pdt": "america/los_angeles", "met": "europe/brussels"},
+}
+"""Since 2024b these are other names of places; older data has rules of their own for them."""
+_POSIX = re.compile(
+    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)(\d{1,3})(?::([0-5]?\d)(?::([0-5]?\d))?)?(?P<summer>[^\d,+:-].*)?",
+    re.DOTALL,
+)
+_HOURS_MAX = 24 * 7 - 1
 
 
 def zone_named(name: str) -> tzinfo:
@@ -34,11 +42,13 @@ def zone_named(name: str) -> tzinfo:
     if lowered in HOURS_AHEAD:
         hours = HOURS_AHEAD[lowered]
         return timezone(timedelta(hours=hours)) if hours else UTC
-    if known := _known().get(lowered):
+    if known := _known().get(_RENAMED.get(lowered, lowered)):
         return ZoneInfo(known)
     if (posix := _POSIX.fullmatch(name)) and int(posix.group(2)) <= _HOURS_MAX:
-        sign, *parts = posix.groups()
+        sign, *parts, summer = posix.groups()
         hours, minutes, seconds = (int(each or 0) for each in parts)
+        if summer or hours >= 24:
+            raise NotSupported("a time zone in POSIX notation that is more than an offset is not supported")
         west = timedelta(hours=hours, minutes=minutes, seconds=seconds)
         return timezone(west if sign == "-" else -west)
     raise InvalidParameter(f'time zone "{name}" not recognized')

@@ -23,8 +23,10 @@ from tenure.kv.bases import NO_BASES, Bases
 from tenure.kv.buffer import Limits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
+from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot, judge
-from tenure.kv.transaction import Known, Scope, State, Transaction
+from tenure.kv.transaction import Transaction
+from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
 from tenure.storage.engine import Engine, Found, History, Revision
 
@@ -48,7 +50,8 @@ class Store:
         self.clock = Clock(env)
         self.bases: Bases = NO_BASES
         limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
-        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases)
+        self.volume = Volume()
+        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases, self.volume)
         self._attempts = settings[ATTEMPTS]
         self._poll_seconds = settings[WATCH_POLL_INTERVAL]
         max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)

@@ -36,23 +36,20 @@ Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the 
 door: `submit` -> ... -> `on_done` -> `finish`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
-from tenure.base.clock import Clock
 from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
-from tenure.kv.bases import Accept, Bases, Page
-from tenure.kv.buffer import Buffer, Limits, Savepoint
+from tenure.kv.bases import Accept, Page
+from tenure.kv.buffer import Buffer, Savepoint
 from tenure.kv.commits import Committer, failure
-from tenure.kv.keys import Keyspace, Span
+from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
+from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import judge, marks, page_rows
 from tenure.storage.engine import (
     Commit,
-    Engine,
     Found,
     Outcome,
     Removal,
@@ -65,34 +62,9 @@ from tenure.storage.engine import (
 )
 
 
-class State(Enum):
-    OPEN = "open"
-    SUBMITTED = "submitted"
-    """On its way; what became of it is not taken in yet."""
-    COMMITTED = "committed"
-    ENDED = "ended"
-    """Rolled back, failed, or with an outcome that is not known here."""
-
-
-class Scope(NamedTuple):
-    """What all transactions of a store share."""
-
-    engine: Engine
-    keyspace: Keyspace
-    clock: Clock
-    limits: Limits
-    bases: Bases
-
-
-class Known(NamedTuple):
-    """Values of keys, all as they were at one time: what a transaction need not ask for."""
-
-    at: Timestamp
-    values: Mapping[bytes, bytes | None]
-
-
 class Transaction:
     __slots__ = (
+        "_ahead",
         "_bases",
         "_buffer",
         "_children",
@@ -113,6 +85,7 @@ class Transaction:
         "commit_at",
         "deadline_at",
         "not_before_at",
+        "on_read",
         "removed",
         "state",
     )
@@ -127,7 +100,7 @@ class Transaction:
         known: Known | None = None,
     ) -> None:
         self._scope = scope
-        self._engine, self._keyspace, self._clock, limits, self._bases = scope
+        self._engine, self._keyspace, self._clock, limits, self._bases, _ = scope
         self._committer = committer
         self._parent = parent
         self._committed_only = committed_only
@@ -135,6 +108,8 @@ class Transaction:
         self._read_at = None if known is None else known.at
         self._known = None if known is None else dict(known.values)
         """If it started from what is known: that, and what it has read by key since."""
+        self._ahead: dict[bytes, bytes | None] = {}
+        """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
         self._buffer = Buffer(limits)
         self._writes = self._buffer.writes
@@ -150,6 +125,8 @@ class Transaction:
         """How many revisions its removals took: fewer than their limits means that none are left."""
         self.deadline_at: Timestamp | None = None
         self.not_before_at: Timestamp | None = None
+        self.on_read: Callable[[], None] | None = None
+        """Called when `read_at` was set or moved: whoever may not read so late raises."""
 
     @property
     def read_at(self) -> Timestamp:
@@ -158,9 +135,15 @@ class Transaction:
         assert self._read_at is not None
         return self._read_at
 
+    @property
+    def has_read(self) -> bool:
+        return self._read_at is not None
+
     def _read_from(self, clock_at: Timestamp) -> None:
         self._read_at = clock_at
         self._clock.observe(clock_at)
+        if self.on_read is not None:
+            self.on_read()
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -176,12 +159,24 @@ class Transaction:
             return self._landed[key].value
         if self._known is not None and key in self._known:
             return self._known[key]
-        value = bases.get(
-            self._engine, self._keyspace, self._bases, key, self._asked_at, self._accepting(flushed_at)
-        )
+        if key in self._ahead:
+            value = self._ahead.pop(key)
+        else:
+            value = bases.get(
+                self._engine, self._keyspace, self._bases, key, self._asked_at, self._accepting(flushed_at)
+            )
         if self._known is not None:
             self._known[key] = value
         return value
+
+    def read_ahead(self, keys: Iterable[bytes]) -> None:
+        """Reads keys together that `get` is about to be asked for one by one."""
+        assert self.state is State.OPEN, "the transaction is over"
+        wanted = [key for key in keys if key not in self._ahead]
+        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
+        self._ahead |= bases.get_many(
+            self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
+        )
 
     def scan(
         self,
@@ -243,10 +238,8 @@ class Transaction:
 
     def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
         laid_over = self._laid_over(page.answered)
-        if not laid_over:
-            return [(key, value) for key, value in page.rows.items() if value is not None]
-        rows = {**page.rows, **laid_over}
-        return sorted(((key, value) for key, value in rows.items() if value is not None), reverse=reverse)
+        rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
+        return sorted(rows, reverse=reverse) if laid_over else rows
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -381,6 +374,7 @@ class Transaction:
         if failed is not None:
             raise failure(failed)
         self._known = None  # what was given but not read is not proved
+        self._ahead.clear()
         self._read_from(clock_at)
 
     def commit(self) -> Timestamp:
@@ -447,6 +441,7 @@ class Transaction:
             raise failure(outcome)
         if self.has_writes:
             self.commit_at = outcome.at
+            self._scope.volume.add(self._writes.values())
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
             self._excused.append(outcome.at)

@@ -9,9 +9,11 @@ inside a timestamp. Signals only make it quick; the slow poll makes a lost one h
 Invariant (I37): after a batch with resolved R, no revision at or below R is delivered, and
 every revision at or below R has been.
 
-Every commit signals, whatever it changed. A watch with a gap lets so much time pass between two looks,
-however often it is signalled, woken or called: what came meanwhile is one batch, a busy store does not
-keep it busy, and a loop around it cannot spin.
+A watch that waits for changes is signalled by commits that may have written to its spans, and by none
+else: how far it is resolved is found out when it is asked next. One that waits for the store clock is
+signalled by every commit. With a gap it lets so much time pass between two looks, however often it is
+signalled, woken or called: what came meanwhile is one batch, a busy store does not keep it busy, and a loop
+around it cannot spin.
 
 A watch that has fallen below a threshold or cleaned mark raises instead of skipping; its
 caller catches up by other means first.
@@ -64,7 +66,8 @@ class Watch:
         """When it looked last, on the monotonic clock."""
         self._signal = env.event()
         self._woken = False
-        self._stop = engine.subscribe(self._signal.set)
+        self._stop = engine.subscribe(self._signal.set, [span for span, _ in self._guarded])
+        self._hears_all = False
         self.resolved_at = since_at
 
     def next(self, timeout: float | None = None, *, changes_only: bool = False) -> Batch:
@@ -74,6 +77,8 @@ class Watch:
         the timeout is shorter.
         """
         deadline = None if timeout is None else self._env.monotonic() + timeout
+        if not changes_only and not self._hears_all:
+            self._hear_all()
         while True:
             self._keep_apart()
             self._signal.clear()  # before looking, so that a commit after the look is not missed
@@ -87,6 +92,12 @@ class Watch:
                 self._woken = False
                 return Batch((), self.resolved_at)
             self._signal.wait(min(left, self._poll_seconds))
+
+    def _hear_all(self) -> None:
+        """The store clock moves with every commit, wherever it writes: who waits for it hears of them all."""
+        self._stop()
+        self._stop = self._engine.subscribe(self._signal.set)
+        self._hears_all = True
 
     def _keep_apart(self) -> None:
         now = self._env.monotonic()

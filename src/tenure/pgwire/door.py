@@ -18,6 +18,7 @@ Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connectio
 import asyncio
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -97,9 +98,32 @@ class Hall:
         self.is_draining = False
         self.emptied: Event = env.event()
         """While draining: the last one has left."""
+        self._told: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
+        """By other threads, for the loop to do."""
+        self._is_waking = False
         self._beginning = ThreadPoolExecutor(limits.threads_max, "sql")
         self._inside = ThreadPoolExecutor(limits.seats_max, "sql-inside")
         self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "sql-closing")
+
+    def tell(self, step: Callable[..., None], *found: object) -> None:
+        """Has something done on the loop, from another thread; many at a time wake it only once."""
+        self._told.append((step, found))
+        if self._is_waking:
+            return
+        self._is_waking = True
+        try:
+            self.loop.call_soon_threadsafe(self._do_told)
+        except RuntimeError:
+            _log.info("a statement ended after its server")
+
+    def _do_told(self) -> None:
+        self._is_waking = False  # before the first is taken: who tells after the last wakes the loop again
+        while self._told:
+            step, found = self._told.popleft()
+            try:
+                step(*found)
+            except Exception:
+                _log.exception("a connection failed in a way that it should not")
 
     def submit(self, wait: InThread) -> "Future[Any]":
         return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
@@ -194,9 +218,9 @@ class Door(asyncio.Protocol):
         try:
             match wait:
                 case InThread():
-                    self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
+                    self._hall.submit(wait).add_done_callback(partial(self._hall.tell, self._worked))
                 case Commit(pending):
-                    pending.submit(partial(_tell, loop, self._resume))
+                    pending.submit(partial(self._hall.tell, self._resume))
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
                 case Need.TLS:
@@ -315,14 +339,6 @@ def _patience(connection: Connection) -> tuple[float, TenureError]:
     if whole and (not idle or whole < idle):
         return whole, TransactionTooLong("terminating connection due to transaction timeout")
     return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")
-
-
-def _tell(loop: asyncio.AbstractEventLoop, step: Callable[..., None], *found: object) -> None:
-    """From another thread; the loop may be gone by now."""
-    try:
-        loop.call_soon_threadsafe(step, *found)
-    except RuntimeError:
-        _log.info("a statement ended after its server")
 
 
 def _close(client: Client) -> None:

@@ -3,12 +3,16 @@
 Spark 4 needs Java 17 or newer with the module `jdk.incubator.vector`. A Java says of itself what it has, in a
 file `release` beside its programs; where that is missing, the program is asked.
 
-Walk: `pipeline.spark` asks before it starts a session, a node before it starts a worker.
+    python -m tenure.pipeline.java      says what is wrong, and exits with 1
+
+Walk: `pipeline.spark` asks before it starts a session, a node before it starts a worker, `make` before tests.
 """
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -83,3 +87,10 @@ def _asked(program: Path) -> tuple[str, frozenset[str]]:
 def _major(version: str) -> int:
     found = re.match(r"\d+", version)
     return int(found[0]) if found else 0
+
+
+if __name__ == "__main__":
+    try:
+        find_java(os.environ)
+    except NoJava as error:
+        sys.exit(f"{error}. {error.hint}")

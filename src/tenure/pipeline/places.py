@@ -9,8 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tenure.base.env import SystemEnv
+from tenure.catalog.descriptors import EnumType, Table
 from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
+from tenure.storage.bucket import Credentials
 from tenure.storage.files import Files, open_files
 
 OPENED_MAX = 4
@@ -20,6 +22,15 @@ class Place(NamedTuple):
     store: str
     lake: str
     tenant: int
+    credentials: Credentials | None = None
+    """Of the lake, if they are not in the environment; never shown."""
+
+
+class Version(NamedTuple):
+    """A table as of a time, as it can be sent to other processes."""
+
+    table: Table
+    enums: tuple[EnumType, ...]
 
 
 class Opened(NamedTuple):
@@ -31,4 +42,4 @@ class Opened(NamedTuple):
 def opened(place: Place) -> Opened:
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
-    return Opened(store, open_files(place.lake))
+    return Opened(store, open_files(place.lake, place.credentials))

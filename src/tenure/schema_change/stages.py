@@ -134,8 +134,13 @@ def _extended(stored: tuple[T, ...], declared: tuple[T, ...]) -> tuple[T, ...]:
 def _prepared(stored: tuple[E, ...], declared: tuple[E, ...]) -> tuple[E, ...]:
     moving = {each.id: each for each in declared if _is_preparation(each)}
     known = {each.id for each in stored}
-    kept = tuple(moving.get(each.id, each) for each in stored)
+    # Of what is there already only the way it goes is told: a new name shows with the rest.
+    kept = tuple(_moved(each, moving.get(each.id, each)) for each in stored)
     return kept + tuple(each for each in declared if each.id in moving and each.id not in known)
+
+
+def _moved(stored: E, declared: E) -> E:
+    return replace(stored, state=declared.state, goal=declared.goal)
 
 
 def _is_preparation(element: Column | Index | Check | ForeignKey) -> bool:

@@ -118,7 +118,7 @@ Own = Callable[["Planner", Reader], "Statement | Control | None"]
 LATER = (
     ("backup",),
     ("restore",),
-    ("import",),
+    ("import", "pgdump"),
     ("export",),
     ("undrop",),
     ("check", "table"),

@@ -138,7 +138,10 @@ class Spread(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`."""
+    """Where a write wants its own commit timestamp: eight bytes at `offset`, plus `plus`.
+
+    In a key it lies behind the head: where a write belongs is known before its timestamp is.
+    """
 
     offset: int
     plus: int = 0
@@ -254,6 +257,10 @@ class Engine(Protocol):
         """
         ...
 
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        """Reads keys of one head as `get` reads one: a revision of each that has any, in no order."""
+        ...
+
     def scan(self, query: Scan) -> Found: ...
 
     def history(self, query: History) -> Found: ...
@@ -309,10 +316,13 @@ class Engine(Protocol):
         """
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         """Calls `wake` soon after commits, by whichever process; returns the way to stop.
 
-        A hint only: it may come late, twice, for nothing, or not at all.
+        With `spans`, only commits that may have written to one of them matter. A hint only: it may come
+        late, twice, for nothing, or not at all.
         """
         ...
 

@@ -15,7 +15,7 @@ in `postgres_session`, their errors in `postgres_errors`, arrays in `postgres_gr
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from psycopg import sql
 
@@ -46,7 +46,7 @@ from tenure.storage.engine import (
     Status,
 )
 from tenure.storage.outcomes import decode_outcomes
-from tenure.storage.postgres_group import Int8Array, encode_group, encode_reads, head_bounds
+from tenure.storage.postgres_group import ByteaArray, Int8Array, encode_group, encode_reads, head_bounds
 from tenure.storage.postgres_listener import Listener
 from tenure.storage.postgres_probe import probe
 from tenure.storage.postgres_session import Connection, Connector, Link, Pool, Rows
@@ -61,7 +61,7 @@ def _places(count: int) -> bytes:
 
 
 # psycopg takes constant queries as bytes without composing them.
-_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(41)
+_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(42)
 _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
     % _places(15)
@@ -69,6 +69,8 @@ _CHECK = (
 _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
 _GET_AT = postgres_reads.GET_AT.encode()
+_GET_MANY_NOW = postgres_reads.GET_MANY_NOW.encode()
+_GET_MANY_AT = postgres_reads.GET_MANY_AT.encode()
 _HISTORY = postgres_reads.HISTORY.encode()
 _REVISIONS = postgres_reads.REVISIONS.encode()
 _SPREAD = postgres_reads.SPREAD.encode()
@@ -115,6 +117,12 @@ class PostgresEngine:
         if at is None:
             return _found(self._pool.run(_GET_NOW, arguments))
         return _found(self._pool.run(_GET_AT, {**arguments, "at": at}))
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        arguments: dict[str, object] = {**guard._asdict(), "keys": ByteaArray(keys)}
+        if at is None:
+            return _found(self._pool.run(_GET_MANY_NOW, arguments))
+        return _found(self._pool.run(_GET_MANY_AT, {**arguments, "at": at}))
 
     def scan(self, query: Scan) -> Found:
         arguments: dict[str, object] = {
@@ -233,8 +241,10 @@ class PostgresEngine:
 
     # -- the signal, the end
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._listener.subscribe(wake)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        return self._listener.subscribe(wake, spans)
 
     def close(self) -> None:
         self._listener.close()

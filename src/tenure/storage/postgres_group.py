@@ -8,7 +8,8 @@ Waves are runs, not layers, so that commit timestamps follow the order of the me
 Arrays travel in PostgreSQL's binary form with fixed types: psycopg would choose the type of an
 array by its content, and each choice would be a statement to prepare anew.
 
-Walk: `storage.postgres` calls `encode_group`, `encode_reads` and `head_bounds`; pure.
+Walk: `storage.postgres` calls `encode_group`, `encode_reads` and `head_bounds`, its listener `decode_heads`;
+pure.
 """
 
 import struct
@@ -21,6 +22,9 @@ from tenure.storage.engine import HEAD_BYTES, Commit, Group, Stamp, head_of
 
 INT8_OID, INT8_ARRAY_OID = 20, 1016
 BYTEA_OID, BYTEA_ARRAY_OID = 17, 1001
+
+HEADS_MAX = 300
+"""How many heads a signal names: PostgreSQL carries 8,000 bytes, and a head is twenty."""
 
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
@@ -97,6 +101,7 @@ def encode_group(group: Group) -> list[object]:
         group.seq,
         group.wall_at,
         group.max_offset_micros,
+        encode_heads(head_of(write.key) for member in members for write in member.writes),
         Int8Array(member.read_at for member in members),
         Int8Array(MAX_AT if m.deadline_at is None else m.deadline_at for m in members),
         Int8Array(-1 if m.not_before_at is None else m.not_before_at for m in members),
@@ -105,6 +110,18 @@ def encode_group(group: Group) -> list[object]:
         *_columns(removals, "ibbbbiii"),
         *_wave_ends(members),
     ]
+
+
+def encode_heads(heads: Iterable[bytes]) -> str:
+    """What a signal says of a group: the heads it may have written to, or nothing where they are too many."""
+    distinct = set(heads)
+    return b"".join(distinct).hex() if len(distinct) <= HEADS_MAX else ""
+
+
+def decode_heads(told: str) -> list[bytes] | None:
+    """None: anything may have been written."""
+    heads = bytes.fromhex(told)
+    return [heads[at : at + HEAD_BYTES] for at in range(0, len(heads), HEAD_BYTES)] or None
 
 
 def _stamp(stamp: Stamp | None) -> tuple[int, int]:

@@ -7,14 +7,16 @@ signal is a hint: who waits for one also polls, slowly.
 Walk: `PostgresEngine.subscribe` -> `Listener.subscribe`; the section notifies (`postgres_sql`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from psycopg import sql
 
 from tenure.base.env import Env, Task
 from tenure.base.errors import TenureError
+from tenure.storage.postgres_group import decode_heads
 from tenure.storage.postgres_session import Connection, Connector
+from tenure.storage.signals import Signals
 
 LISTEN_SECONDS = 5.0
 """How long the listener waits at a time; only a lost wake-up at closing makes this felt."""
@@ -29,21 +31,18 @@ class Listener:
         self._env = env
         self._channel = channel
         self._lock = env.lock()
-        self._wakes: dict[object, Callable[[], None]] = {}
+        self._signals = Signals(env)
         self._task: Task | None = None
         self._closing = env.event()
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        ticket = object()
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        stop = self._signals.subscribe(wake, spans)
         with self._lock:
-            self._wakes[ticket] = wake
             if self._task is None:
                 self._task = self._env.spawn("store-listener", self._run)
-        return lambda: self._unsubscribe(ticket)
-
-    def _unsubscribe(self, ticket: object) -> None:
-        with self._lock:
-            self._wakes.pop(ticket, None)
+        return stop
 
     def _run(self) -> None:
         pause_seconds = RECONNECT_SECONDS_MIN
@@ -61,16 +60,10 @@ class Listener:
 
     def _listen(self, connection: Connection) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-        self._wake_all()  # something may have been committed while nobody listened
+        self._signals.wake()  # something may have been committed while nobody listened
         while not self._closing.is_set():
-            if any(True for _ in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1)):
-                self._wake_all()
-
-    def _wake_all(self) -> None:
-        with self._lock:
-            wakes = list(self._wakes.values())
-        for wake in wakes:
-            wake()
+            for notify in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
+                self._signals.wake(decode_heads(notify.payload))
 
     def close(self) -> None:
         self._closing.set()

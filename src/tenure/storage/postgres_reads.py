@@ -47,6 +47,13 @@ GET_AT = f"""{_POINT_HEADER} (SELECT v.key, v.at, v.value FROM (
 ) v WHERE v.at IS NOT NULL)"""
 
 
+GET_MANY_NOW = _POINT_HEADER + "(SELECT l.key, l.at, l.value FROM live l WHERE l.key = ANY (%(keys)b))"
+
+GET_MANY_AT = f"""{_POINT_HEADER} (SELECT v.key, v.at, v.value FROM (
+    SELECT {_VISIBLE} FROM live l {_BEFORE} WHERE l.key = ANY (%(keys)b)
+) v WHERE v.at IS NOT NULL)"""
+
+
 def scan_now(order: str) -> str:
     return f"""{_HEADER} (SELECT l.key, l.at, l.value FROM live l
         WHERE l.key >= %(lo)b AND l.key < %(hi)b AND (%(tombstones)b OR l.value IS NOT NULL)

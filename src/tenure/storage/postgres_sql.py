@@ -190,7 +190,7 @@ _COMMIT_GROUP = """
 -- Members come in waves, runs of members that do not touch one another: within a wave all is
 -- set-based. The arrays *_ends hold, for each wave, how many entries it and its predecessors have.
 CREATE OR REPLACE FUNCTION commit_group(
-    lane_id bytea, lane_seq bigint, wall_at bigint, max_offset_micros bigint,
+    lane_id bytea, lane_seq bigint, wall_at bigint, max_offset_micros bigint, heads_written text,
     read_ats bigint[], deadline_ats bigint[], not_before_ats bigint[],
     excused_ends bigint[], excused_ats bigint[],
     p_members bigint[], p_keys bytea[],
@@ -294,7 +294,7 @@ BEGIN
             || int4send(removed[i]::int) || int2send(length(keys[i])::int2) || keys[i];
     END LOOP;
     IF clock_at > start_at THEN
-        notified := pg_notify(channel, '');
+        notified := pg_notify(channel, heads_written);
     END IF;
     WITH told AS (UPDATE lane l SET seq = lane_seq, outcomes = commit_group.outcomes WHERE l.id = lane_id)
     UPDATE clock SET at = clock_at;

@@ -3,7 +3,7 @@
     readers (a pool) ──────────────► WAL snapshot: never wait, never block
     writer, urgent writer ─ turnstile ─ BEGIN IMMEDIATE … COMMIT (fsync)
     checkpointer ──────────────────► moves the WAL into the file, off the commit path
-    poller ────────────────────────► asks `data_version`: has another process committed?
+    poller ────────────────────────► asks `data_version`, then lanes: has another process committed?
 
 Each writer has a connection of its own, so that a heartbeat never waits for this process's
 queue of ordinary commits. Commits are durable (`synchronous=FULL`): an acknowledged one is on
@@ -22,7 +22,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -55,10 +55,14 @@ from tenure.storage.engine import (
     Scan,
     Spread,
     Status,
+    head_of,
 )
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
+from tenure.storage.signals import Signals
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
+
+T = TypeVar("T")
 
 MEMORY = ":memory:"
 
@@ -123,8 +127,10 @@ class SqliteEngine:
         self._vfs = vfs
         self._failure: StoreError | None = None
         self._urgent_lanes: set[bytes] = set()
-        self._wakes: tuple[Callable[[], None], ...] = ()
-        self._wakes_lock = env.lock()
+        self._lanes: set[bytes] = set()
+        """Those of this process: what comes by others is somebody else's."""
+        self._signals = Signals(env)
+        self._poller_lock = env.lock()
         self._poller: Task | None = None
         self._closing = env.event()
         self._readers: deque[_Connection] = deque()
@@ -156,6 +162,7 @@ class SqliteEngine:
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
         connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
+        connection.convert_binding = _as_array
         if self._path != MEMORY:
             connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
@@ -169,10 +176,19 @@ class SqliteEngine:
     # ── reads ──────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
-        # The hottest path of the system: no context managers here.
+        return self._read(sqlite_reads.get, key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        return self._read(sqlite_reads.get_many, tuple(keys), guard, at)
+
+    def clock_at(self) -> Timestamp:
+        return self._read(sqlite_reads.clock_at)
+
+    def _read(self, read: Callable[..., T], *asked: object) -> T:
+        """For reads whose statements are snapshots by themselves; the hottest path: no context managers."""
         reader = self._borrow()
         try:
-            return sqlite_reads.get(reader.execute, key, guard, at)
+            return read(reader.execute, *asked)
         except apsw.Error as error:
             raise self._translate(error) from error
         finally:
@@ -198,10 +214,6 @@ class SqliteEngine:
         with self._snapshot() as execute:
             clock_at = sqlite_reads.clock_at(execute)
             return clock_at, sqlite_section.failure(execute, commit, clock_at=clock_at)
-
-    def clock_at(self) -> Timestamp:
-        with self._snapshot() as execute:
-            return sqlite_reads.clock_at(execute)
 
     def wall_micros(self) -> int:
         return self._host_micros()
@@ -248,23 +260,23 @@ class SqliteEngine:
                 engine_micros=self._host_micros(),
                 max_offset_micros=group.max_offset_micros,
             )
-            last_seq, _ = _lane_row(execute, group.lane, SessionLost)
+            last_seq, _, clock_at = _lane_row(execute, group.lane, SessionLost)
             if last_seq >= group.seq:
                 raise RetryError("the commit was given up before it arrived")
             outcomes, clock_at = sqlite_section.decide(
-                execute, group.members, clock_at=sqlite_reads.clock_at(execute), wall_at=group.wall_at
+                execute, group.members, clock_at=clock_at, wall_at=group.wall_at
             )
             if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
                 execute("ROLLBACK", ())  # an fsync would tell nobody anything
                 return outcomes
             execute("UPDATE clock SET at = ?", (clock_at,))
             execute(_SET_LANE, (group.seq, encode_outcomes(outcomes), group.lane))
-        self._wake()
+        self._signals.wake(_heads_written(group.members, outcomes))
         return outcomes
 
     def settle(self, lane: bytes, seq: int) -> list[Outcome] | None:
         with self._section(self._writer) as execute:
-            last_seq, outcomes = _lane_row(execute, lane, OutcomeUnknown)
+            last_seq, outcomes, _ = _lane_row(execute, lane, OutcomeUnknown)
             if last_seq > seq:
                 raise OutcomeUnknown(f"the lane has gone on to group {last_seq}, past {seq}")
             if last_seq < seq:
@@ -275,6 +287,7 @@ class SqliteEngine:
     def open_lane(self, *, urgent: bool = False) -> bytes:
         lane = self._env.rng.randbytes(16)
         with self._section(self._writer) as execute:
+            self._lanes.add(lane)
             execute("INSERT INTO lane (id, seq) VALUES (?, 0)", (lane,))
         if urgent:
             self._urgent_lanes.add(lane)
@@ -311,33 +324,31 @@ class SqliteEngine:
 
     # ── signals, upkeep ────────────────────────────────────────────────────────────────────────
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        with self._wakes_lock:
-            self._wakes += (wake,)
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
+        with self._poller_lock:
             if self._poller is None and self._path != MEMORY:
                 self._poller = self._env.spawn("sqlite poller", self._poll)
-        return lambda: self._unsubscribe(wake)
-
-    def _unsubscribe(self, wake: Callable[[], None]) -> None:
-        with self._wakes_lock:
-            self._wakes = tuple(each for each in self._wakes if each is not wake)
-
-    def _wake(self) -> None:
-        for wake in self._wakes:
-            wake()
+        return self._signals.subscribe(wake, spans)
 
     def _poll(self) -> None:
         """Looks for commits of other processes; this process's own wake without it."""
         connection = self._connect(query_only=True)
-        seen = None
+        version, others = None, None
         while not self._closing.wait(POLL_SECONDS):
             try:
-                ((version,),) = connection.execute("PRAGMA data_version", ())
+                ((now,),) = connection.execute("PRAGMA data_version", ())
+                if now == version:
+                    continue
+                lanes = connection.execute("SELECT id, seq FROM lane", ())
             except apsw.Error:
                 continue  # reads and commits report what is wrong; a lost signal is harmless
-            if version != seen:
-                seen = version
-                self._wake()
+            version = now
+            of_others = [row for row in lanes if row[0] not in self._lanes]
+            if of_others != others:
+                others = of_others
+                self._signals.wake()
 
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""
@@ -414,6 +425,11 @@ class _Connection:
             self._turnstile.close()
 
 
+def _as_array(cursor: apsw.Cursor, number: int, value: Any) -> Any:
+    """What SQLite cannot bind by itself: many keys as one value."""
+    return apsw.carray(value)
+
+
 def _inspect(path: str, vfs: str | None) -> None:
     """Refuses a file that is not ours before anything of it is changed, its journal mode included."""
     connection = apsw.Connection(path, vfs=vfs)
@@ -450,12 +466,24 @@ def _is_empty(execute: Execute, path: str) -> bool:
     return False
 
 
-def _lane_row(execute: Execute, lane: bytes, closed: type[TenureError]) -> tuple[int, bytes | None]:
-    rows = execute("SELECT seq, outcomes FROM lane WHERE id = ?", (lane,))
+def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> set[bytes]:
+    return {
+        head_of(write.key)
+        for commit, outcome in zip(members, outcomes, strict=True)
+        if outcome.status is Status.COMMITTED
+        for write in commit.writes
+    }
+
+
+def _lane_row(
+    execute: Execute, lane: bytes, closed: type[TenureError]
+) -> tuple[int, bytes | None, Timestamp]:
+    """What a lane's last group was and came to, with the store clock."""
+    rows = execute("SELECT seq, outcomes, (SELECT at FROM clock) FROM lane WHERE id = ?", (lane,))
     if not rows:
         raise closed("the node that sent this commit was declared dead: its lane is closed")
-    seq, outcomes = rows[0]
-    return seq, outcomes
+    seq, outcomes, clock_at = rows[0]
+    return seq, outcomes, clock_at
 
 
 def _translate(error: Exception, path: str) -> TenureError:

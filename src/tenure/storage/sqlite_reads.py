@@ -5,12 +5,12 @@ in key order; only where the newest revision is younger than T is the one visibl
 up in `past`, by its key. So the cost follows the keys returned and those changed after T, not
 how much history there is.
 
-Walk: `sqlite.SqliteEngine.get`, `.scan`, `.history` -> here.
+Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
 """
 
 from tenure.base.timestamp import Timestamp, from_bytes
 from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
-from tenure.storage.sqlite_section import Execute, heads, marks
+from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
 
@@ -18,12 +18,21 @@ UNLIMITED = 1 << 48
 _CLOCK_AND_MARKS = (
     "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
 )
+_CLOCK_AND_SPAN_MARKS = (
+    "SELECT (SELECT at FROM clock), (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
+    " (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?)"
+)
 _GET_LIVE = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM live WHERE key = ?1"
 _GET_PAST = (
     f"SELECT {_CLOCK_AND_MARKS}, at, value FROM past WHERE key = ?1 AND until > ?4 AND at <= ?4 LIMIT 1"
 )
 _GET_NOTHING = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE NOT EXISTS (SELECT 1 FROM live WHERE key = ?1)"
 _GET_NEITHER = f"SELECT {_CLOCK_AND_MARKS}, 0, NULL WHERE ?1 IS NOT NULL"
+_GET_MANY = (
+    "SELECT (SELECT value FROM live WHERE key = ?2), (SELECT at FROM clock),"
+    " (SELECT value FROM live WHERE key = ?3)"
+    " UNION ALL SELECT l.key, l.at, l.value FROM carray(?1) AS k CROSS JOIN live AS l ON l.key = k.value"
+)
 _SCAN_NOW = (
     "SELECT key, at, value FROM live WHERE key >= ? AND key < ? AND (value IS NOT NULL OR {})"
     " ORDER BY key {} LIMIT ?"
@@ -66,6 +75,11 @@ def clock_at(execute: Execute) -> Timestamp:
     return int(at)
 
 
+def _clock_and_marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp, Timestamp]:
+    ((clock, threshold, cleaned),) = execute(_CLOCK_AND_SPAN_MARKS, guard)
+    return clock, from_bytes(threshold or b""), from_bytes(cleaned or b"")
+
+
 def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Found:
     """Reads one key by statements that are each a whole answer of one snapshot, or none.
 
@@ -87,9 +101,23 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
     )
 
 
+def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> Found:
+    """Reads by one statement; what has changed since `at` is asked for key by key, each with its marks."""
+    first, *rows = execute(_GET_MANY, (keys, guard.threshold_first, guard.cleaned_first))
+    threshold_at, clock, cleaned_at = from_bytes(first[0] or b""), first[1], from_bytes(first[2] or b"")
+    if at is None:
+        return Found(clock, threshold_at, cleaned_at, [Revision(*row) for row in rows])
+    revisions = [Revision(*row) for row in rows if row[1] <= at]
+    for key in [row[0] for row in rows if row[1] > at]:
+        older = get(execute, key, guard, at)
+        threshold_at = max(threshold_at, older.threshold_at)
+        cleaned_at = max(cleaned_at, older.cleaned_at)
+        revisions += older.revisions
+    return Found(clock, threshold_at, cleaned_at, revisions)
+
+
 def scan(execute: Execute, query: Scan) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     if query.since_at is not None:
         revisions = _changed(execute, query, at=clock if query.at is None else query.at)
     else:
@@ -121,8 +149,7 @@ def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
 
 
 def history(execute: Execute, query: History) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     until_at = clock if query.until_at is None else query.until_at
     limit = UNLIMITED if query.limit is None else query.limit
     revisions, through_at = _interval(execute, query, until_at, limit)
@@ -153,8 +180,7 @@ def _interval(
 
 def revisions(execute: Execute, query: Revisions) -> Found:
     """Every key that has a revision has a row in `live`: so that says which keys there are."""
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     keys = execute(_KEYS, (query.lo, query.hi, query.limit))
     if not keys:
         return Found(clock, threshold_at, cleaned_at, [])

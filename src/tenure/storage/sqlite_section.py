@@ -2,22 +2,24 @@
 
 Everything here runs inside one SQLite transaction that the caller began and will end, through a
 bare `execute`; so the same checks serve a commit (in the section) and a refresh (in a read
-transaction). Members of a group see one another because their rows are already there.
+transaction). Members of a group see one another: what one has written is there for the next, in the tables
+or in the ledger of what is about to be.
 
 Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
 Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
 Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
 revision, `past` is searched for a stranger's.
 
-Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `failure` -> `_apply`; `check` -> `failure`.
+Walk: `sqlite.SqliteEngine.commit` -> `decide` -> `Ledger.failure`, `apply`, `write`; `check` -> `failure`.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from tenure.base.timestamp import MAX_AT, Timestamp, from_bytes
+from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp, from_bytes
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
@@ -32,9 +34,13 @@ from tenure.storage.engine import (
 )
 
 Execute = Callable[[str, Sequence[object]], list[Any]]
+"""Runs a statement; a tuple among its values is an array, which `carray` makes rows of."""
 
 POINTS_MAX = 64
 """Up to so many keys are looked up one by one; beyond, walking what changed is the better bet."""
+
+ROWS_AT_ONCE = 16
+"""Rows written by one statement; each number of them is a statement to prepare, once."""
 
 _MARKS = (
     "SELECT (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
@@ -47,8 +53,10 @@ _CHANGED = (
 )
 _OLDER = "SELECT at FROM past WHERE key = ? AND until > ? AND at > ?"
 _NEXT_HEAD = "SELECT min(substr(key, 1, 10)) FROM {} WHERE substr(key, 1, 10) >= ?"
+_NEWEST = "SELECT l.key, l.at FROM carray(?) AS k CROSS JOIN live AS l ON l.key = k.value"
+_VALUES = "SELECT l.key, l.value FROM carray(?) AS k CROSS JOIN live AS l ON l.key = k.value"
 _UPSERT = (
-    "INSERT INTO live(key, at, value) VALUES (?, ?, ?)"
+    "INSERT INTO live(key, at, value) VALUES {}"
     " ON CONFLICT (key) DO UPDATE SET at = excluded.at, value = excluded.value"
 )
 _REMOVE_PAST = (
@@ -64,20 +72,110 @@ _REMOVE_LIVE = (
 
 
 def decide(
-    execute: Execute, members: Iterable[Commit], *, clock_at: Timestamp, wall_at: Timestamp
+    execute: Execute, members: Sequence[Commit], *, clock_at: Timestamp, wall_at: Timestamp
 ) -> tuple[list[Outcome], Timestamp]:
     """Validates and writes the members in order; returns their outcomes and the new clock."""
     outcomes = []
+    ledger = Ledger(execute, members, clock_at)
     for commit in members:
         commit_at = max(clock_at + 1, wall_at)
-        outcome = failure(execute, commit, clock_at=clock_at) or mistimed(
+        outcome = ledger.failure(commit, clock_at) or mistimed(
             commit.deadline_at, commit.not_before_at, commit_at
         )
         if outcome is None:
-            outcome = _apply(execute, commit, commit_at)
+            outcome = ledger.apply(commit, commit_at)
             clock_at = commit_at
         outcomes.append(outcome)
+    ledger.write()
     return outcomes, clock_at
+
+
+class Ledger:
+    """What a group reads and writes, gathered: the fewer statements, the less a commit costs.
+
+    The keys that members have read one by one are looked up together, before the first is decided, and
+    what members write is noted over that; so most are decided from memory. Writes wait until somebody has
+    to see them in the tables, or the group is over.
+    """
+
+    def __init__(self, execute: Execute, members: Sequence[Commit], clock_at: Timestamp) -> None:
+        self._execute = execute
+        self._waiting: list[tuple[bytes, Timestamp, bytes | None]] = []
+        self._newest: dict[bytes, Timestamp] = {}
+        """Of keys that members have read: when they were last written, if ever."""
+        self._marks: dict[bytes, Timestamp] = {}
+        plain = [commit for commit in members if _is_plain(commit)]
+        if len(members) > 1 or any(commit.read_at < clock_at for commit in plain):
+            self._look_up(plain)
+
+    def _look_up(self, commits: Sequence[Commit]) -> None:
+        points = tuple({key for commit in commits for key in commit.points})
+        marks = tuple({key for commit in commits for guard in commit.guards for key in guard[::2]})
+        if points:
+            self._newest.update(self._execute(_NEWEST, (points,)))
+        if marks:
+            self._marks = dict.fromkeys(marks, ZERO_AT)
+            found = self._execute(_VALUES, (marks,))
+            self._marks.update((key, from_bytes(value or b"")) for key, value in found)
+
+    def failure(self, commit: Commit, clock_at: Timestamp) -> Outcome | None:
+        if not _is_plain(commit):
+            self.write()
+            return failure(self._execute, commit, clock_at=clock_at)
+        read_at = commit.read_at
+        if clock_at <= read_at:
+            return None  # nothing at all was committed since
+        for guard in commit.guards:
+            mark_at = max(self._marks_of(guard))
+            if mark_at > read_at:
+                return Outcome(Status.BELOW_MARK, mark_at)
+        for key in commit.points:
+            at = self._newest_at(key)
+            if at > read_at:
+                return Outcome(Status.CONFLICT, at, key)
+        return None
+
+    def _marks_of(self, guard: Guard) -> tuple[Timestamp, Timestamp]:
+        return self._marks[guard.threshold_first], self._marks[guard.cleaned_first]
+
+    def _newest_at(self, key: bytes) -> Timestamp:
+        return self._newest.get(key, ZERO_AT)
+
+    def apply(self, commit: Commit, commit_at: Timestamp) -> Outcome:
+        for write in commit.writes:
+            row = stamped(write, commit_at)
+            self._waiting.append(row)
+            key, _, value = row
+            self._newest[key] = commit_at
+            if key in self._marks:
+                self._marks[key] = from_bytes(value or b"")
+        removed = 0
+        if commit.removals:
+            self.write()
+            removed = sum(_remove(self._execute, removal) for removal in commit.removals)
+        return Outcome(Status.COMMITTED, commit_at, removed=removed)
+
+    def write(self) -> None:
+        """Puts into the tables what waits; a trigger moves revisions that are overwritten to `past`."""
+        waiting, self._waiting = self._waiting, []
+        for first in range(0, len(waiting), ROWS_AT_ONCE):
+            rows = waiting[first : first + ROWS_AT_ONCE]
+            self._execute(_upsert(len(rows)), list(chain.from_iterable(rows)))
+
+
+def _is_plain(commit: Commit) -> bool:
+    """Whether it has read nothing but some keys, and has no children that did."""
+    return (
+        not commit.spans
+        and not commit.excused
+        and len(commit.points) <= POINTS_MAX
+        and all(guard[0] == guard[1] and guard[2] == guard[3] for guard in commit.guards)
+    )
+
+
+@lru_cache(maxsize=ROWS_AT_ONCE)
+def _upsert(rows: int) -> str:
+    return _UPSERT.format(",".join(["(?, ?, ?)"] * rows))
 
 
 def failure(execute: Execute, commit: Commit, *, clock_at: Timestamp) -> Outcome | None:
@@ -158,14 +256,6 @@ def _stranger(execute: Execute, commit: Commit, key: bytes, at: Timestamp) -> Ti
         return at
     older = execute(_OLDER, (key, commit.read_at, commit.read_at))
     return next((past_at for (past_at,) in older if past_at not in commit.excused), None)
-
-
-def _apply(execute: Execute, commit: Commit, commit_at: Timestamp) -> Outcome:
-    for write in commit.writes:
-        # A trigger moves the revision that is overwritten from `live` to `past`.
-        execute(_UPSERT, stamped(write, commit_at))
-    removed = sum(_remove(execute, removal) for removal in commit.removals)
-    return Outcome(Status.COMMITTED, commit_at, removed=removed)
 
 
 def _remove(execute: Execute, removal: Removal) -> int:

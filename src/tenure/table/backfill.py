@@ -32,7 +32,7 @@ from tenure.table.columns import key_text
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
-from tenure.table.rows import Keyed, Layout, Row, check_length
+from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
 from tenure.table.write import Writer
 
 T = TypeVar("T")
@@ -102,11 +102,7 @@ def backfill_index(
 
 def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:
     added = 0
-    for key in keys:
-        row = at(txn, layout, key)
-        entry = None if row is None else layout.entry(index, row, context)
-        if row is None or entry is None:
-            continue
+    for row, entry in _entries(txn, layout, index, context, keys):
         _check_primary(txn, layout, index, row)
         check_length(index, entry)
         if index.is_primary and index.has_null(row.values):
@@ -119,6 +115,17 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
         txn.put(*entry)
         added += 1
     return added
+
+
+def _entries(
+    txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]
+) -> list[tuple[Row, Entry]]:
+    """The rows that are still there with what the index should have of them; that is read ahead."""
+    txn.read_ahead(keys)
+    rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
+    entries = [(row, entry) for row in rows if (entry := layout.entry(index, row, context)) is not None]
+    txn.read_ahead(entry.key for _, entry in entries if fits(entry))
+    return entries
 
 
 def _check_primary(txn: Transaction, layout: Layout, index: Keyed, row: Row) -> None:
@@ -148,6 +155,7 @@ def backfill_column(
 
     def fill(txn: Transaction) -> int:
         writer = Writer(layout, tables, context)
+        txn.read_ahead(keys)
         rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
         filled = sum(writer.fill(txn, row, column) != row for row in rows)
         writer.finish(txn)

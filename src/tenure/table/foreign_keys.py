@@ -3,17 +3,19 @@
     referencing table  ── columns ──►  target table, by a unique index on target_columns
     ForeignKey                         Inbound
 
-While a statement runs, only what its writes may have touched is noted. `finish` then acts and
-checks, over and over until nothing is left:
+While a statement runs, what its writes owe is noted in their order. `finish` then goes through it, in the
+order in which PostgreSQL fires its triggers: row by row, and for each row key by key as they were declared.
 
-    a row is gone or has another key     CASCADE, SET NULL, SET DEFAULT act on the rows that refer to
-                                         it, which notes more; NO ACTION and RESTRICT are checked last
-    a row refers to something new        it must be there, last of all
+    a row is gone or has another key     CASCADE, SET NULL, SET DEFAULT act on the rows that refer to it;
+                                         what these writes owe in turn comes before all the rest
+                                         NO ACTION and RESTRICT look whether a row still refers to it
+    a row refers to something new        it must be there
 
 So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends
 because what it has deleted or changed no longer refers to anything that is gone. A NULL among the
 columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by another row
-meanwhile, RESTRICT does not.
+meanwhile, RESTRICT does not. A default that SET DEFAULT gives may be the very key that is gone: so it is
+looked for once more.
 
 A foreign key is enforced from write_only on, on both sides; the target has its `Inbound` before.
 One added NOT VALID is enforced for what is written from now on.
@@ -28,11 +30,11 @@ Walk: `Writer` calls `written` per row and `finish` per statement -> `table.read
 table -> a `Writer` of that table, which notes what it does here.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey
+from tenure.catalog.offline import refuse_offline
 from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
@@ -60,6 +62,12 @@ class Lost(NamedTuple):
     """Of the row as it was."""
     now: Values | None
     """Of the row as it is; None of one that is deleted."""
+    is_done: bool = False
+    """Its action has been taken; what is left is to look whether it helped."""
+
+    @property
+    def acts(self) -> bool:
+        return not self.is_done and self.action not in (Action.NO_ACTION, Action.RESTRICT)
 
     @property
     def action(self) -> Action:
@@ -69,39 +77,59 @@ class Lost(NamedTuple):
         return tuple(self.values[id] for id in self.foreign_key.target_columns)
 
 
+class Reference(NamedTuple):
+    """A row that has come to refer to something."""
+
+    foreign_key: ForeignKey
+    referencing: Layout
+    key: bytes
+    """Of the row, in its primary index."""
+
+
 class ForeignKeys:
     """What a statement still owes to the foreign keys of all tables it writes."""
 
     def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
         self._tables = tables
         self._writer = writer
-        self._actions: deque[Lost] = deque()
-        self._lost: list[Lost] = []
-        self._references: dict[tuple[int, int, bytes], tuple[Layout, ForeignKey]] = {}
+        self._owed: list[Lost | Reference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None) -> None:
         """Notes what a write of a row owes."""
+        if old is not None:
+            self._owed += self._lost_by(layout, old, new)
         if new is not None:
             for foreign_key in enforced(layout):
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
-                    self._references[layout.table.id, foreign_key.id, new.key] = layout, foreign_key
-        if old is not None:
-            for lost in self._lost_by(layout, old, new):
-                acts = lost.action not in (Action.NO_ACTION, Action.RESTRICT)
-                (self._actions if acts else self._lost).append(lost)
+                    self._owed.append(Reference(foreign_key, layout, new.key))
 
     def finish(self, txn: Transaction) -> None:
-        while self._actions:
-            self._act(txn, self._actions.popleft())
-        lost, self._lost = self._lost, []
-        references, self._references = self._references, {}
-        for each in lost:
-            _check_lost(txn, each)
-        for (_, _, key), (layout, foreign_key) in references.items():
-            self._check_reference(txn, layout, foreign_key, key)
+        # A chain of cascades may be long: it is kept here, not on Python's stack.
+        waiting = [self._taken()]
+        while waiting:
+            owed = next(waiting[-1], None)
+            if owed is None:
+                waiting.pop()
+                continue
+            self._settle(txn, owed)
+            if self._owed:
+                waiting.append(self._taken())
 
-    def _check_reference(self, txn: Transaction, layout: Layout, foreign_key: ForeignKey, key: bytes) -> None:
-        row = at(txn, layout, key)
+    def _taken(self) -> Iterator[Lost | Reference]:
+        owed, self._owed = self._owed, []
+        return iter(owed)
+
+    def _settle(self, txn: Transaction, owed: Lost | Reference) -> None:
+        if isinstance(owed, Reference):
+            self._check_reference(txn, owed)
+        elif owed.acts:
+            self._act(txn, owed)
+        else:
+            _check_lost(txn, owed)
+
+    def _check_reference(self, txn: Transaction, reference: Reference) -> None:
+        foreign_key, layout = reference.foreign_key, reference.referencing
+        row = at(txn, layout, reference.key)
         if row is None:  # it was gone again before the statement ended
             return
         error = broken_reference(txn, layout, foreign_key, self._tables(foreign_key.target), row)
@@ -117,6 +145,7 @@ class ForeignKeys:
             columns = foreign_key.target_columns
             has_changed = new is None or _differ(old, new, columns)
             if has_changed and all(old.values[id] is not None for id in columns):
+                refuse_offline(referencing.table)
                 yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
 
     def _act(self, txn: Transaction, lost: Lost) -> None:
@@ -127,6 +156,8 @@ class ForeignKeys:
                 writer.delete(txn, row)
             else:
                 writer.update(txn, row, _changes(lost, writer))
+        if lost.action is Action.SET_DEFAULT:
+            self._owed.append(lost._replace(is_done=True))
 
 
 def _changes(lost: Lost, writer: RowWriter) -> Values:

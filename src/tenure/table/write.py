@@ -30,10 +30,10 @@ Walk: SQL's INSERT, UPDATE and DELETE -> `Writer` -> `Layout.entry` per index ->
 of the statement `finish` -> `table.foreign_keys`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -42,6 +42,9 @@ from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolatio
 from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
 from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
+
+ROWS_AT_ONCE = 500
+"""Rows that are made before what may be in their way is read."""
 
 Resolve = Callable[[Row, Row], Values | None]
 """Given the row that is there and the one proposed: what to change of it; None leaves it."""
@@ -65,15 +68,29 @@ class Writer:
         self._table = layout.table
         self._columns = layout.columns
         self._context = context
-        self._following = _following(layout.columns.values())
+        self._following = layout.following
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
 
     def insert(self, txn: Transaction, values: Values) -> Row:
         row = self._proposed(values)
-        self._write(txn, None, row)
+        self._add(txn, [row])
         return row
+
+    def insert_all(self, txn: Transaction, given: Iterable[Values]) -> Iterator[Row]:
+        """Inserts rows one after the other; what may be in their way is read many at a time."""
+        left = iter(given)
+        while True:
+            rows: list[Row] = []
+            try:
+                for values in islice(left, ROWS_AT_ONCE):
+                    rows.append(self._proposed(values))
+            finally:
+                self._add(txn, rows)  # what is wrong with a former row is said first
+            yield from rows
+            if len(rows) < ROWS_AT_ONCE:
+                return
 
     def upsert(
         self, txn: Transaction, values: Values, resolve: Resolve, *, arbiters: Collection[int] = ()
@@ -82,7 +99,7 @@ class Writer:
         row = self._proposed(values)
         there = self._in_the_way(txn, row, arbiters)
         if there is None:
-            self._write(txn, None, row)
+            self._add(txn, [row])
             return row
         changes = resolve(there, row)
         return None if changes is None else self.update(txn, there, changes)
@@ -190,7 +207,27 @@ class Writer:
 
     # ── its entries ────────────────────────────────────────────────────────────────────────────
 
-    def _write(self, txn: Transaction, old: Row | None, new: Row | None) -> None:
+    def _add(self, txn: Transaction, rows: Sequence[Row]) -> None:
+        """Adds the entries of new rows; `_step` says the same of one that there was."""
+        written = [index for index in self.layout.indexes.values() if index.is_written]
+        entry_of, context = self.layout.entry, self._context
+        entries = [[(index, entry_of(index, row, context)) for index in written] for row in rows]
+        txn.read_ahead(
+            entry.key
+            for row, of_row in zip(rows, entries, strict=True)
+            for index, entry in of_row
+            if entry is not None and index.collides(row.values) and fits(entry)
+        )
+        for row, of_row in zip(rows, entries, strict=True):
+            for index, entry in of_row:
+                if entry is not None:
+                    self._check_addable(txn, index, None, None, row, entry)
+            for _, entry in of_row:
+                if entry is not None:
+                    txn.put(*entry)
+            self._foreign_keys.written(self.layout, None, row)
+
+    def _write(self, txn: Transaction, old: Row, new: Row | None) -> None:
         self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])
         self._foreign_keys.written(self.layout, old, new)
 
@@ -281,11 +318,3 @@ class Writer:
             if entry is not None and stored is not None:
                 return row_of(txn, self.layout, index, Entry(entry.key, stored))
         return None
-
-
-def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
-    """Columns whose values follow from the row, group by group: each may be made from those before it."""
-    written = [kept for kept in columns if kept.is_written]
-    computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
-    generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
-    return [group for group in (computed, generated) if group]

@@ -6,21 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import InvalidParameter
-from tenure.base.settings import (
-    ATTEMPTS,
-    BOOL,
-    DEFINITIONS,
-    DURATION,
-    FLOAT,
-    INT,
-    MAX_BYTES,
-    MAX_OFFSET,
-    TEXT,
-    Setting,
-    Settings,
-    parse_duration,
-    render_duration,
-)
+from tenure.base.setting_kinds import BOOL, DURATION, FLOAT, INT, TEXT, parse_duration, render_duration
+from tenure.base.settings import ATTEMPTS, DEFINITIONS, MAX_BYTES, MAX_OFFSET, Setting, Settings
 
 FLAG = Setting("test.flag", BOOL, False, "A flag.")
 COUNT = Setting("test.count", INT, 3, "A count.", lower=0)

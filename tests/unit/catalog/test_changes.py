@@ -28,6 +28,7 @@ from tenure.catalog.changes import (
     SetNotNull,
     SetOwner,
     ValidateConstraint,
+    alter,
     free_name,
     row_id,
     target_key,
@@ -40,10 +41,22 @@ from tenure.catalog.descriptors import (
     KeyPart,
     Table,
     TypeRef,
+    replace,
     visible,
 )
 from tenure.catalog.elements import finished, is_finished, reverse
-from tests.unit.catalog.tables import INT, ROW_ID, TEXT, column, declared, index, reading, stages, users
+from tests.unit.catalog.tables import (
+    INT,
+    ROW_ID,
+    TEXT,
+    Shelf,
+    column,
+    declared,
+    index,
+    reading,
+    stages,
+    users,
+)
 
 DELETE_ONLY, WRITE_ONLY, PUBLIC = ElementState
 
@@ -417,6 +430,24 @@ def test_a_constraint_that_is_being_validated_can_be_dropped() -> None:
     loose = done(AddForeignKey("friend", ("age",), 200, (1,), is_validated=False))
     dropped = declared(loose, ValidateConstraint("friend"), DropConstraint("friend"))
     assert [(each.state, each.goal) for each in dropped.foreign_keys] == [(PUBLIC, Goal.ABSENT)]
+
+
+def test_a_constraint_that_only_its_draft_knows_is_gone_without_a_step() -> None:
+    shelf = Shelf(users())
+    alter(shelf.draft, shelf, 200, AddCheck("c", reading(2), is_validated=False))
+    alter(shelf.draft, shelf, 200, AddForeignKey("friend", ("age",), 200, (1,), is_validated=False))
+    alter(shelf.draft, shelf, 200, DropConstraint("c"))
+    alter(shelf.draft, shelf, 200, DropConstraint("friend"))
+    table = shelf.draft.declared[200]
+    assert replace(table, next_constraint=users().next_constraint) == users()
+
+
+def test_a_constraint_that_only_its_draft_knows_is_added_when_it_is_validated() -> None:
+    shelf = Shelf(users())
+    alter(shelf.draft, shelf, 200, AddCheck("c", reading(3), is_validated=False))
+    assert alter(shelf.draft, shelf, 200, ValidateConstraint("c")) == declared(
+        users(), AddCheck("c", reading(3))
+    )
 
 
 def test_a_foreign_key_stands_in_both_tables() -> None:

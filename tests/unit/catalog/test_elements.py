@@ -58,7 +58,7 @@ from tenure.catalog.elements import (
     reverse,
     shown,
 )
-from tenure.catalog.parts import find_column, staying
+from tenure.catalog.parts import find_column, since_committed, staying
 from tenure.catalog.seen import own_copy
 from tenure.catalog.validation import problems
 from tenure.schema_change.stages import with_preparations
@@ -137,7 +137,7 @@ def changed_tables(draw: st.DrawFn) -> tuple[Table, Table]:
     for _ in range(draw(st.integers(1, 6))):
         change = draw(st.one_of(CHANGES, CHANGES, st.sampled_from(["check", "key", "rewrite", "rewrite"])))
         try:
-            table = _made(draw, table, change).apply(table)
+            table = since_committed(before, _made(draw, table, change).apply(table))
             note(f"{change}")
         except UserError:
             continue

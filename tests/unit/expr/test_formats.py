@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import product
 
+import pytest
+
 from tests.unit.expr.oracle import Failure, Operand, Oracle, our_call, sql_call
 
 _NUMBERS = "0|1|-1|12|-12.5|0.1|-0.01|1234.567|-123456.789|99.995|485|0.5|100"
@@ -18,8 +20,13 @@ _TIME_PATTERNS = (
     '|YYYY YYY YY Y|Y,YYY|CC|J|Q|RM|rm|FMRM|DDth DDTH FMDDth|"at" HH24"h"|TZ tz OF TZH:TZM|BC AD b.c.|month'
     '|MONTH|HH24MISS|yyyy/mm/dd|FMMI FMSS||YYYYMMDD|Dth|\\"quoted\\"|FXYYYY|p.m. PM|hh24:mi'
 )
-_INTERVALS = "1 day 02:03:04.5|-1 day|25:00:00|1 year 2 mons|-00:00:01.5"
-_INTERVAL_PATTERNS = "HH24:MI:SS|HH12:MI|DD HH24|YYYY MM|MS US|SSSS|DDD|Day|FMHH24:FMMI"
+_INTERVALS = (
+    "1 day 02:03:04.5|-1 day|25:00:00|1 year 2 mons|-00:00:01.5|-1 year -2 mons 3 days|-1 year|-13:00"
+)
+_INTERVAL_PATTERNS = (
+    "HH24:MI:SS|HH12:MI AM|DD HH24|YYYY MM|MS US|SSSS|DDD|Day|FMHH24:FMMI|J Q CC|IYYY IYY IY I|IDDD|Y,YYY"
+    "|W WW|YYY YY Y|RM rm FMRM|Month|D|TZ|BC"
+)
 _READ = (
     "2024-02-29=YYYY-MM-DD|29 Feb 2024=DD Mon YYYY|February 29, 2024=Month DD, YYYY|20240229=YYYYMMDD"
     "|2024/2/9=YYYY/MM/DD|24-02-29=YY-MM-DD|70-01-01=YY-MM-DD|2024-02-30=YYYY-MM-DD|2024-13-01=YYYY-MM-DD"
@@ -33,6 +40,23 @@ _READ = (
 _TO_NUMBER = (
     "12,454.8-=99G999D9S|-1,234.56=9,999.99|123=999|$1,234=L9,999|12.34=99.99|=999|abc=999|<12>=99PR"
     "|1234=99|0.5=9.9|  42=9999|-7=S9"
+)
+
+_DATES = (
+    "2024-02-29|29 Feb 2024|20240229|x||2024-02-29 01:02:03|24/2/9|  2024 02 29|99|-5|1 2 3|12:34 pm|44 BC|0"
+    "|03:04:05.678901 +02|2024-366|2023-366|XII 2024|Tue 29 Feb 2024|2,024-05-06|2024-02-30"
+)
+_DATE_PATTERNS = (
+    "YYYY-MM-DD|DD Mon YYYY|YYYYMMDD|YYYY-MM-DD HH24:MI:SS|YYYY-DDD|Month YYYY|RM YYYY|YY/MM/DD|MM DD"
+    "|HH12:MI AM|HH24:MI:SS.US TZH|Dy DD Mon YYYY|Y,YYY-MM-DD|J|Y|CC YY|YYYY-WW|FMDD FMMM YYYY|DDth"
+    "|YYYY BC|SSSS|MS|D Q YYYY"
+)
+_NUMBER_TEXTS = (
+    "12|-12|12-|12 -|<12>|1,234.5|1234.56|$12|x12| |.5|5.|+5|12th|1 2|1  2|--1|1e5|NaN|-99999999.99"
+)
+_NUMBER_READING = (
+    "99|99S|S99|99MI|PL99|SG99|99PR|9,999.9|9999.9|FM9G999|999V99|$99|9.9|.9|99th"
+    '|"x"99|x|L9|2000-01-01 0|FM9990.00'
 )
 
 Call = tuple[str, Operand, Operand]
@@ -60,13 +84,24 @@ def test_times_are_read_by_patterns_as_in_postgres(oracle: Oracle) -> None:
     _compare(oracle, [*_read("to_date", _READ), *_read("to_timestamp", _READ)])
 
 
+@pytest.mark.parametrize("name", ["to_date", "to_timestamp"])
+def test_times_that_do_not_follow_their_patterns_are_read_as_in_postgres(oracle: Oracle, name: str) -> None:
+    _compare(oracle, _crossed(name, _DATES, _DATE_PATTERNS))
+
+
 def test_numbers_are_read_by_patterns_as_in_postgres(oracle: Oracle) -> None:
     _compare(oracle, _read("to_number", _TO_NUMBER))
+    _compare(oracle, _crossed("to_number", _NUMBER_TEXTS, _NUMBER_READING))
 
 
 def _written(kind: str, values: str, patterns: str) -> list[Call]:
     pairs = product(values.split("|"), patterns.split("|"))
     return [("to_char", Operand(value, kind), Operand(to, "text")) for value, to in pairs]
+
+
+def _crossed(name: str, texts: str, patterns: str) -> list[Call]:
+    pairs = product(texts.split("|"), patterns.split("|"))
+    return [(name, Operand(text, "text"), Operand(by, "text")) for text, by in pairs]
 
 
 def _read(name: str, pairs: str) -> list[Call]:

@@ -1,6 +1,6 @@
 """An engine before a real one: it remembers what was asked of it, and breaks calls on demand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tenure.base.errors import Disconnected
 from tenure.base.timestamp import Timestamp
@@ -38,6 +38,10 @@ class BreakingEngine:
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         self.gets.append(key)
         return self.engine.get(key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        self.gets.extend(keys)
+        return self.engine.get_many(keys, guard, at)
 
     def scan(self, query: Scan) -> Found:
         self.scans.append(query)
@@ -83,10 +87,12 @@ class BreakingEngine:
             raise self.settle_errors.pop(0)
         return self.engine.settle(lane, seq)
 
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(
+        self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Callable[[], None]:
         if self.loses_signals:
             return lambda: None
-        return self.engine.subscribe(wake)
+        return self.engine.subscribe(wake, spans)
 
     def close(self) -> None:
         self.engine.close()

@@ -6,8 +6,9 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import InvalidParameter, OutcomeUnknown, RetryError, UserError
 from tenure.base.settings import ATTEMPTS, DEFINITIONS, Settings
 from tenure.base.timestamp import add_seconds, from_micros
+from tenure.kv.scope import State
 from tenure.kv.store import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Store
-from tenure.kv.transaction import State, Transaction
+from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
 from tests.unit.kv.rows import row, write
 

@@ -7,8 +7,9 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv, Task
 from tenure.base.errors import DeadlinePassed, DiskFull, OutcomeUnknown, RetryError, SessionLost
+from tenure.kv.scope import Known, State
 from tenure.kv.store import Store
-from tenure.kv.transaction import Known, State, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine, Deliver, cut_after_landing, cut_before_landing

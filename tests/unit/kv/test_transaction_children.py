@@ -3,8 +3,9 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError
+from tenure.kv.scope import State
 from tenure.kv.store import Store
-from tenure.kv.transaction import State, Transaction
+from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
 from tests.unit.kv.rows import TABLE, between, named, row, write
 

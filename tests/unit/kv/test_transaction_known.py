@@ -3,9 +3,10 @@
 import pytest
 
 from tenure.base.errors import InvalidParameter, RetryError
+from tenure.kv.scope import Known
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
-from tenure.kv.transaction import Known, Transaction
+from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, row, write
 

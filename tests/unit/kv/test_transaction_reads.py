@@ -314,3 +314,43 @@ def write_number(store: Store, number: int) -> None:
     txn = store.begin()
     txn.put(row(number), b"changed")
     txn.commit()
+
+
+def test_what_was_read_ahead_is_not_asked_for_again(store: Store, engine: BreakingEngine) -> None:
+    write(store, a=b"1", b=b"2")
+    txn = store.begin()
+    txn.read_ahead([row("a"), row("b"), row("c")])
+    engine.gets.clear()
+    assert [txn.get(row(name)) for name in "abc"] == [b"1", b"2", None]
+    assert engine.gets == []
+
+
+@pytest.mark.invariant("I2")
+def test_what_was_read_ahead_counts_as_read_once_it_is_asked_for(store: Store) -> None:
+    write(store, a=b"1", b=b"1")
+    one, other = store.begin(), store.begin()
+    for txn in (one, other):
+        txn.read_ahead([row("a"), row("b")])
+        txn.put(row("c"), b"1")
+    assert one.get(row("a")) == b"1"
+    write(store, a=b"2")
+    other.commit()
+    with pytest.raises(RetryError):
+        one.commit()
+
+
+def test_own_writes_lie_over_what_was_read_ahead(store: Store) -> None:
+    write(store, a=b"1")
+    txn = store.begin()
+    txn.put(row("a"), b"2")
+    txn.read_ahead([row("a")])
+    assert txn.get(row("a")) == b"2"
+
+
+def test_a_refresh_forgets_what_was_read_ahead(store: Store) -> None:
+    write(store, a=b"1")
+    txn = store.begin()
+    txn.read_ahead([row("a")])
+    write(store, a=b"2")
+    txn.refresh()
+    assert txn.get(row("a")) == b"2"

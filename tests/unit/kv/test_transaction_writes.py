@@ -8,8 +8,9 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import ClockAhead, CommitTooLarge, DeadlinePassed, RetryError, TooEarly
 from tenure.base.settings import DEFINITIONS, MAX_BYTES, MAX_ROWS, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, from_bytes, from_micros, to_bytes
+from tenure.kv.scope import State
 from tenure.kv.store import Store
-from tenure.kv.transaction import State, Transaction
+from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Removal, Removes, Stamp
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import TABLE, changes, named, row, write

@@ -215,6 +215,24 @@ def test_a_closed_watch_is_no_longer_signalled(store: Store, engine: BreakingEng
     assert signals == [1]
 
 
+def test_a_watch_that_waits_for_changes_does_not_hear_of_commits_elsewhere(
+    store: Store, engine: BreakingEngine
+) -> None:
+    watch = store.watch([OTHER_TABLE], since_at=0)
+    write(store, a=b"1")
+    assert not watch._signal.is_set()
+    assert watch.next(timeout=0, changes_only=True) == Batch((), store.snapshot().at)
+
+
+def test_a_watch_that_waits_for_the_clock_hears_of_commits_elsewhere(threaded: Store) -> None:
+    watch = threaded.watch([OTHER_TABLE], since_at=threaded.snapshot().at)
+    watch.next(timeout=0)
+    waiting = Call(lambda: watch.next(timeout=PATIENCE_SECONDS))
+    at = write(threaded, a=b"1")
+    assert waiting.result().resolved_at == at
+    watch.close()
+
+
 @pytest.mark.invariant("I30")
 def test_a_watch_below_the_threshold_says_so(store: Store, watch: Watch) -> None:
     at = write(store, a=b"1")

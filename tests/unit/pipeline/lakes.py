@@ -9,13 +9,12 @@ from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.merge import MergedRange, MergeTask, Version, merge, merge_range
-from tenure.pipeline.places import Place, opened
+from tenure.pipeline.merge import MergedRange, MergeTask, merge, merge_range
+from tenure.pipeline.places import Place, Version, opened
 from tenure.pipeline.tasks import ProcessTasks
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files
 from tenure.table.lake.bases import LakeBases
-from tenure.table.lake.groups import Groups
 from tenure.table.lake.manifests import Manifest, Manifests, no_base
 from tenure.table.lake.publishing import clean_some, publish
 from tenure.table.rows import Layout, Layouts
@@ -32,8 +31,7 @@ class Lake:
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)
-        self.groups = Groups(self.files, self.env, bytes_max=cache_bytes)
-        self.bases = LakeBases(self.store, self.manifests, self.groups)
+        self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
         self.bases.load()
         self.store.use_bases(self.bases)
         self.table = table

@@ -135,6 +135,13 @@ def test_a_constraint_that_goes_is_prepared_and_not_asked_of_the_rows_that_come_
     assert as_it_will_be(declared).checks == ()
 
 
+def test_a_constraint_that_goes_keeps_its_name_until_it_is_gone() -> None:
+    stored = replace(T, checks=(check(PUBLIC),))
+    declared = replace(T, checks=(replace(check(PUBLIC, Goal.ABSENT), name="renamed"),))
+    stage = with_preparations(stored, declared)
+    assert isinstance(stage, Table) and stage.checks == (check(PUBLIC, Goal.ABSENT),)
+
+
 def test_a_new_table_is_looked_through_for_all_it_has() -> None:
     table = replace(with_index(index(2, PUBLIC)), checks=(check(PUBLIC),), foreign_keys=(key(PUBLIC),))
     kinds = [work.kind for work in work_before(arriving_again(table))]

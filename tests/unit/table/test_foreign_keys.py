@@ -135,6 +135,36 @@ def test_a_default_that_is_set_must_be_there(store: Store) -> None:
         bench.delete(1, id=PARENT)
 
 
+@pytest.mark.invariant("foreign-keys")
+def test_a_default_that_is_set_may_be_the_key_that_is_gone(store: Store) -> None:
+    bench = _family(store, Action.SET_DEFAULT)
+    bench.insert(77, id=PARENT)
+    bench.insert(1, 77, id=CHILD)
+    with pytest.raises(ForeignKeyViolation, match="update or delete"):
+        bench.delete(77, id=PARENT)
+    with pytest.raises(ForeignKeyViolation, match="update or delete"):
+        bench.update(77, {ID: 78}, id=PARENT)
+
+
+@pytest.mark.parametrize("former", [Action.CASCADE, Action.RESTRICT])
+def test_foreign_keys_act_in_the_order_in_which_they_were_declared(store: Store, former: Action) -> None:
+    later = Action.RESTRICT if former is Action.CASCADE else Action.CASCADE
+    keys = [
+        ForeignKey(1, "first", (A,), PARENT, (ID,), former),
+        ForeignKey(2, "second", (B,), PARENT, (ID,), later),
+    ]
+    parent = table(id=PARENT, name="parent", inbound=[Inbound(CHILD, 1), Inbound(CHILD, 2)])
+    bench = Bench(store, parent, table(id=CHILD, name="child", foreign_keys=keys))
+    bench.insert(1, id=PARENT)
+    bench.insert(1, 1, 1, id=CHILD)
+    if former is Action.CASCADE:
+        bench.delete(1, id=PARENT)
+        assert bench.rows(CHILD) == []
+    else:
+        with pytest.raises(RestrictViolation):
+            bench.delete(1, id=PARENT)
+
+
 def test_setting_null_obeys_not_null(store: Store) -> None:
     bench = _family(store, Action.SET_NULL, is_nullable=False)
     bench.insert(1, id=PARENT)

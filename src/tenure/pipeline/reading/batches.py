@@ -55,9 +55,9 @@ class Batches:
         for target, column in zip(task.targets, columns, strict=True):
             for row, fault in column.faults.items():
                 faults.setdefault(row, (target.name, fault))
-        for row, (name, fault) in faults.items():
-            if len(rejects) > task.rejects_max - self._rejects + 1:
-                break
+        room = task.rejects_max - self._rejects
+        for row in sorted(faults)[: room + 1]:
+            name, fault = faults[row]
             rejects.append(Refusal(int(lines[row]), name, fault, raw(row)))
         table = _table(task, columns)
         if faults:

@@ -12,6 +12,7 @@ values.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -25,8 +26,17 @@ from tenure.expr.strings import check_characters
 from tenure.pipeline.reading.batches import Batches, Refusal
 from tenure.pipeline.reading.blocks import Block, Signs, blocks
 from tenure.pipeline.reading.convert import Fault
+from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK
+from tenure.pipeline.reading.ndjson_quick import QuickReader
 from tenure.pipeline.reading.streams import opened
-from tenure.pipeline.reading.tasks import NdJson, OpenInput, ReadBatch, ReadTask, encoding_fault
+from tenure.pipeline.reading.tasks import (
+    RAW_LENGTH_MAX,
+    NdJson,
+    OpenInput,
+    ReadBatch,
+    ReadTask,
+    encoding_fault,
+)
 
 _BLANK = b" \t\r"
 
@@ -41,6 +51,13 @@ def read_ndjson(task: ReadTask, format: NdJson, open_input: OpenInput) -> Iterat
 
 
 def _batch(batches: Batches, reader: "_Reader", block: Block) -> ReadBatch:
+    columns = reader.quick_columns(block)
+    if columns is None:
+        return _line_by_line(batches, reader, block)
+    return batches.made(columns, np.arange(block.line, block.line + block.records), block.record)
+
+
+def _line_by_line(batches: Batches, reader: "_Reader", block: Block) -> ReadBatch:
     rows: list[int] = []
     taken: list[list[str | None]] = []
     refusals: list[Refusal] = []
@@ -52,7 +69,9 @@ def _batch(batches: Batches, reader: "_Reader", block: Block) -> ReadBatch:
             rows.append(row)
             taken.append(texts)
         else:
-            refusals.append(Refusal(block.line + row, texts[0], texts[1], record))
+            refusals.append(Refusal(block.line + row, texts[0], texts[1], record[:RAW_LENGTH_MAX]))
+            if len(refusals) > reader.rejects_max:  # the task ends here
+                break
     columns = list(zip(*taken, strict=True)) if taken else [()] * reader.width
     arrays = [pa.array(each, pa.string()) for each in columns]
     places = np.array(rows, np.int64)
@@ -70,6 +89,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_refuse)
+_UNFIT = re.compile("[\0\ud800-\udfff]")
 _Found = list[str | None] | tuple[str, Fault]
 
 
@@ -79,6 +99,20 @@ class _Reader:
         self._ignores = format.ignores_unknown
         self._kinds = {target.name: target.type for target in task.targets}
         self.width = len(self._kinds)
+        self.rejects_max = task.rejects_max
+        self._quick = QuickReader(task.targets, self._odd, ignores_unknown=format.ignores_unknown)
+
+    def quick_columns(self, block: Block) -> list[Any] | None:
+        is_short = len(block.data) <= min(self._limits.field_bytes_max, self._limits.row_bytes_max)
+        return self._quick.columns(block) if is_short else None
+
+    def _odd(self, kind: Type, raw: bytes) -> str | None:
+        if _depth(raw, self._limits.json_depth_max) >= self._limits.json_depth_max:
+            raise ValueError("it may be nested too deeply")
+        text = _text(kind, _DECODER.decode(raw.decode()))
+        if text is not None and _UNFIT.search(text):
+            raise ValueError("it has characters that no text has")
+        return text
 
     def texts(self, record: bytes) -> _Found:
         """A line's members in the order of the columns; or what is wrong with it, and in which column."""
@@ -89,7 +123,7 @@ class _Reader:
         if _depth(record, self._limits.json_depth_max) > self._limits.json_depth_max:
             return "", Fault("54001", f"JSON is nested more than {self._limits.json_depth_max} deep")
         try:
-            members = _DECODER.decode(record.decode())
+            members = _DECODER.decode(record.removeprefix(BYTE_ORDER_MARK).decode())
         except ValueError as error:
             return "", Fault("22P02", f"invalid input syntax for type json: {error}")
         if not isinstance(members, dict):

@@ -61,16 +61,20 @@ def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[Any]:
     name = task.input.name
     try:
         with open_input(name) as stream:
-            texts = _texts(parquet.ParquetFile(stream).schema_arrow)
-            stream.seek(0)
-            file = parquet.ParquetFile(stream, read_dictionary=texts)
-            if file.metadata.num_rows > task.limits.rows_max:
-                raise BadInput(
-                    f"there are more than {task.limits.rows_max} rows", file=name, sqlstate="54000"
-                )
-            yield file
+            plain = parquet.ParquetFile(stream)
+            _check_size(task, plain.metadata)
+            texts = _texts(plain.schema_arrow)
+            yield parquet.ParquetFile(stream, metadata=plain.metadata, read_dictionary=texts)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise BadInput(f'file "{name}" is no Parquet file, or is damaged: {error}', file=name) from error
+
+
+def _check_size(task: ReadTask, metadata: Any) -> None:
+    limits, name = task.limits, task.input.name
+    if metadata.num_rows > limits.rows_max:
+        raise BadInput(f"there are more than {limits.rows_max} rows", file=name, sqlstate="54000")
+    if metadata.num_columns > limits.columns_max:
+        raise BadInput(f"there are more than {limits.columns_max} columns", file=name, sqlstate="54011")
 
 
 def _texts(schema: Any) -> list[str]:

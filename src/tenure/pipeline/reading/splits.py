@@ -23,7 +23,7 @@ import numpy as np
 from tenure.pipeline.reading.blocks import BLOCK_BYTES, Signs, inside, marks
 from tenure.pipeline.reading.csv_rows import signs_of, start_of, without_head
 from tenure.pipeline.reading.parquet_rows import RowGroup, row_groups
-from tenure.pipeline.reading.streams import opened
+from tenure.pipeline.reading.streams import is_compressed, opened
 from tenure.pipeline.reading.tasks import Csv, MiB, OpenInput, Parquet, ReadTask
 
 SPLIT_BYTES = 32 * MiB
@@ -71,7 +71,7 @@ def _pieces(task: ReadTask, open_input: OpenInput, split_bytes: int) -> Iterator
     size = task.input.bytes
     if isinstance(task.format, Parquet):
         yield Piece(task, 0, size, Signs())
-    elif not task.input.compression and size > split_bytes:
+    elif size > split_bytes and not is_compressed(task.input, open_input):
         if not isinstance(task.format, Csv):
             start, line, signs = 0, 1, Signs()
         elif task.format.escape != task.format.quote:

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from tenure.base.errors import UserError
 from tenure.expr.datatype import Type
+from tenure.storage.decompression import Limits as Decompression
 
 MiB = 1 << 20
 
@@ -68,12 +69,7 @@ class Limits:
     json_depth_max: int = 200
     rows_max: int = 1 << 40
     """Of one task."""
-    file_bytes_max: int = 1 << 44
-    """Of one file, uncompressed."""
-    ratio_max: int = 200
-    """Times that a file may grow by being uncompressed. Tables seldom grow 50 times, gzip's bombs 1000."""
-    ratio_free_bytes: int = 64 * MiB
-    """So much a small file may grow to, whatever it was."""
+    decompression: Decompression = field(default_factory=Decompression)
 
 
 class Target(NamedTuple):
@@ -87,8 +83,7 @@ class Target(NamedTuple):
 class Input(NamedTuple):
     name: str
     bytes: int
-    compression: str = ""
-    """gz, bz2, xz, zst, or nothing."""
+    """As it is stored."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,13 @@ def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tu
             raise WrongObject(f"WITHIN GROUP is required for ordered-set aggregate {name}")
         if tree.agg_within_group and not function.is_ordered_set:
             raise WrongObject(f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
-        return function, [build.coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
+        if tree.agg_distinct:
+            # What is compared has to have a type, also where any will do.
+            arguments = [
+                build.coerce(each, to) if each.type.family == "unknown" else each
+                for each, to in zip(arguments, targets, strict=True)
+            ]
+        return function, build.given_to(function, arguments, targets)
 
 
 def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree) -> None:

@@ -15,6 +15,7 @@ from tenure.sql.bind.errors import WrongRecursion
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.bind.scope import Level
 from tenure.sql.parse import Tree
+from tenure.sql.plans.known import constants
 from tenure.sql.plans.plan import Plan, Query, Recursive, Subquery, Working, expressions, walk
 
 
@@ -47,7 +48,9 @@ class Binding:
 
     def finished(self, plan: Plan) -> Query:
         types = self.parameters.types()
-        return Query(plan, types, max(len(types), self.next_given), tuple(self.nested), tuple(self.shared))
+        folded = constants(plan, self.nested, self.shared, len(types))
+        nested, shared = tuple(self.nested), tuple(self.shared)
+        return Query(plan, types, max(len(types), self.next_given), nested, shared, folded)
 
     def taken_by(self, plan: Plan, level: Level) -> list[Given]:
         """The Givens in a plan that come from the rows of a level, or from further out."""

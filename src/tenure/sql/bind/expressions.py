@@ -8,6 +8,7 @@ Walk: `sql.bind.scope.Level.expression` comes here through `sql.bind.binding`.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr import build
@@ -95,26 +96,33 @@ def _prefix(name: str, operand: Typed, location: int) -> Typed:
 
 def _between(tree: Tree, level: Level) -> Typed:
     form = option(tree, "kind")
-    operand = level.expression(tree.lexpr)
-    low, high = (level.expression(each) for each in items(unwrap(tree.rexpr).items))
+    low, high = items(unwrap(tree.rexpr).items)
+    of = [_again(each, level) for each in (child(tree, "lexpr"), low, high)]
+    is_negated, is_symmetric = "NOT" in form, form.endswith("SYM")
     with at(tree.location):
-        inside = _inside(operand, low, high)
-        if form.endswith("SYM"):
-            inside = build.disjunction(inside, _inside(operand, high, low))
-        if "NOT" not in form:
-            return inside
-        outside = _outside(operand, low, high)
-        return (
-            outside if not form.endswith("SYM") else build.conjunction(outside, _outside(operand, high, low))
-        )
+        return _symmetric(*of, is_negated=is_negated) if is_symmetric else _within(*of, is_negated=is_negated)
 
 
-def _inside(operand: Typed, low: Typed, high: Typed) -> Typed:
-    return build.conjunction(build.call(">=", operand, low), build.call("<=", operand, high))
+Part: TypeAlias = Callable[[], Typed]
 
 
-def _outside(operand: Typed, low: Typed, high: Typed) -> Typed:
-    return build.disjunction(build.call("<", operand, low), build.call(">", operand, high))
+def _again(tree: Tree, level: Level) -> Part:
+    """A part of BETWEEN, which stands for several: a parameter is asked for its type each time."""
+    if kind(tree) == "ParamRef":
+        return lambda: level.expression(tree)
+    bound = level.expression(tree)
+    return lambda: bound
+
+
+def _within(operand: Part, low: Part, high: Part, *, is_negated: bool) -> Typed:
+    signs = ("<", ">") if is_negated else (">=", "<=")
+    tests = [build.call(sign, operand(), each()) for sign, each in zip(signs, (low, high), strict=True)]
+    return build.disjunction(*tests) if is_negated else build.conjunction(*tests)
+
+
+def _symmetric(operand: Part, low: Part, high: Part, *, is_negated: bool) -> Typed:
+    both = [_within(operand, *each, is_negated=is_negated) for each in ((low, high), (high, low))]
+    return build.conjunction(*both) if is_negated else build.disjunction(*both)
 
 
 def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:

@@ -23,6 +23,8 @@ PARAMETERS_MAX = 65535
 class Parameters:
     def __init__(self, declared: Sequence[Type | None] = ()) -> None:
         self._types: list[Type | None] = list(declared)
+        self._open: set[int] = set()
+        """The numbers of those that stand where any type will do, which decides nothing."""
 
     def reference(self, number: int, position: int = 0) -> Typed:
         """What $number is, counted from 1."""
@@ -47,12 +49,17 @@ class Parameters:
         for number, kind in enumerate(self._types, 1):
             if kind is None:
                 raise IndeterminateParameter(f"could not determine data type of parameter ${number}")
+            if number in self._open:
+                raise InconsistentParameter(f"could not determine data type of parameter ${number}")
         return tuple(kind for kind in self._types if kind is not None)
 
     def __len__(self) -> int:
         return len(self._types)
 
     def _decide(self, number: int, target: Type, context: str, position: int) -> Typed:
+        if target.family == UNKNOWN.family:
+            self._open.add(number)
+            return Typed(Given(number - 1, UNKNOWN.ref), UNKNOWN)
         # A name is looked up when the statement runs, not when the parameter is read.
         decided = TEXT if isinstance(target, RegType) else bare(target)
         known = self._types[number - 1]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.errors import DatatypeMismatch, NotSupported
+from tenure.expr.expressions import Given, columns
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.scope import Level
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
@@ -97,14 +98,40 @@ def in_list(tree: Tree, level: Level) -> Typed:
     operand = level.expression(operand_tree)
     members = [level.expression(each) for each in item_trees]
     with at(tree.location):
+        if any(map(_is_open_parameter, (operand, *members))):
+            return _with_parameters(operand, members, is_negated=is_negated)
         try:
             return build.in_list(operand, *members, is_negated=is_negated)
         except DatatypeMismatch:
             return _one_by_one(operand, members, is_negated=is_negated)
 
 
+def _is_open_parameter(typed: Typed) -> bool:
+    return isinstance(typed.node, Given) and typed.type.family == "unknown"
+
+
+def _with_parameters(operand: Typed, members: Sequence[Typed], *, is_negated: bool) -> Typed:
+    """As PostgreSQL gives types to parameters: several members without columns have one type, and come first;
+    all others are compared one by one."""
+    fixed = [each for each in members if not columns(each.node)]
+    rest = list(members)
+    tests = []
+    if len(fixed) > 1:
+        try:
+            tests = [build.in_list(operand, *fixed, is_negated=is_negated)]
+            rest = [each for each in members if columns(each.node)]
+        except DatatypeMismatch:
+            pass
+    if not rest:
+        return tests[0]
+    tests.append(_one_by_one(operand, rest, is_negated=is_negated))
+    return build.conjunction(*tests) if is_negated else build.disjunction(*tests)
+
+
 def _one_by_one(operand: Typed, members: Sequence[Typed], *, is_negated: bool) -> Typed:
     tests = [build.call("<>" if is_negated else "=", operand, each) for each in members]
+    if len(tests) == 1:
+        return tests[0]
     return build.conjunction(*tests) if is_negated else build.disjunction(*tests)
 
 

@@ -11,12 +11,13 @@ Walk: `sql.bind.expressions` comes here with SubLinks.
 """
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.datatype import Type
 from tenure.expr.errors import DatatypeMismatch, NotSupported
-from tenure.expr.expressions import ColumnRef, Given, Nested, Node
+from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node
 from tenure.expr.resolution import array_of, resolve
 from tenure.sql.bind.binding import refuse_recursion
 from tenure.sql.bind.clauses import check_subquery
@@ -25,7 +26,21 @@ from tenure.sql.bind.row_values import compared, operator_name
 from tenure.sql.bind.scope import Level, seen_from
 from tenure.sql.bind.values import BOOL
 from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
-from tenure.sql.plans.plan import NestedKind, Output, Plan, Project, Subquery
+from tenure.sql.plans.plan import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Limit,
+    NestedKind,
+    Output,
+    Plan,
+    Project,
+    ProjectSet,
+    SetOperation,
+    Sort,
+    Subquery,
+    Window,
+)
 
 
 def sublink(tree: Tree, level: Level) -> Typed:
@@ -38,7 +53,7 @@ def sublink(tree: Tree, level: Level) -> Typed:
     plan = level.binding.query(query, inner)
     match form:
         case "EXISTS":
-            return _asked(level, NestedKind.EXISTS, plan, BOOL)
+            return _asked(level, NestedKind.EXISTS, _rows_only(plan), BOOL)
         case "EXPR" | "ARRAY":
             _check_one_column(plan, tree.location)
             kind_of_value = plan.outputs[0].type
@@ -48,6 +63,29 @@ def sublink(tree: Tree, level: Level) -> Typed:
             return _asked(level, NestedKind.ARRAY, plan, result)
         case _:
             raise NotSupported(f"subqueries of the form {form} are not supported", position=tree.location + 1)
+
+
+def _rows_only(plan: Plan) -> Plan:
+    """What EXISTS looks at: whether there are rows, but not what is selected of them, or in which order."""
+    below = plan
+    while _keeps_rows(below):
+        below = below.input
+    beneath = below.input if isinstance(below, Filter) else below
+    return plan if isinstance(beneath, Aggregate | Window | SetOperation | ProjectSet) else below
+
+
+def _keeps_rows(plan: Plan) -> TypeGuard[Project | Sort | Distinct | Limit | Aggregate]:
+    """Whether there are rows if and only if there are some below."""
+    match plan:
+        case Project() | Sort() | Distinct():
+            return True
+        case Limit():
+            count = plan.count.operand if isinstance(plan.count, Cast) else plan.count
+            return plan.offset is None and isinstance(count, Const) and count.packed != 0
+        case Aggregate():
+            return bool(plan.keys) and not plan.calls and plan.sets is None and not plan.groupings
+        case _:
+            return False
 
 
 def is_value(tree: Tree) -> bool:

@@ -90,7 +90,7 @@ def _of_function(tree: Tree, level: Level, name: str) -> WindowCall:
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):
         function, targets = resolve_window(name, [each.type for each in arguments])
-        given = [build.coerce(each, to) for each, to in zip(arguments, targets, strict=True)]
+        given = build.given_to(function, arguments, targets)
     kind_of_result = window_type(function, [each.type for each in given])
     return WindowCall(function.id, tuple(each.node for each in given), kind_of_result)
 

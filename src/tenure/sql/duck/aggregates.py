@@ -86,6 +86,8 @@ def aggregate_sql(plan: Aggregate, over: Expressions) -> Prepared:
     keys = [over.render(each) for each in plan.keys]
     if not all(each.shape.is_plain for each in keys):
         raise NotShared("groups of values that only pass through")
+    if not keys and not plan.calls:
+        raise NotShared("one group of everything, of which nothing is asked")
     parts = [_parts(call, over) for call in plan.calls]
 
     def finish(named: Sequence[Value]) -> tuple[list[Value], str]:

@@ -46,6 +46,7 @@ from tenure.expr.expressions import (
     Quantified,
     nodes,
 )
+from tenure.expr.floats import FloatType
 from tenure.expr.function import Context, Volatility
 from tenure.expr.functions import function_with_id
 from tenure.expr.numbers import NumericType
@@ -289,8 +290,8 @@ class Expressions:
             case Extreme():
                 values = [self.render(each) for each in tree.operands]
                 kind, shape, sqls = unified(values)
-                if not shape.is_plain:
-                    raise NotShared("the greatest of values that only pass through")
+                if not shape.is_plain or isinstance(kind, FloatType):
+                    raise NotShared("the greatest of values that only pass through, or of 0 and -0")
                 return Value(f"{'greatest' if tree.is_greatest else 'least'}({', '.join(sqls)})", kind, shape)
 
     def _case(self, tree: Case) -> Value:

@@ -397,6 +397,8 @@ class Query:
     """How many Given numbers there are in all."""
     nested: tuple[Subquery, ...] = ()
     shared: tuple[Plan, ...] = ()
+    constants: tuple[Node, ...] = ()
+    """Expressions as they were bound that have constants to be folded before anything is read."""
 
     @property
     def outputs(self) -> tuple[Output, ...]:

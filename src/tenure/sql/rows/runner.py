@@ -7,7 +7,7 @@ DuckDB may run a part of a plan faster (`Run.instead`); what it gives has to be 
 value for value, with PostgreSQL's types, NULLs, order and errors.
 
 Invariant (rows-lazy): a row is computed when it is asked for: what a LIMIT or EXISTS does not need
-raises no error and has no effect.
+raises no error and has no effect. What is constant is worked out before: `expr.folding`.
 
 Walk: the session compiles a `Query` from `sql.access.planner`, keeps it with the prepared statement, and
 runs it -> `rows_scan`, `rows_steps`, `rows_joins`, `rows_groups`, `rows_windows`, `rows_order`,
@@ -22,6 +22,7 @@ from tenure.expr import compiled
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import ColumnRef, Node
+from tenure.expr.folding import Fold, folds
 from tenure.expr.types import EnumLookup
 from tenure.sql.plans import plan as plans
 from tenure.sql.plans.plan import Plan, Query
@@ -57,20 +58,24 @@ _NODES: dict[type[Plan], Callable[[Any, "_Compiler"], RowNode]] = {
 
 def compile(query: Query, enum: EnumLookup | None = None) -> "Runner":
     """Raises as expr.check does for trees that are wrong; `enum` gives an enum's descriptor by its id."""
-    return Runner(query, _Compiler(query, enum))
+    constants = folds(query.constants, len(query.parameters), enum)
+    return Runner(query, _Compiler(query, enum), constants)
 
 
 class Runner:
     """A query, compiled. It keeps nothing of a run."""
 
-    def __init__(self, query: Query, compiler: "_Compiler") -> None:
+    def __init__(self, query: Query, compiler: "_Compiler", constants: tuple[Fold, ...]) -> None:
         self.query = query
+        self._constants = constants
         self._node = compiler.node(query.plan)
         self._nested = [CompiledSubquery(each, query, compiler) for each in query.nested]
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         """The run's context has the statement's parameters as its `given`."""
         query = self.query
+        for fold in self._constants:
+            fold(run.context)
         given = list(run.context.given)
         assert len(given) >= len(query.parameters), "a value for each parameter"
         given += [None] * (query.givens - len(given))

@@ -37,19 +37,21 @@ def assignments(
     planner: "Planner", level: Level, table: Table, targets: Sequence[Tree]
 ) -> tuple[list[tuple[TableColumn, Node]], list[TableColumn]]:
     """SET a = ..., (b, c) = (..., ...): the new values, and the columns set to their default."""
+    values = [_set_value(parse.unwrap(target.val)) for target in items(targets)]
+    # What is wrong with an expression comes before what is wrong with its column.
+    bound = [None if parse.kind(each) == "SetToDefault" else level.bind(each, "UPDATE") for each in values]
     changes: list[tuple[TableColumn, Node]] = []
     defaults: list[TableColumn] = []
-    for target in items(targets):
+    for target, value, typed in zip(items(targets), values, bound, strict=True):
         column = column_of(table, target)
         if column in defaults or any(column == each for each, _ in changes):
             raise SyntaxFault(f'multiple assignments to same column "{column.name}"')
-        value = _set_value(parse.unwrap(target.val))
-        if parse.kind(value) == "SetToDefault":
+        if typed is None:
             defaults.append(column)
             continue
         if column.generated is not None or column.identity == "always":
             raise GeneratedAlways(f'column "{column.name}" can only be updated to DEFAULT')
-        changes.append((column, as_column(planner, column, level.bind(value, "UPDATE"), value).node))
+        changes.append((column, as_column(planner, column, typed, value).node))
     return changes, defaults
 
 

@@ -29,6 +29,7 @@ from tenure.sql.statements import queries
 from tenure.sql.statements.queries import Select, SelectAsOf
 from tenure.sql.statements.writes import WrongKind, refuse_system
 from tenure.sql.statements.writing import writer_of
+from tenure.table.columns import Values
 from tenure.table.write import Writer
 
 if TYPE_CHECKING:
@@ -74,11 +75,14 @@ class _Incoming:
     def write(self, data: bytes) -> None:
         self._execution.check()
         if self._binary is not None:
-            self._insert_binary(self._binary.rows(data))
+            self._insert(self._from_binary(self._binary.rows(data)))
         else:
-            self._insert(self._reader.rows(data))
+            self._insert(self._from_text(self._reader.rows(data)))
 
-    def _insert(self, rows: Iterator[list[Field]]) -> None:
+    def _insert(self, rows: Iterator[Values]) -> None:
+        self._count += sum(1 for _ in self._writer.insert_all(self._txn, rows))
+
+    def _from_text(self, rows: Iterator[list[Field]]) -> Iterator[Values]:
         copy = self._copy
         zone = self._execution.session.variables.zone
         parsers = [_parser(each, zone) for each in copy.types]
@@ -95,7 +99,7 @@ class _Incoming:
                     where = f"COPY {copy.table.name}, line {self._reader.line}, column {column.name}"
                     error.where = f"{where}: {_shown(field)}"
                     raise
-            self._put(values)
+            yield values
 
     def _check_width(self, fields: Sequence[Field]) -> None:
         targets = self._copy.targets
@@ -104,23 +108,19 @@ class _Incoming:
         if len(fields) > len(targets):
             raise BadCopy("extra data after last expected column")
 
-    def _insert_binary(self, rows: Iterator[list[bytes | None]]) -> None:
+    def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
         decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
         for fields in rows:
             if len(fields) != len(self._copy.targets):
                 raise BadCopy(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
             pairs = zip(self._copy.targets, decoders, fields, strict=True)
-            self._put({each.id: None if raw is None else decode(raw) for each, decode, raw in pairs})
-
-    def _put(self, values: dict[int, Datum]) -> None:
-        self._writer.insert(self._txn, values)
-        self._count += 1
+            yield {each.id: None if raw is None else decode(raw) for each, decode, raw in pairs}
 
     def finish(self) -> "Answer | Pending":
         if self._binary is not None:
             self._binary.end()
         else:
-            self._insert(self._reader.end())
+            self._insert(self._from_text(self._reader.end()))
         self._writer.finish(self._txn)
         answer = Answer((), f"COPY {self._count}")
         self._execution.session.finish_copy()

@@ -6,6 +6,7 @@ The table and its rows come in one transaction; a result that is too large for o
 Walk: `sql.planning` -> these -> `statements.create_table.make_table`, then `table.write.Writer`.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 from tenure.catalog.descriptors import Table
@@ -68,7 +69,6 @@ def _fill(definer: Definer, id: int, query: Query) -> int:
     columns = [each.id for each in table.columns if not each.is_hidden]
     runner = rows.compile(query, definer.names.enum)
     found = settled(execution, lambda passing: list(runner.rows(run_of(execution, query, passing))))
-    for row in found:
-        writer.insert(txn, dict(zip(columns, row, strict=True)))
+    deque(writer.insert_all(txn, (dict(zip(columns, row, strict=True)) for row in found)), maxlen=0)
     writer.finish(txn)
     return len(found)

@@ -24,6 +24,7 @@ from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
+from tenure.expr.folding import Fold, folds, is_lazy
 from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.access import planner as access
@@ -33,6 +34,7 @@ from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind import with_clause as bind_with
 from tenure.sql.bind.locations import location_of
+from tenure.sql.bind.parameters import PARAMETERS_MAX
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import Level
 from tenure.sql.bind.targets import check_boolean
@@ -90,6 +92,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         made = _given_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
+        if isinstance(made, Given) and len(made.rows) == 1:
+            made, targets = _in_order(table, made, targets)
     elif source is not None:
         made, targets = _selected(
             planner, binder, level, targets, source, is_named=bool(tree.cols), override=override
@@ -186,15 +190,23 @@ def _given_rows(
                 "INSERT has more expressions than target columns",
                 position=location_of(row[len(targets)]) + 1,
             )
+        # What is wrong with an expression comes before what is wrong with its column.
+        typed = [
+            None if parse.kind(value) == "SetToDefault" else level.bind(value, "VALUES") for value in row
+        ]
         bound.append(
-            [_assigned(planner, level, column, value, override) for column, value in _paired(targets, row)]
+            [
+                None if each is None else _assigned(planner, column, each, value, override)
+                for column, each, value in zip(targets, typed, row, strict=False)
+            ]
         )
     if not level.binding.nested:
         compiled = [
             tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
             for row in bound
         ]
-        return Given(tuple(compiled))
+        given = [node for row in bound for node in row if node is not None and is_lazy(node)]
+        return Given(tuple(compiled), _folds(planner, given))
     outputs = tuple(
         Output(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
     )
@@ -205,18 +217,19 @@ def _given_rows(
     return level.binding.finished(Values(outputs, complete))
 
 
-def _paired(targets: Sequence[TableColumn], row: list[Tree]) -> list[tuple[TableColumn, Tree]]:
-    return list(zip(targets, row, strict=False))
+def _in_order(table: Table, given: Given, targets: Sequence[TableColumn]) -> tuple[Given, list[TableColumn]]:
+    """One row is evaluated in the order of the table's columns; of several, as they are written."""
+    (row,) = given.rows
+    pairs = sorted(zip(targets, row, strict=True), key=lambda each: table.columns.index(each[0]))
+    return given._replace(rows=(tuple(value for _, value in pairs),)), [column for column, _ in pairs]
 
 
 def _assigned(
-    planner: "Planner", level: Level, column: TableColumn, value: Tree, override: str
+    planner: "Planner", column: TableColumn, typed: Typed, value: Tree, override: str
 ) -> Node | None:
-    """An expression as a column's new value; None for DEFAULT."""
-    if parse.kind(value) == "SetToDefault":
-        return None
+    """An expression as a column's new value; None if the default comes instead."""
     _check_writable(column, override)
-    node = as_column(planner, column, level.bind(value, "VALUES"), value).node
+    node = as_column(planner, column, typed, value).node
     return None if _is_overridden(column, override) else node
 
 
@@ -310,7 +323,8 @@ def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: 
     condition = None
     if where is not None:
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where)).node
-    _refuse_nested([*(node for _, node in changes), *([condition] if condition is not None else [])])
+    trees = [*(node for _, node in changes), *([condition] if condition is not None else [])]
+    _refuse_nested(trees)
     level.items.remove(proposed[0])
     return Conflict(
         arbiters,
@@ -319,7 +333,13 @@ def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: 
             *((each.id, _compiled(planner, level, _or_default(planner, each, None))) for each in defaults),
         ),
         None if condition is None else _compiled(planner, level, condition),
+        constants=_folds(planner, trees),
     )
+
+
+def _folds(planner: "Planner", trees: Sequence[Node]) -> tuple[Fold, ...]:
+    """Without subqueries, all Given values are parameters."""
+    return folds(trees, PARAMETERS_MAX, planner.names.enum)
 
 
 def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None) -> tuple[int, ...]:
@@ -393,6 +413,7 @@ def _plan_change(
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where))
         plan = Filter(plan, condition.node)
     changes, defaults = ([], []) if targets is None else assignments(planner, level, table, targets)
+    changes.sort(key=lambda each: table.columns.index(each[0]))
     returning = _returning(planner, level, tree)
     primary = [part.column for part in table.index(table.primary).parts]
     keys = [ColumnRef(scan.columns.index(id)) for id in primary]
@@ -448,7 +469,9 @@ def _returning(planner: "Planner", level: Level, tree: Tree) -> Returning | None
     bound = bind_targets.bind(clause.exprs, level, "RETURNING")
     for each in bound:
         bind_targets.decide_unknown(each)
-    _refuse_nested([each.typed.node for each in bound])
+    trees = [each.typed.node for each in bound]
+    _refuse_nested(trees)
     outputs = bind_targets.outputs(bound, level)
     columns = tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)
-    return Returning(columns, tuple(_compiled(planner, level, each.typed.node) for each in bound))
+    evaluates = tuple(_compiled(planner, level, each) for each in trees)
+    return Returning(columns, evaluates, _folds(planner, trees))

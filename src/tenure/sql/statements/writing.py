@@ -18,6 +18,7 @@ from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
+from tenure.expr.folding import Fold
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
@@ -43,6 +44,8 @@ class Returning:
 
     columns: tuple[Column, ...]
     evaluates: tuple[Evaluate, ...]
+    constants: tuple[Fold, ...] = ()
+    """What is worked out before the first row, here and below."""
 
     def of(self, row: Tuple, context: Context) -> Tuple:
         return tuple([evaluate(row, context) for evaluate in self.evaluates])
@@ -58,12 +61,21 @@ class Conflict:
     condition: Evaluate | None = None
     overwrites: bool = False
     """UPSERT: the proposed row's given columns replace those that are there."""
+    constants: tuple[Fold, ...] = ()
 
 
 class Given(NamedTuple):
     """The rows of INSERT ... VALUES: an expression for each column, None for DEFAULT."""
 
     rows: tuple[tuple[Evaluate | None, ...], ...]
+    constants: tuple[Fold, ...] = ()
+
+
+def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | None) -> None:
+    for part in parts:
+        if part is not None and not isinstance(part, Runner):
+            for fold in part.constants:
+                fold(context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,7 @@ class Insert:
 
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn("INSERT")
+        _fold(execution.context, self.source, self.conflict, self.returning)
         writer = writer_of(execution, self.table)
         written = [row for row in self._written(execution, txn, writer) if row is not None]
         writer.finish(txn)
@@ -94,8 +107,7 @@ class Insert:
 
     def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
         if self.conflict is None:
-            for values in self._values(execution):
-                yield writer.insert(txn, values)
+            yield from writer.insert_all(txn, self._values(execution))
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
@@ -109,12 +121,15 @@ class Insert:
     def _values(self, execution: Execution) -> Iterator[Values]:
         context, targets = execution.context, self.targets
         if isinstance(self.source, Given):
-            for row in self.source.rows:
-                yield {
+            # All of them first, as constants are worked out before the first row is written.
+            yield from [
+                {
                     id: evaluate((), context)
                     for id, evaluate in zip(targets, row, strict=True)
                     if evaluate is not None
                 }
+                for row in self.source.rows
+            ]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
         for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
@@ -208,6 +223,7 @@ class Change:
 
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn(self.verb)
+        _fold(execution.context, self.returning)
         writer = writer_of(execution, self.table)
         found = settled(
             execution,
@@ -243,9 +259,11 @@ class Change:
         rests: dict[Tuple, Tuple] = {}
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
+        keys = [layout.primary.prefix(key) for key in rests]
+        txn.read_ahead(keys)
         found = []
-        for key, rest in rests.items():
-            row = read.get(txn, layout, key)
+        for key, rest in zip(keys, rests.values(), strict=True):
+            row = read.at(txn, layout, key)
             assert row is not None, "what the transaction has just found is there"
             found.append(_Found(row, rest[width:end], rest[end:]))
         return found

@@ -6,25 +6,32 @@ the store meanwhile is told so by the cleaned mark, and asks the store for the n
 Walk: `node.py` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and `newer`.
 """
 
+from typing import TYPE_CHECKING
+
 from tenure.base.errors import BaseMoved, CorruptData
 from tenure.kv.bases import Base
 from tenure.kv.keys import Keyspace
 from tenure.kv.store import Store
 from tenure.kv.watch import Watch
-from tenure.table.lake.base import LakeBase
-from tenure.table.lake.groups import Groups
+from tenure.storage.files import Files
 from tenure.table.lake.manifests import Manifest, Manifests
+
+if TYPE_CHECKING:
+    from tenure.table.lake.base import LakeBase
+    from tenure.table.lake.groups import Groups
 
 GAP_SECONDS = 0.1
 """Between two looks for new manifests: an older one does as well for a while."""
 
 
 class LakeBases:
-    def __init__(self, store: Store, manifests: Manifests, groups: Groups) -> None:
+    def __init__(self, store: Store, manifests: Manifests, files: Files, *, cache_bytes: int) -> None:
         self._store = store
         self._keyspace: Keyspace = store.keyspace
         self._manifests = manifests
-        self._groups = groups
+        self.files = files
+        self._cache_bytes = cache_bytes
+        self._groups: Groups | None = None
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
         self._watch: Watch | None = None
@@ -54,31 +61,40 @@ class LakeBases:
         if self._watch is not None:
             self._watch.close()
 
-    def of(self, head: bytes) -> LakeBase | None:
+    def of(self, head: bytes) -> "LakeBase | None":
         return self._known.get(head)
 
-    def newer(self, head: bytes, base: Base | None) -> LakeBase:
+    def newer(self, head: bytes, base: Base | None) -> "LakeBase":
         table, index = self._keyspace.table_and_index(head)
         manifest = self._manifests.get(self._store.snapshot(), table, index)
         if manifest is None:
             raise BaseMoved("the index is gone")
-        if isinstance(base, LakeBase) and manifest == base.manifest:
+        if getattr(base, "manifest", None) == manifest:
             raise CorruptData(
                 f"the lake's files of table {table}, index {index} are not all there",
                 hint="Is this the lake that belongs to the store? See --lake.",
             )
         return self._take(manifest)
 
-    def bases(self) -> list[LakeBase]:
+    def bases(self) -> "list[LakeBase]":
         return list(self._known.values())
 
-    def _take(self, manifest: Manifest) -> LakeBase:
+    def _take(self, manifest: Manifest) -> "LakeBase":
         head = self._keyspace.head(manifest.table, manifest.index)
         with self._lock:
             known = self._known.get(head)
             if known is None or known.flushed_at <= manifest.flushed_at:
-                known = self._known[head] = LakeBase(manifest, self._groups, head)
+                known = self._known[head] = self._base(manifest, head)
             return known
+
+    def _base(self, manifest: Manifest, head: bytes) -> "LakeBase":
+        # Arrow is imported when there is something to read: a node without a base is smaller.
+        from tenure.table.lake.base import LakeBase
+        from tenure.table.lake.groups import Groups
+
+        if self._groups is None:
+            self._groups = Groups(self.files, self._store.env, bytes_max=self._cache_bytes)
+        return LakeBase(manifest, self._groups, head)
 
     def _forget(self, key: bytes) -> None:
         table, index = self._manifests.index_of(key)

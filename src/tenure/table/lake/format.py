@@ -33,7 +33,7 @@ from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
 from tenure.storage.files import Files
 from tenure.table.arrow import arrow_type, packed
-from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, Shape
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, Shape, Written
 from tenure.table.packing import pack, unpack, unpack_columns
 from tenure.table.readers import FORMAT as ROW_FORMAT
 from tenure.table.rows import Layout
@@ -82,13 +82,6 @@ def schema_of(shape: Shape, *, is_past: bool = False) -> Any:
 
 
 # ── writing ────────────────────────────────────────────────────────────────────────────────────
-
-
-class Written(NamedTuple):
-    """A file as its writer knows it; its shape is numbered by the manifest that will name it."""
-
-    file: File
-    shape: Shape
 
 
 def write(files: Files, name: str, shape: Shape, table: Any) -> Written:

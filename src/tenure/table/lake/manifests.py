@@ -67,6 +67,13 @@ class File(Record, frozen=True):
     """Columns some of whose values are not where they should be but in `rest`."""
 
 
+class Written(Record, frozen=True):
+    """A file as its writer knows it; its shape is numbered by the manifest that will name it."""
+
+    file: File
+    shape: Shape
+
+
 class Manifest(Record, frozen=True):
     table: int
     index: int

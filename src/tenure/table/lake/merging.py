@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.storage.files import Files
 from tenure.table.key_order import argsort
-from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, Written, schema_of, write
-from tenure.table.lake.manifests import Shape
+from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
+from tenure.table.lake.manifests import Shape, Written
 from tenure.table.lake.tables import Making, of_revisions
 
 

@@ -26,18 +26,13 @@ from tenure.kv.records import Record, Records, replace
 from tenure.kv.thresholds import clean
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Stamp
-from tenure.table.lake.format import Written
-from tenure.table.lake.manifests import File, Manifest, Manifests, Shape, no_base
+from tenure.table.lake.manifests import File, Manifest, Manifests, Shape, Written, no_base
 
 
 class MergeClaim(Record, frozen=True):
     table: int
     index: int
     job: int
-
-
-class IndexBusy(RetryError):
-    """Another merge of the index is under way."""
 
 
 class Merges:

@@ -49,15 +49,14 @@ def targets(*types: str) -> tuple[Target, ...]:
     return tuple(Target("abcdefgh"[at], at + 1, named(type)) for at, type in enumerate(types))
 
 
-def task(
-    data: bytes, *types: str, format: Format | None = None, compression: str = "", **more: Any
-) -> ReadTask:
-    return ReadTask(Input("f", len(data), compression), format or Csv(), targets(*types), **more)
+def task(data: bytes, *types: str, format: Format = CSV, **more: Any) -> ReadTask:
+    return ReadTask(Input("f", len(data)), format, targets(*types), **more)
 
 
-def read_file(data: bytes, *types: str, most: int = 1 << 30, **more: Any) -> Read:
-    """The whole file as one task."""
-    return read_all([task(data, *types, **more)], memory(most, f=data))
+def read_file(data: bytes, *types: str, most: int = 0, **more: Any) -> Read:
+    """The whole file as one task; as a range, if few bytes shall come at a time."""
+    whole = task(data, *types, **more)
+    return read_all([whole.but(end=len(data)) if most else whole], memory(most or 1 << 30, f=data))
 
 
 def read_split(data: bytes, *types: str, split_bytes: int, most: int = 1 << 30, **more: Any) -> Read:

@@ -84,7 +84,7 @@ ENDINGS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
 @pytest.mark.invariant("csv-as-copy")
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(
     LINES,
     ENDINGS,
@@ -116,7 +116,7 @@ def test_any_file_gives_what_copy_gives(
 
 
 @pytest.mark.invariant("csv-as-copy")
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(LINES, ENDINGS, st.booleans(), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2))
 def test_a_file_gives_the_same_however_it_is_cut(
     lines: list[str], ending: str, is_whole: bool, most: int, split_bytes: int, skip: int
@@ -160,6 +160,17 @@ def test_one_row_too_many_ends_the_reading_with_its_own_error() -> None:
     with pytest.raises(BadInput, match='"z"') as found:
         read_file(b"x\ny\n1\nz\n", "int8", most=4, rejects_max=2)
     assert found.value.where == 'file "f", line 4, column a'
+
+
+def test_the_row_that_is_too_many_is_the_first_of_those_whatever_its_column() -> None:
+    data = b"1,x\n2,3\n" + b"y,4\n" * 5
+    with pytest.raises(BadInput) as found:
+        read_file(data, "int8", "int8")
+    assert found.value.where == 'file "f", line 1, column b'
+    with pytest.raises(BadInput) as found:
+        read_file(data, "int8", "int8", rejects_max=3)
+    assert found.value.where == 'file "f", line 5, column a'
+    assert found.value.detail == "More than 3 rows of the file were refused."
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_line() -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, Limits, NdJson
+from tenure.pipeline.reading import BadInput, Input, Limits, NdJson, ReadTask, Target
 from tenure.table.packing import unpack
 from tests.unit.expr.oracle import named
-from tests.unit.pipeline.reading.files import Read, read_file, read_split
+from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split
 
 STRICT, LOOSE = NdJson(), NdJson(ignores_unknown=True)
 
@@ -69,6 +69,19 @@ def test_what_is_wrong_with_a_line_is_said_with_its_number() -> None:
     assert found.rejects[3].raw == '{"z": 1}'
 
 
+def test_a_column_may_have_any_name() -> None:
+    data = b'{"a\\"b": 1, "\\u00e9": 2}\n'
+    targets = (Target('a"b', 1, named("int8")), Target("é", 2, named("int8")))
+    given = ReadTask(Input("f", len(data)), NdJson(), targets)
+    assert read_all([given], memory(f=data)).rows == [(1, 2)]
+    plain = given.but(targets=targets[1:], format=LOOSE)
+    assert read_all([plain], memory(f=data)).rows == [(2,)]
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert read_lines('\ufeff{"a": 1}', '{"a": 2}', types=("int8",)).rows == [(1,), (2,)]
+
+
 def test_unknown_members_can_be_passed_over() -> None:
     assert read_lines('{"z": 1, "a": 2}', types=("int8",), format=LOOSE).rows == [(2,)]
 
@@ -99,3 +112,24 @@ def test_a_file_gives_the_same_however_it_is_cut(
     data = "".join(json.dumps({"a": each}) + "\n" for each in values).encode()
     found = read_split(data, "int8", split_bytes=split_bytes, most=most, format=NdJson())
     assert found == Read([(each,) for each in values], list(range(1, len(values) + 1)), [])
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
+MEMBERS = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2)
+)
+ROWS = st.lists(st.dictionaries(st.sampled_from(["a", "b", "c", "d", "z"]), MEMBERS), max_size=5)
+
+
+@given(ROWS, st.sampled_from([STRICT, LOOSE]), st.booleans())
+def test_a_block_at_once_gives_what_its_lines_give_one_by_one(
+    rows: list[dict[str, Any]], format: NdJson, is_ascii: bool
+) -> None:
+    lines = [json.dumps(each, ensure_ascii=is_ascii).encode("utf-8", "replace") for each in rows]
+    types = ("text", "jsonb", "int4[]", "float8")
+    at_once = read_file(b"\n".join(lines), *types, format=format, rejects_max=99)
+    # A blank line keeps a block from being read at once; it comes last, so that line numbers are the same.
+    one_by_one = read_file(b"\n".join([*lines, b" ", b""]), *types, format=format, rejects_max=99)
+    assert at_once == one_by_one

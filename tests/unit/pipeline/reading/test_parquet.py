@@ -151,3 +151,5 @@ def test_files_that_are_damaged_or_too_long_are_refused() -> None:
             read_file(bad, "int8", format=Parquet())
     with pytest.raises(BadInput, match="more than 10 rows"):
         read_file(data, "int8", format=Parquet(), limits=Limits(rows_max=10))
+    with pytest.raises(BadInput, match="more than 1 columns"):
+        read_file(written(a=[1], b=[2]), "int8", format=Parquet(), limits=Limits(columns_max=1))

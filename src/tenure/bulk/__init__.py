@@ -1,0 +1,1 @@
+"""Bulk work on tables as jobs, made of `scan` and `merge`."""

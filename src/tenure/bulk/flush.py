@@ -1,0 +1,84 @@
+"""flush: what an index has in the store becomes part of its base.
+
+A merge without input changes no answer and conflicts with nobody, so a flush needs no more than the index to
+itself: it claims that when it is made, and if another merge has it, there is no flush. Should it be
+interrupted it starts over; what it had written, nobody names.
+
+Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.runner` runs `flush`.
+"""
+
+from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.bulk.lakes import Lake, label
+from tenure.cluster.jobs import Job
+from tenure.cluster.runs import Kind, Run
+from tenure.kv.records import Record, pack, unpack
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.tasks import SPARK, status
+from tenure.table.lake.manifests import no_base
+from tenure.table.lake.publishing import publish
+
+KIND = "flush"
+
+
+class Payload(Record, frozen=True):
+    table: int
+    index: int
+
+
+def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, name: str) -> Job | None:
+    """Makes the job that flushes an index, with about so many rows; None if something merges it already."""
+    if lake.jobs.is_open(txn, lake.merges.holder(txn, table, index)):
+        return None
+    job = lake.jobs.create(
+        txn,
+        kind=KIND,
+        payload=pack(Payload(table, index)),
+        description=f'flush of index {index} of table "{name}"',
+        needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
+    )
+    lake.merges.claim(txn, table, index, job.id)
+    return job
+
+
+def flush_kind(lake: Lake) -> Kind:
+    return Kind(lambda run: flush(lake, run), lambda run: _release(lake, run))
+
+
+def flush(lake: Lake, run: Run) -> None:
+    # Arrow is imported when the first merge needs it: a node that never does one is smaller.
+    from tenure.pipeline.merge import merge, merge_range
+
+    payload = unpack(run.job.payload, Payload)
+    snapshot = lake.store.snapshot()
+    version = lake.version(snapshot, payload.table)
+    if version is None or payload.index not in {index.id for index in version.table.indexes}:
+        _release(lake, run)
+        return  # it was dropped meanwhile
+    began_with = lake.manifests.get(snapshot, payload.table, payload.index)
+    began_with = began_with or no_base(payload.table, payload.index)
+    tasks = lake.tasks_for(run)
+
+    def on_done(done: int, total: int) -> None:
+        run.checkpoint(fraction=0.95 * done / max(1, total), status=status(tasks, done, total))
+
+    made = merge(
+        lake.place,
+        version,
+        began_with,
+        lake.store,
+        snapshot.at,
+        lambda ranges: tasks.run(merge_range, ranges, on_done=on_done, check=run.check, label=label(run)),
+    )
+
+    def work(txn: Transaction) -> None:
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, made, snapshot.at)
+        lake.merges.release(txn, payload.table, payload.index, run.job.id)
+        rows = sum(written.file.rows for written in made.live)
+        run.save(txn, fraction=1.0, status=f"{tasks.engine}: {len(made.live)} files, {rows} rows")
+
+    run.transact(work)
+
+
+def _release(lake: Lake, run: Run) -> None:
+    payload = unpack(run.job.payload, Payload)
+    run.transact(lambda txn: lake.merges.release(txn, payload.table, payload.index, run.job.id))

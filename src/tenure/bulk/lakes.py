@@ -1,0 +1,50 @@
+"""What all bulk jobs share: the store, the lake, and who merges which index.
+
+Walk: `node.py` makes one; the jobs of `bulk` are given it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tenure.base.settings import Settings
+from tenure.catalog.descriptors import EnumType, Table
+from tenure.catalog.stored import Catalog
+from tenure.cluster.jobs import Jobs
+from tenure.cluster.runs import Run
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+from tenure.pipeline.places import Place, Version
+from tenure.pipeline.tasks import Tasks
+from tenure.storage.files import Files
+from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.manifests import Manifests
+from tenure.table.lake.publishing import Merges
+
+
+class Lake(NamedTuple):
+    store: Store
+    files: Files
+    place: Place
+    """The same, for other processes."""
+    manifests: Manifests
+    merges: Merges
+    bases: LakeBases
+    catalog: Catalog
+    jobs: Jobs
+    settings: Callable[[], Settings]
+    tasks_for: Callable[[Run], Tasks]
+    """Where a run's tasks are done: in this process, or on Spark."""
+
+    def version(self, snapshot: Snapshot, table: int) -> Version | None:
+        """A table as of a time; None if it is not there."""
+        found = self.catalog.get(snapshot, table)
+        if not isinstance(found, Table):
+            return None
+        used = {column.type.enum for column in found.columns if column.type.enum}
+        enums = [self.catalog.get(snapshot, id) for id in sorted(used)]
+        return Version(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
+
+
+def label(run: Run) -> str:
+    """What the attempts of a run are named after: whose files they are can be told from that."""
+    return f"j{run.job.id}-r{run.fence.run}"

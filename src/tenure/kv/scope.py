@@ -1,0 +1,43 @@
+"""What transactions are made with: what those of a store share, what may be known beforehand, their states.
+
+Walk: `kv.store` makes a `Scope`; `kv.transaction` has a `State`, and may start from `Known` values.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from tenure.base.clock import Clock
+from tenure.base.timestamp import Timestamp
+from tenure.kv.bases import Bases
+from tenure.kv.buffer import Limits
+from tenure.kv.keys import Keyspace
+from tenure.kv.volume import Volume
+from tenure.storage.engine import Engine
+
+
+class State(Enum):
+    OPEN = "open"
+    SUBMITTED = "submitted"
+    """On its way; what became of it is not taken in yet."""
+    COMMITTED = "committed"
+    ENDED = "ended"
+    """Rolled back, failed, or with an outcome that is not known here."""
+
+
+class Scope(NamedTuple):
+    """What all transactions of a store share."""
+
+    engine: Engine
+    keyspace: Keyspace
+    clock: Clock
+    limits: Limits
+    bases: Bases
+    volume: Volume
+
+
+class Known(NamedTuple):
+    """Values of keys, all as they were at one time: what a transaction need not ask for."""
+
+    at: Timestamp
+    values: Mapping[bytes, bytes | None]

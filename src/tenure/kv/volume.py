@@ -1,0 +1,28 @@
+"""How much this process has written to each index, for whoever decides when that is enough for a flush.
+
+Only a hint: other processes write too, and what was counted is forgotten with the process.
+
+Walk: `kv.transaction` adds what it has committed; `bulk.upkeep` takes what has grown.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tenure.storage.engine import HEAD_BYTES, Write
+
+
+class Volume:
+    def __init__(self) -> None:
+        self._bytes: defaultdict[bytes, int] = defaultdict(int)
+
+    def add(self, writes: Iterable[Write]) -> None:
+        counted = self._bytes
+        for write in writes:
+            counted[write.key[:HEAD_BYTES]] += len(write.key) + len(write.value or b"")
+
+    def take(self, least: int) -> list[bytes]:
+        """The heads that have grown by so many bytes; their count starts anew."""
+        grown = [head for head, size in list(self._bytes.items()) if size >= least]
+        for head in grown:
+            self._bytes.pop(head, None)
+        return grown

@@ -1,0 +1,78 @@
+"""A block of NDJSON at once: each member as the bytes it has in the file, then whole columns as text.
+
+Only blocks in which nothing is wrong are for this; all others are read line by line, which gives the
+same and can say what is wrong with which line.
+
+Walk: `reading.ndjson_rows` asks for `columns` first; it is the only file here that knows msgspec.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.expr.datatype import Type
+from tenure.pipeline.reading.blocks import Block
+from tenure.pipeline.reading.quick import mask
+from tenure.pipeline.reading.tasks import Target, encoding_fault
+
+ReadOdd = Callable[[Type, bytes], str | None]
+"""A member's text, where it is more than a plain string or number. Raises ValueError if it is bad."""
+
+
+class QuickReader:
+    def __init__(self, targets: Sequence[Target], read_odd: ReadOdd, *, ignores_unknown: bool) -> None:
+        self._targets = targets
+        self._read_odd = read_odd
+        places = [f"f{place}" for place in range(len(targets))]
+        names = {place: target.name for place, target in zip(places, targets, strict=True)}
+        self._members = [attrgetter(place) for place in places]
+        # Of names that would have to be escaped in JSON, msgspec makes no members.
+        self._is_able = all(json.dumps(name) == f'"{name}"' for name in names.values())
+        if self._is_able:
+            row: Any = msgspec.defstruct(
+                "Row",
+                [(place, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for place in places],
+                rename=names,
+                forbid_unknown_fields=not ignores_unknown,
+                gc=False,
+            )
+            self._decoder = msgspec.json.Decoder(row)
+
+    def columns(self, block: Block) -> list[Any] | None:
+        """Texts by column; None if the block must be read line by line."""
+        if not self._is_able or encoding_fault(block.data):
+            return None
+        try:
+            rows = self._decoder.decode_lines(block.data)
+            if len(rows) != block.records:  # blank lines
+                return None
+            pairs = zip(self._targets, self._members, strict=True)
+            return [self._column(target.type, list(map(member, rows))) for target, member in pairs]
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+    def _column(self, kind: Type, raws: list[Any]) -> Any:
+        unset = msgspec.UNSET
+        given = pa.array([None if each is unset else bytes(each) for each in raws], pa.binary())
+        given = pc.if_else(pc.equal(given, b"null"), pa.scalar(None, pa.binary()), given)
+        is_string = pc.starts_with(given, b'"')
+        plain = pc.if_else(is_string, pc.binary_slice(given, 1, -1), given)
+        odd = self._odd(kind, given)
+        if odd.any():
+            texts = [self._read_odd(kind, each) for each in given.filter(pa.array(odd)).to_pylist()]
+            encoded = [None if each is None else each.encode() for each in texts]
+            plain = pc.replace_with_mask(plain, pa.array(odd), pa.array(encoded, pa.binary()))
+        return plain.cast(pa.string())
+
+    def _odd(self, kind: Type, given: Any) -> Any:
+        """Objects, arrays, strings with escapes; of a json column, everything."""
+        if kind.family in ("json", "jsonb"):
+            return mask(given.is_valid())
+        is_nested = pc.or_(pc.starts_with(given, b"{"), pc.starts_with(given, b"["))
+        return mask(is_nested) | np.asarray(mask(pc.match_substring(given, b"\\")))

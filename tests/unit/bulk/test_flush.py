@@ -1,0 +1,171 @@
+"""Flushes by themselves, in a node that serves SQL meanwhile; and the ends of rows and files."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tenure.base.env import SystemEnv
+from tenure.bulk import flush
+from tenure.bulk.lakes import Lake
+from tenure.bulk.upkeep import Upkeep
+from tenure.cluster.job_states import State
+from tenure.front import Listen
+from tenure.node import Node
+from tenure.table.lake.manifests import Manifest
+
+PATIENCE_STEPS = 600
+
+
+class Served:
+    """A node with a lake, and a client of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.env = SystemEnv()
+        self.node = Node(
+            f"sqlite:{directory}/store.db", self.env, listen=Listen(port=0), lake=str(directory / "lake")
+        )
+        assert self.node.front is not None and self.node.lake is not None
+        self.lake: Lake = self.node.lake
+        self.client = psycopg.connect(
+            host=self.node.front.host,
+            port=self.node.front.port,
+            user="root",
+            dbname="defaultdb",
+            autocommit=True,
+        )
+
+    def close(self) -> None:
+        self.client.close()
+        self.node.stop()
+
+    def run(self, statement: str) -> list[Any]:
+        cursor = self.client.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+    def flush(self, table: str = "t", index: int = 1) -> int:
+        """Flushes an index and waits; returns the job."""
+        ((id,),) = self.run(f"SELECT '{table}'::regclass::oid::int8")
+        job = self.node.store.transact(lambda txn: flush.start(txn, self.lake, id, index, rows=1, name=table))
+        assert job is not None
+        self.until(lambda: not self.node.jobs.is_open(self.node.store.snapshot(), job.id))
+        return job.id
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(PATIENCE_STEPS):
+            if holds():
+                return
+            self.env.sleep(0.05)
+        raise AssertionError("it did not come to be")
+
+    def manifest(self) -> Manifest:
+        (manifest,) = self.lake.manifests.all(self.node.store.snapshot())
+        return manifest
+
+    def files(self) -> set[str]:
+        return {entry.name for page in self.lake.files.list() for entry in page}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path)
+    served.run("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    served.run("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g")
+    yield served
+    served.close()
+
+
+def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: Served) -> None:
+    served.run("SET CLUSTER SETTING lake.flush_bytes = 2000")
+    served.until(lambda: bool(served.lake.bases.bases()))
+    assert served.lake.bases.bases()[0].manifest.rows == 500
+    assert served.run("SELECT count(*), min(v) FROM t") == [(500, "v1")]
+
+
+def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: Served) -> None:
+    ((before_at,),) = served.run("SELECT cluster_logical_timestamp()")
+    served.run("UPDATE t SET v = 'new' WHERE id <= 10")
+    served.run("DELETE FROM t WHERE id > 490")
+    served.flush()
+    served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
+    span = served.node.store.keyspace.index_span(served.manifest().table, 1)
+    served.until(lambda: served.node.store.engine.spread(*span, 0, 1000).keys == 0)
+    assert served.run("SELECT count(*), count(*) FILTER (WHERE v = 'new') FROM t") == [(490, 10)]
+    assert served.run("SELECT v FROM t WHERE id = 7") == [("new",)]
+    assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at} WHERE v = 'new'") == [(0,)]
+    assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at}") == [(500,)]
+
+
+def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:
+    served.flush()
+    served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        served.run("INSERT INTO t VALUES (5, 'again')")
+    served.run("INSERT INTO t VALUES (5, 'kept') ON CONFLICT (id) DO UPDATE SET v = excluded.v || t.v")
+    served.run("DELETE FROM t WHERE id = 6")
+    assert served.run("SELECT * FROM t WHERE id BETWEEN 4 AND 7") == [(4, "v4"), (5, "keptv5"), (7, "v7")]
+
+
+def test_an_index_that_is_being_merged_gets_no_second_merge(served: Served) -> None:
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    store = served.node.store
+
+    def twice(txn: Any) -> tuple[object, object]:
+        first = flush.start(txn, served.lake, id, 1, rows=1, name="t")
+        return first, flush.start(txn, served.lake, id, 1, rows=1, name="t")
+
+    first, second = store.transact(twice)
+    assert first is not None and second is None
+
+
+def test_a_flush_of_many_rows_is_left_to_a_process_that_has_spark(served: Served) -> None:
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t"))
+    assert job is not None
+    control = served.node.jobs.control(served.node.store.snapshot(), job.id)
+    assert control is not None and control.needs == ("spark",) and control.state is State.PENDING
+
+
+def test_a_canceled_flush_leaves_the_index_to_others(served: Served) -> None:
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t"))
+    assert job is not None
+    served.run(f"CANCEL JOB {job.id}")
+    served.until(lambda: not served.node.jobs.is_open(served.node.store.snapshot(), job.id))
+    served.flush()
+    assert served.manifest().rows == 500
+
+
+def test_files_are_deleted_some_time_after_newer_ones_took_their_place(served: Served) -> None:
+    served.flush()
+    former = served.files()
+    served.run("UPDATE t SET v = 'x'")
+    served.flush()
+    assert former < served.files()
+    served.run("SET CLUSTER SETTING lake.file_grace = '0s'")
+    served.until(lambda: not (former & served.files()))
+    assert served.run("SELECT count(*) FROM t WHERE v = 'x'") == [(500,)]
+    assert list(served.lake.manifests.dropped(served.node.store.snapshot())) == []
+
+
+@pytest.mark.invariant("strays")
+def test_files_of_jobs_that_have_ended_are_deleted_unless_they_are_named(served: Served) -> None:
+    ended = served.flush()
+    named = served.files()
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    going_on = served.node.store.transact(
+        lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t")
+    )
+    assert going_on is not None
+    stray, of_open_job, foreign = (
+        f"1/{id}/1/j{ended}-r1-0123-live-0.parquet",
+        f"1/{id}/1/j{going_on.id}-r1-0123-live-0.parquet",
+        f"1/{id}/1/somebody-elses.parquet",
+    )
+    for name in (stray, of_open_job, foreign):
+        with served.lake.files.create(name) as output:
+            output.write(b"x")
+    assert Upkeep(served.lake).delete_strays() == [stray]
+    assert served.files() == named | {of_open_job, foreign}
