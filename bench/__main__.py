@@ -45,6 +45,8 @@ MODULES: tuple[str, ...] = (
     "sql.memory",
     "sql.ddl",
     "sql.processes",
+    "bulk.select",
+    "bulk.point",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -40,6 +40,9 @@ class Lake:
 
     def close(self) -> None:
         self.bases.close()
+        kernels = opened(self.place)  # what they had open, they left open
+        kernels.store.close()
+        kernels.store.engine.close()
         opened.cache_clear()
         self.store.close()
         self.store.engine.close()

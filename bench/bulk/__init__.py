@@ -1,0 +1,1 @@
+"""Measurements of tables in the lake."""
