@@ -25,11 +25,18 @@ from tests.unit.table.trees import CONTEXT
 class Lake:
     """A store, in a file if not elsewhere, and a lake; `table` is how the table is just now."""
 
-    def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, store: str = "") -> None:
+    def __init__(
+        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, store: str = "", lake: str = ""
+    ) -> None:
         self.env = SystemEnv()
-        self.place = Place(store or f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
+        self.files = open_files(lake or str(directory / "lake"))
+        self.place = Place(
+            store or f"sqlite:{directory}/store.db",
+            self.files.address,
+            DEFAULT_TENANT,
+            self.files.credentials,
+        )
         self.store = Store(open_engine(self.place.store, self.env), self.env)
-        self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)
         self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
         self.bases.load()

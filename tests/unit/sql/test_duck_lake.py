@@ -13,10 +13,16 @@ from tenure.base.errors import CorruptData
 from tenure.catalog.descriptors import Table, TypeRef, replace
 from tenure.kv.keys import Span
 from tenure.kv.transaction import Transaction
+from tenure.sql import explain
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
 from tenure.sql.duck.rendering import Rendered, Used
 from tenure.sql.duck.shapes import Value, shape_of
 from tenure.sql.duck.taking import Duck
+from tenure.sql.parse import one
 from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.runner import compile
 from tenure.table import columnar
 from tenure.table.columnar import Columnar
 from tenure.table.lake import format
@@ -24,6 +30,7 @@ from tenure.table.read import Source, at, rows, visible
 from tests.postgres_server import Server
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.pipeline.test_merge import NOTE, History
+from tests.unit.sql import schema
 from tests.unit.table.tables import ID, A, B, column, table
 from tests.unit.table.trees import CONTEXT
 
@@ -348,3 +355,55 @@ def test_catching_up_that_finds_too_much_goes_over_to_streams(
     assert asked.agree(lake.store.snapshot(), ID, B)
     assert duck.streams(asked.layout)
     duck.close()
+
+
+def test_a_lake_in_an_object_store_is_read_as_well(tmp_path: Path, bucket_address: str) -> None:
+    lake = Lake(tmp_path, _table(), lake=bucket_address)
+    duck = Duck(lake.store, lake=lake.files)
+    _filled(lake, *range(30))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 7, "changed")
+    assert Asked(lake, duck).agree(lake.store.snapshot(), ID, A, B)
+    duck.close()
+    lake.close()
+
+
+def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, _table())
+    duck = Duck(lake.store, lake=lake.files)
+    outside = tmp_path / "outside.parquet"
+    _filled(lake, 1)
+    (file,) = lake.flush().live
+    outside.write_bytes(Path(lake.files.duck_path(file.name)).read_bytes())
+    engine, _ = duck._parts()
+    kind = lake.layout.columns[B].type
+    for path, is_reached in ((lake.files.duck_path(file.name), True), (str(outside), False)):
+        rendered = Rendered(
+            f"SELECT c3 AS c0 FROM read_parquet('{path}')", (), {}, (Value("", kind, shape_of(kind)),)
+        )
+        assert (engine.run(rendered, dict, lambda: None) is not None) == is_reached
+    duck.close()
+    lake.close()
+
+
+def test_explain_says_where_the_rows_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sales = schema.table(300, "sales", "id bigint; qty int", ["id"])
+    monkeypatch.setitem(schema.TABLES, "sales", sales)
+    lake = Lake(tmp_path, sales)
+    duck = Duck(lake.store, lake=lake.files)
+    lake.write(lambda txn: [lake.writer().insert(txn, {1: id, 2: id}) for id in range(3)])
+    lake.flush()
+    lake.bases.load()
+    lake.write(lambda txn: lake.writer().insert(txn, {1: 9, 2: 9}))
+    statement = one("SELECT sum(qty) FROM sales WHERE qty > 1")
+    assert statement is not None
+    query = with_access(bind_query(statement.tree, schema.KnownNames(), Parameters(())))
+    source = lake.store.snapshot()
+    run = Run(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, Memory(1 << 30))
+    run.instead = duck.taking(is_forced=True)
+    assert any('Base of "sales": 1 files, 3 rows' in line for line in explain.lines(query, run))
+    shown = list(explain.analyzed(query, compile(query), run, lake.env.monotonic))
+    assert any('Base of "sales": 1 files, 3 rows; delta: 1 rows' in line for line in shown)
+    duck.close()
+    lake.close()

@@ -27,6 +27,9 @@ from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.lake.groups import Groups
 from tenure.table.lake.manifests import File
 
+FEW = 64
+"""Fewer keys than one for so many rows of a group are sought one by one: that takes less than all rows do."""
+
 
 class Hidden(NamedTuple):
     """Of one file."""
@@ -108,11 +111,35 @@ def located(groups: Groups, files: Iterable[File], keys: Sequence[bytes]) -> Ite
             continue
         positions, which = [], []
         for start, rows, lo, hi in _within(groups, file, keys, first, end):
-            places = pc.index_in(rows, value_set=pa.array(keys[lo:hi], pa.binary()))
-            found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+            seek = _few if (hi - lo) * FEW < len(rows) else _many
+            found, places = seek(rows, keys[lo:hi])
             positions.append(found + start)
-            which.append(places.drop_null().to_numpy().astype(np.int64) + lo)
+            which.append(places + lo)
         yield file, np.concatenate(positions), np.concatenate(which)
+
+
+def _many(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
+    """The places in a group whose key is one of these, and which: by a look at every row."""
+    places = pc.index_in(rows, value_set=pa.array(keys, pa.binary()))
+    found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+    return found, places.drop_null().to_numpy().astype(np.int64)
+
+
+def _few(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
+    """The same, by a search for each key: a key may be there several times in a row."""
+    found, places = [], []
+    for place, key in enumerate(keys):
+        row = bisect_left(rows, key, key=_plain)
+        while row < len(rows) and rows[row].as_py() == key:
+            found.append(row)
+            places.append(place)
+            row += 1
+    return np.array(found, dtype=np.int64), np.array(places, dtype=np.int64)
+
+
+def _plain(key: Any) -> bytes:
+    plain: bytes = key.as_py()
+    return plain
 
 
 def _within(
