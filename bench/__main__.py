@@ -47,6 +47,7 @@ MODULES: tuple[str, ...] = (
     "sql.processes",
     "bulk.select",
     "bulk.point",
+    "bulk.export",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -1,1 +1,1 @@
-"""Measurements of tables in the lake."""
+"""Bulk work beside PostgreSQL: files out of tables."""

@@ -119,7 +119,6 @@ LATER = (
     ("backup",),
     ("restore",),
     ("import", "pgdump"),
-    ("export",),
     ("undrop",),
     ("check", "table"),
     ("run", "gc"),

@@ -29,7 +29,7 @@ If it has moved meanwhile, reading starts over with the newest one, at the same 
 Simplifications: another column wanted means loading again, and so does a new base.
 
 Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history;
-`lake.hidden` and `lake.scanning` say what is to be read of a base.
+`lake.hidden` and `lake.visible` say what is to be read of a base.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
 from tenure.table.lake.base import LakeBase
 from tenure.table.lake.hidden import Hiding
-from tenure.table.lake.scanning import Based, based, visible_files
+from tenure.table.lake.visible import Based, based, visible_files
 from tenure.table.parts import Held, Part, applied, piece, sorted_keys, together
 from tenure.table.read import Source
 from tenure.table.rows import Layout

@@ -23,19 +23,15 @@ from tests.unit.table.trees import CONTEXT
 
 
 class Lake:
-    """A store, in a file if not elsewhere, and a lake; `table` is how the table is just now."""
+    """A store in a file, or at an address, and a lake beside it; `table` is how the table is just now."""
 
     def __init__(
-        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, store: str = "", lake: str = ""
+        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, address: str = "", lake: str = ""
     ) -> None:
         self.env = SystemEnv()
         self.files = open_files(lake or str(directory / "lake"))
-        self.place = Place(
-            store or f"sqlite:{directory}/store.db",
-            self.files.address,
-            DEFAULT_TENANT,
-            self.files.credentials,
-        )
+        address = address or f"sqlite:{directory}/store.db"
+        self.place = Place(address, self.files.address, DEFAULT_TENANT, self.files.credentials)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.manifests = Manifests(self.store.keyspace)
         self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
@@ -47,9 +43,9 @@ class Lake:
 
     def close(self) -> None:
         self.bases.close()
-        kernels = opened(self.place)  # what they had open, they left open
-        kernels.store.close()
-        kernels.store.engine.close()
+        again = opened(self.place).store
+        again.close()
+        again.engine.close()
         opened.cache_clear()
         self.store.close()
         self.store.engine.close()

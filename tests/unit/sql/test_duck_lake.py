@@ -55,7 +55,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     name = f"lake_{uuid4().hex[:12]}"
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-        lake = Lake(tmp_path, _table(), store=f"postgresql://postgres@127.0.0.1:{server.port}/{name}")
+        lake = Lake(tmp_path, _table(), address=f"postgresql://postgres@127.0.0.1:{server.port}/{name}")
         yield lake
         lake.close()
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

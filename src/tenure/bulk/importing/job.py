@@ -26,6 +26,7 @@ from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake, label
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors import Table
+from tenure.catalog.publisher import Publisher
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.kv.records import pack, unpack
@@ -33,7 +34,6 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.places import Version
 from tenure.pipeline.tasks import SPARK, Kernel, status
-from tenure.schema_change.publisher import Publisher
 from tenure.storage.locations import Locations
 from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import Replaced, publish

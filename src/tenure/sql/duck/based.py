@@ -8,7 +8,7 @@
 DuckDB pushes filters and columns through a UNION ALL into each scan, and reads no row group that the
 statistics rule out; the bitmap is looked at for the rows that are left.
 
-Walk: `duck.engine` -> `base_sql`; `table.lake.scanning` says what there is to scan.
+Walk: `duck.engine` -> `base_sql`; `table.lake.visible` says what there is to scan.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tenure.sql.duck.shapes import NotShared, literal, quoted, shape_of
 from tenure.storage.files import Files
 from tenure.table.columns import Kept
-from tenure.table.lake.scanning import Based, FileScan, Times
+from tenure.table.lake.visible import Based, FileScan, Times
 
 GLOB = frozenset("*?[")
 """What a path must not have: DuckDB would take it for a pattern."""
