@@ -45,6 +45,8 @@ MODULES: tuple[str, ...] = (
     "sql.memory",
     "sql.ddl",
     "sql.processes",
+    "bulk.select",
+    "bulk.point",
     "bulk.export",
     "bulk.worker",
     "bulk.importing",
