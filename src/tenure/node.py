@@ -49,6 +49,7 @@ from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
 from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
@@ -79,7 +80,6 @@ from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
@@ -130,6 +130,8 @@ class Node:
         listen: Listen | None = None,
         lake: str = "",
         files: str = "",
+        endpoints: tuple[str, ...] = (),
+        has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
@@ -150,7 +152,9 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
-            self.locations = Locations(files or None)
+            self.locations = Locations(
+                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+            )
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self.front: Front | None = None
@@ -442,7 +446,12 @@ class Node:
 
     def _duck(self) -> Duck:
         settings = self.settings.current()
-        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
+        return Duck(
+            self.store,
+            lake=None if self.lake is None else self.lake.files,
+            cache_bytes=settings[COLUMNS_MEMORY],
+            memory_bytes=settings[DUCKDB_MEMORY],
+        )
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""

@@ -19,6 +19,7 @@ KNOWN_TO = {
         "pipeline/reading/ndjson_quick.py",
     ),
     "numpy": (
+        "bulk/importing/*.py",
         "sql/duck/*.py",
         "table/*.py",
         "pipeline/reading/*.py",
@@ -28,6 +29,7 @@ KNOWN_TO = {
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "bulk/importing/*.py",
         "pipeline/*.py",
         "sql/duck/*.py",
         "storage/bucket.py",

@@ -118,7 +118,6 @@ Own = Callable[["Planner", Reader], "Statement | Control | None"]
 LATER = (
     ("backup",),
     ("restore",),
-    ("import", "pgdump"),
     ("undrop",),
     ("check", "table"),
     ("run", "gc"),

@@ -39,6 +39,7 @@ from tenure.sql.statements import (
 )
 from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
 from tenure.sql.statements.exporting import EXPORTS
+from tenure.sql.statements.import_dump import DUMPS
 from tenure.sql.statements.importing import IMPORTS
 from tenure.sql.statements.jobs import JOBS
 from tenure.sql.statements.shows import SHOWS
@@ -155,6 +156,7 @@ OWN: dict[tuple[str, ...], own.Own] = {
     **JOBS,
     **EXPORTS,
     **IMPORTS,
+    **DUMPS,
 }
 
 
