@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tenure.kv.records import Record
+from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.format import KEY
@@ -37,6 +37,8 @@ class Run(Record, frozen=True):
     rows: int
     size: int
     """In memory, in bytes."""
+    passed: int = 0
+    """Batches of the file before the first of these."""
 
 
 def write_run(files: Files, name: str, rows: Any) -> Run:
@@ -61,22 +63,33 @@ def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) ->
 
 
 def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:
-    # Rows with the first key of a batch may begin in the one before.
-    start = max(0, bisect_left(run.firsts, lo) - 1)
-    end = len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
+    start, end = _batches(run, lo, hi)
     if start >= end or run.last < lo:
         return []
     with files.reading(run.name), files.arrow.open_input_file(run.name) as source:
         reader = pa.ipc.open_file(source)
-        batches = [reader.get_batch(number) for number in range(start, end)]
+        batches = [reader.get_batch(run.passed + number) for number in range(start, end)]
     for number in {0, len(batches) - 1}:  # those between lie within
         batch = batches[number]
         batches[number] = batch.slice(*bounds_within(batch.column(KEY), lo, hi))
     return batches
 
 
-def meets(run: Run, lo: bytes, hi: bytes | None) -> bool:
-    return run.last >= lo and (hi is None or run.firsts[0] < hi)
+def _batches(run: Run, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+    """Those that may have rows of a range: from which on, and up to which."""
+    # Rows with the first key of a batch may begin in the one before.
+    start = max(0, bisect_left(run.firsts, lo) - 1)
+    return start, len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
+
+
+def within(runs: Iterable[Run], lo: bytes, hi: bytes | None) -> tuple[Run, ...]:
+    """What a task of a range needs to know of runs: no more than the batches that it reads."""
+    made = []
+    for run in runs:
+        start, end = _batches(run, lo, hi)
+        if start < end and run.last >= lo:
+            made.append(replace(run, firsts=run.firsts[start:end], passed=run.passed + start))
+    return tuple(made)
 
 
 def cuts(runs: Sequence[Run], rows_per_range: int) -> list[bytes]:
