@@ -45,6 +45,7 @@ MODULES: tuple[str, ...] = (
     "sql.memory",
     "sql.ddl",
     "sql.processes",
+    "bulk.export",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -1,8 +1,7 @@
-"""Statements as they may be shown to others, kept in records and logged: without passwords.
+"""Statements as they may be shown to others, kept in records and logged: without passwords and keys.
 
-Locations of bulk statements may have the keys of an object store in them; those go too.
-
-Invariant (S24): the text of a statement that may give a password leaves its session without it.
+Invariant (S24): the text of a statement that may give a password, or the keys of an object store, leaves
+its session without them.
 
 Walk: `sql.session` keeps what `without_password` gives as what it is doing; sessions, leases and jobs tell.
 """
@@ -17,16 +16,14 @@ OFTEN = frozenset("sSiIuUdD")
 
 ABOUT_USERS = ("user", "role", "group")
 HIDDEN = "..."
-
-_LOCATED = frozenset(("im", "ex", "ba", "re", "cr", "al"))
-"""How statements begin that name locations."""
-_KEYS = re.compile(r"((?:aws|%61ws)[a-z_]*=)[^&'\"\s]*", re.IGNORECASE)
+_KEYS = re.compile(r"(aws[a-z_]*=)[^&'\"\s]*", re.IGNORECASE)
+"""In the locations of bulk statements."""
 
 
 def without_password(text: str) -> str:
     """The text as it is, or of one about users no more than its first words."""
-    if text[:2].lower() in _LOCATED and "=" in text:
-        text = _KEYS.sub(rf"\1{HIDDEN}", text)
+    if "aws" in text or "AWS" in text:
+        text = _KEYS.sub(lambda found: found[1] + HIDDEN, text)
     if text[:1] in OFTEN or "password" not in text.lower():
         return text
     try:

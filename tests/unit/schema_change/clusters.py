@@ -1,7 +1,7 @@
 """Nodes with leases, schema changes and jobs over one engine, in one process, wired like `node.py`."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -65,6 +65,10 @@ class NodeEngine(BreakingEngine):
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         self._check()
         return super().get(key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        self._check()
+        return super().get_many(keys, guard, at)
 
     def scan(self, query: Scan) -> Found:
         self._check()

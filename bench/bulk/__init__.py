@@ -1,0 +1,1 @@
+"""Bulk work beside PostgreSQL: files out of tables."""
