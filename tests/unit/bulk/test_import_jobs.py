@@ -174,7 +174,6 @@ def test_not_inside_a_transaction(t: Importing) -> None:
         ("IMPORT INTO t CSV DATA ('a') WITH max_bad_rows = many", "22023"),
         ("IMPORT INTO t PARQUET DATA ('a') WITH delimiter = ','", "22023"),
         ("IMPORT INTO pg_catalog.pg_class CSV DATA ('a')", "42501"),
-        ("IMPORT PGDUMP 'a'", "0A000"),
     ],
 )
 def test_what_is_wrong_with_a_statement(t: Importing, text: str, sqlstate: str) -> None:

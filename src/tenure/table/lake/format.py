@@ -47,6 +47,9 @@ FILE_ROWS = 1 << 20
 FORMAT = b"1"
 _FORMAT, _GROUPS = b"tenure.format", b"tenure.groups"
 COMPRESSION = "snappy"
+
+DICTIONARY_BYTES_MAX = 1 << 14
+"""Of a column with more different values in a row group, a dictionary takes longer and is no smaller."""
 CHECKSUM_BYTES = 16
 
 
@@ -96,6 +99,7 @@ def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
         sink,
         row_group_size=GROUP_ROWS,
         compression=COMPRESSION,
+        dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
         use_dictionary=[name for name in table.column_names if name not in plain],
         write_statistics=[name for name in table.column_names if name not in (KEY, REST, VALUE)],
     )
