@@ -32,8 +32,8 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
-from tenure.bulk.flush import KIND as FLUSH
-from tenure.bulk.flush import flush_kind
+from tenure.bulk import flush
+from tenure.bulk.exporting import records as exporting
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
@@ -49,6 +49,7 @@ from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
 from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
@@ -79,11 +80,11 @@ from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.statements.exporting import rows_of
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
@@ -129,12 +130,15 @@ class Node:
         listen: Listen | None = None,
         lake: str = "",
         files: str = "",
+        endpoints: tuple[str, ...] = (),
+        has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
         self._env = env
         self._version = version
         self._spark = spark
+        self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
@@ -148,14 +152,16 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
-            self.locations = Locations(files or None)
+            self.locations = Locations(
+                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+            )
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
+            self.front: Front | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
                 self._start_workers(undo, start_worker)
-            self.front: Front | None = None
             if listen is not None:
                 self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
@@ -307,7 +313,7 @@ class Node:
         )
 
     def _has(self) -> tuple[str, ...]:
-        return () if self._spark is None else (SPARK,)
+        return (SPARK,) * (self._spark is not None) + (exporting.SQL,) * self._listens
 
     def tasks_for(self, run: Run) -> Tasks:
         """Where the tasks of a job's run are done."""
@@ -354,8 +360,10 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
+            run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {
-                FLUSH: flush_kind(self.lake),
+                flush.KIND: flush.flush_kind(self.lake),
+                exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),
                 IMPORT: import_kind(self.lake, self.publisher, self.locations),
             }
         self.runner = Runner(

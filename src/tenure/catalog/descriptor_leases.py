@@ -52,6 +52,10 @@ class Changed(RetryError):
         self.at = descriptor.modified_at
 
 
+STARTED_WITHIN = 1 << 30
+"""A second, as timestamps count: so much later than it did a process may say that it started."""
+
+
 class DescriptorLease:
     """A lease of this process on one version of a descriptor."""
 
@@ -89,7 +93,9 @@ class DescriptorLeases:
         self._settings = settings
         self._check = check
         """Raises, in the transaction that writes a row, if none may be written any more."""
-        self._started_at = store.clock.now()
+        # Tells this process from another that had its instance id before. Where wall clocks are slow, those
+        # that start upon the same store clock have the same time: hence the chance in it.
+        self._started_at = store.clock.now() + int(store.env.rng.uniform(0, STARTED_WITHIN))
         self.lock = store.env.lock()
         """Guards pins and which leases there are; never held across a call of the store."""
         self.held = Held(store.env, self.lock, self.is_pinned)

@@ -38,8 +38,6 @@ from tenure.kv.transaction import Transaction
 LOOK_SECONDS = 1.0
 """How often a node looks whether the cluster is finalized, as long as it is not."""
 
-NO_PINS: Pins = {}
-
 _log = logging.getLogger(__name__)
 
 
@@ -146,7 +144,10 @@ class MixedLeases:
 
     def frontier_at(self, use: Use) -> Timestamp:
         frontier_at = self._leases.frontier_at(use)
-        for id, beside in list(self._pins.get(use, NO_PINS).items()):
+        pins = self._pins.get(use)
+        if not pins:
+            return frontier_at
+        for id, beside in list(pins.items()):
             pin = use.pins.get(id)
             if pin is None or pin.lease.at < self._final_at:
                 frontier_at = min(frontier_at, beside.lease.expires_at)

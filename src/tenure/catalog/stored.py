@@ -47,6 +47,10 @@ class NextId(Record, frozen=True):
     id: int
 
 
+JUDGED_MAX = 100
+"""How many stored descriptors are remembered as they were decoded; those in use are in `catalog.cache`."""
+
+
 class Catalog:
     """The catalog of one tenant; every function belongs to the caller's transaction."""
 
@@ -64,6 +68,7 @@ class Catalog:
                 (SCHEMA_MAPS, self._entries),
             )
         }
+        self._judged: dict[bytes, AnyDescriptor] = {}
         self.descriptors_head = keyspace.head(DESCRIPTORS)
         self.span = Span(keyspace.table_span(DESCRIPTORS).lo, keyspace.table_span(SCHEMA_MAPS).hi)
         """All of the catalog."""
@@ -71,11 +76,18 @@ class Catalog:
     # ── descriptors ────────────────────────────────────────────────────────────────────────────
 
     def get(self, txn: Transaction | Snapshot, id: int) -> AnyDescriptor | None:
-        descriptor = self._descriptors.get(txn, id)
-        return None if descriptor is None else _judged(cast("AnyDescriptor", descriptor))
+        value = txn.get(self._descriptors.key(id))
+        return None if value is None else self.decode(value)
 
     def decode(self, value: bytes) -> AnyDescriptor:
-        return _judged(cast("AnyDescriptor", self._descriptors.decode(value)))
+        """Decodes and judges; remembered for a while, as a schema change reads the same again and again."""
+        known = self._judged.get(value)
+        if known is None:
+            known = _judged(cast("AnyDescriptor", self._descriptors.decode(value)))
+            if len(self._judged) >= JUDGED_MAX:
+                self._judged.clear()
+            self._judged[value] = known
+        return known
 
     def list(self, txn: Transaction | Snapshot) -> Iterator[AnyDescriptor]:
         for descriptor in self._descriptors.scan(txn):

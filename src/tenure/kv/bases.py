@@ -134,7 +134,7 @@ def _get_batch(
 ) -> dict[bytes, bytes | None]:
     found = engine.get_many(keys, keyspace.point_guard(keys[0]), at())
     read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
-    values = {key: value for key, revised_at, value in found.revisions if revised_at > found.cleaned_at}
+    values = {key: value for key, written_at, value in found.revisions if written_at > found.cleaned_at}
     for key in keys:
         if key not in values:
             values[key] = None if base is None else base.get(key, read_at)

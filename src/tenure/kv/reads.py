@@ -43,6 +43,11 @@ class RefreshSpans:
         del self.spans[since.spans :]
 
     def proof(self) -> Proof:
+        if not self.spans:
+            guard = self._keyspace.point_guard
+            return Proof(
+                tuple(sorted(self.points)), (), tuple(dict.fromkeys([guard(key) for key in self.points]))
+            )
         spans = disjoint(self.spans)
         starts = [lo for lo, _ in spans]
         points = tuple(key for key in sorted(self.points) if not _covers(spans, starts, key))

@@ -11,7 +11,7 @@ A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 Walk: `Store.snapshot(at)` -> `Snapshot` -> `kv.bases` -> `engine`; `kv.transaction` uses `judge` too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
@@ -31,10 +31,22 @@ class Snapshot:
         self._engine = engine
         self._keyspace = keyspace
         self._bases = bases
+        self._ahead: dict[bytes, bytes | None] = {}
+        """What was read ahead and not asked for yet."""
         self.at = at
+
+    def read_ahead(self, keys: Iterable[bytes]) -> None:
+        """Reads keys together that `get` is about to be asked for one by one."""
+        wanted = list(keys)
+        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
+        self._ahead |= bases.get_many(
+            self._engine, self._keyspace, self._bases, wanted, lambda: self.at, self._accepting(ZERO_AT)
+        )
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         assert self._keyspace.owns(key), "a key of another tenant"
+        if key in self._ahead:
+            return self._ahead.pop(key, None)
         return bases.get(
             self._engine, self._keyspace, self._bases, key, lambda: self.at, self._accepting(flushed_at)
         )

@@ -18,6 +18,7 @@ Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connectio
 import asyncio
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -97,9 +98,32 @@ class Hall:
         self.is_draining = False
         self.emptied: Event = env.event()
         """While draining: the last one has left."""
+        self._told: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
+        """By other threads, for the loop to do."""
+        self._is_waking = False
         self._beginning = ThreadPoolExecutor(limits.threads_max, "sql")
         self._inside = ThreadPoolExecutor(limits.seats_max, "sql-inside")
         self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "sql-closing")
+
+    def tell(self, step: Callable[..., None], *found: object) -> None:
+        """Has something done on the loop, from another thread; many at a time wake it only once."""
+        self._told.append((step, found))
+        if self._is_waking:
+            return
+        self._is_waking = True
+        try:
+            self.loop.call_soon_threadsafe(self._do_told)
+        except RuntimeError:
+            _log.info("a statement ended after its server")
+
+    def _do_told(self) -> None:
+        self._is_waking = False  # before the first is taken: who tells after the last wakes the loop again
+        while self._told:
+            step, found = self._told.popleft()
+            try:
+                step(*found)
+            except Exception:
+                _log.exception("a connection failed in a way that it should not")
 
     def submit(self, wait: InThread) -> "Future[Any]":
         return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
@@ -109,6 +133,15 @@ class Hall:
 
     def is_full(self) -> bool:
         return len(self.doors) - len(self.service.seats) >= self.limits.starting_max
+
+    def make_room(self) -> None:
+        """Ends the connection that has been logging in for longest: a login takes milliseconds, so whoever
+        fills the hall with connections that do not log in keeps nobody out."""
+        starting = [door for door in self.doors if door.connection.is_starting]
+        if starting:
+            min(starting, key=lambda door: door.since).end(
+                TooManyConnections("sorry, too many clients already")
+            )
 
     def left(self, door: "Door") -> None:
         self.doors.discard(door)
@@ -126,7 +159,7 @@ class Door(asyncio.Protocol):
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
-        self._since = hall.env.monotonic()
+        self.since = hall.env.monotonic()
         """Since when it logs in, is idle, or is closing: for time-outs."""
         self._heard = 0
         self._patience: tuple[float, TenureError] = NEVER
@@ -146,7 +179,7 @@ class Door(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.connection = Connection(self._hall.service, str(peer[0]) if peer else "")
         if self._hall.is_full():
-            self.connection.close(TooManyConnections("sorry, too many clients already"))
+            self._hall.make_room()
         self._hall.doors.add(self)
         self.settle()
 
@@ -194,9 +227,9 @@ class Door(asyncio.Protocol):
         try:
             match wait:
                 case InThread():
-                    self._hall.submit(wait).add_done_callback(partial(_tell, loop, self._worked))
+                    self._hall.submit(wait).add_done_callback(partial(self._hall.tell, self._worked))
                 case Commit(pending):
-                    pending.submit(partial(_tell, loop, self._resume))
+                    pending.submit(partial(self._hall.tell, self._resume))
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
                 case Need.TLS:
@@ -257,23 +290,23 @@ class Door(asyncio.Protocol):
         if connection.is_ready:
             if connection.pieces_received != self._heard:
                 self._heard = connection.pieces_received
-                self._since = now
+                self.since = now
                 self._patience = _patience(connection)
-            elif 0 < self._patience[0] < now - self._since:
+            elif 0 < self._patience[0] < now - self.since:
                 self.end(self._patience[1])
         elif connection.is_starting:
-            if now - self._since > self._hall.limits.login_seconds:
+            if now - self.since > self._hall.limits.login_seconds:
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
         elif not connection.is_closing:
             self._heard = 0  # busy: it is idle from the moment that it is seen so
-        elif now - self._since > LINGER_SECONDS:
+        elif now - self.since > LINGER_SECONDS:
             self._transport.abort()
 
     def end(self, error: TenureError) -> None:
         """Tells the client why, and cancels what it has under way."""
         self.connection.cancel()
         self.connection.close(error)
-        self._since = self._hall.env.monotonic()
+        self.since = self._hall.env.monotonic()
         self.settle()
 
     def abort(self) -> None:
@@ -315,14 +348,6 @@ def _patience(connection: Connection) -> tuple[float, TenureError]:
     if whole and (not idle or whole < idle):
         return whole, TransactionTooLong("terminating connection due to transaction timeout")
     return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")
-
-
-def _tell(loop: asyncio.AbstractEventLoop, step: Callable[..., None], *found: object) -> None:
-    """From another thread; the loop may be gone by now."""
-    try:
-        loop.call_soon_threadsafe(step, *found)
-    except RuntimeError:
-        _log.info("a statement ended after its server")
 
 
 def _close(client: Client) -> None:

@@ -30,9 +30,13 @@ class Interrupts:
 
     def start(self) -> None:
         """A statement begins: what came before is forgotten."""
-        self._canceled.clear()
-        ends = [each for each in (self._statement_ends_at(), self.transaction_ends_at()) if each is not None]
-        self._ends_at = min(ends, default=None)
+        if self._canceled.is_set():
+            self._canceled.clear()
+        ends_at, whole_ends_at = self._statement_ends_at(), self.transaction_ends_at()
+        if ends_at is None or whole_ends_at is None:
+            self._ends_at = whole_ends_at if ends_at is None else ends_at
+        else:
+            self._ends_at = min(ends_at, whole_ends_at)
 
     def _statement_ends_at(self) -> float | None:
         session = self._session

@@ -118,7 +118,6 @@ Own = Callable[["Planner", Reader], "Statement | Control | None"]
 LATER = (
     ("backup",),
     ("restore",),
-    ("export",),
     ("undrop",),
     ("check", "table"),
     ("run", "gc"),

@@ -22,12 +22,17 @@ from tenure.table.sequences import SessionSequences
 if TYPE_CHECKING:
     from tenure.sql.session import Session
 
+UUID_BITS, UUIDS_AT_ONCE = 128, 16
+UUID_MASK = (1 << UUID_BITS) - 1
+
 
 class Surroundings:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._parts = session.parts
         self._owner: Owner | None = None
+        self._random: list[int] = []
+        """Drawn and not used yet."""
         self._sequence_block: Block | None = None
         self._sequence_values = SessionSequences(session.parts.sequences, self._sequence, self._may_wait)
         self.discard_sequences = self._sequence_values.discard
@@ -84,7 +89,11 @@ class Surroundings:
             raise NotShort
 
     def _uuid(self) -> UUID:
-        return UUID(int=self._parts.env.rng.getrandbits(128), version=4)
+        if not self._random:
+            # Each call of the kernel lets other threads have the interpreter: so it is asked seldom.
+            drawn = self._parts.env.rng.getrandbits(UUID_BITS * UUIDS_AT_ONCE)
+            self._random = [(drawn >> UUID_BITS * n) & UUID_MASK for n in range(UUIDS_AT_ONCE)]
+        return UUID(int=self._random.pop(), version=4)
 
     # ── locks ──────────────────────────────────────────────────────────────────────────────────
 

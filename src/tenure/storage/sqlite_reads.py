@@ -10,13 +10,17 @@ Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
 
 from tenure.base.timestamp import Timestamp, from_bytes
 from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
-from tenure.storage.sqlite_section import Execute, heads, marks
+from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
 
 # Scalar subqueries throughout: the same as joins costs SQLite three times as much.
 _CLOCK_AND_MARKS = (
     "(SELECT at FROM clock), (SELECT value FROM live WHERE key = ?2), (SELECT value FROM live WHERE key = ?3)"
+)
+_CLOCK_AND_SPAN_MARKS = (
+    "SELECT (SELECT at FROM clock), (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?),"
+    " (SELECT max(value) FROM live WHERE key BETWEEN ? AND ?)"
 )
 _GET_LIVE = f"SELECT {_CLOCK_AND_MARKS}, at, value FROM live WHERE key = ?1"
 _GET_PAST = (
@@ -71,6 +75,11 @@ def clock_at(execute: Execute) -> Timestamp:
     return int(at)
 
 
+def _clock_and_marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp, Timestamp]:
+    ((clock, threshold, cleaned),) = execute(_CLOCK_AND_SPAN_MARKS, guard)
+    return clock, from_bytes(threshold or b""), from_bytes(cleaned or b"")
+
+
 def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Found:
     """Reads one key by statements that are each a whole answer of one snapshot, or none.
 
@@ -108,8 +117,7 @@ def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timest
 
 
 def scan(execute: Execute, query: Scan) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     if query.since_at is not None:
         revisions = _changed(execute, query, at=clock if query.at is None else query.at)
     else:
@@ -141,8 +149,7 @@ def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
 
 
 def history(execute: Execute, query: History) -> Found:
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     until_at = clock if query.until_at is None else query.until_at
     limit = UNLIMITED if query.limit is None else query.limit
     revisions, through_at = _interval(execute, query, until_at, limit)
@@ -173,8 +180,7 @@ def _interval(
 
 def revisions(execute: Execute, query: Revisions) -> Found:
     """Every key that has a revision has a row in `live`: so that says which keys there are."""
-    clock = clock_at(execute)
-    threshold_at, cleaned_at = marks(execute, query.guard)
+    clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     keys = execute(_KEYS, (query.lo, query.hi, query.limit))
     if not keys:
         return Found(clock, threshold_at, cleaned_at, [])

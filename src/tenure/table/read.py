@@ -5,7 +5,7 @@ indexes are relied upon. A `Row` has all columns, for writers; `visible` gives w
 
     secondary entry ──► primary key ──► row
 
-Simplifications: rows are all in the store; an index scan looks up its rows one by one.
+Simplifications: an index scan looks up its rows one by one.
 
 Walk: the point executor and `table.foreign_keys` call `get`, `scan` and `find` -> `Keyed.span`
 gives the keys, `Layout.row` decodes.

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
 from tenure.catalog.descriptors import ElementState, EnumType, ForeignKey, Index, Table
+from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
@@ -152,6 +153,8 @@ class Layout:
         self.primary = self.indexes[table.primary]
         self.checks = tuple(CompiledCheck(check, compiled) for check in table.checks)
         self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
+        self.has_enums = any(column.type.enum for column in table.columns)
+        self.following = _following(self.columns.values())
         self._readers: dict[tuple[int, tuple[int, ...]], Read] = {}
         self._entry_readers: dict[tuple[int, tuple[int, ...]], Read | None] = {}
 
@@ -240,6 +243,14 @@ class Layout:
         return primary.head + encode(elements[len(index.parts) :])
 
 
+def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
+    """Columns whose values follow from the row, group by group: each may be made from those before it."""
+    written = [kept for kept in columns if kept.is_written]
+    computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
+    generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
+    return [group for group in (computed, generated) if group]
+
+
 def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
     elements = decode(key[HEAD_BYTES:])
     if len(elements) != len(index.parts):
@@ -276,8 +287,10 @@ class Layouts:
         A transaction's own, uncommitted copy has the same version as another's: so the table itself
         is compared too.
         """
-        used = tuple(enums(column.type.enum) for column in table.columns if enums and column.type.enum)
         kept = self._kept.get((table.id, table.version))
+        if kept is not None and kept[0].table is table and not kept[1] and not kept[0].has_enums:
+            return kept[0]
+        used = tuple(enums(column.type.enum) for column in table.columns if enums and column.type.enum)
         if kept is not None:
             layout, with_enums = kept
             if (layout.table is table or layout.table == table) and with_enums == used:

@@ -34,7 +34,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -69,7 +68,7 @@ class Writer:
         self._table = layout.table
         self._columns = layout.columns
         self._context = context
-        self._following = _following(layout.columns.values())
+        self._following = layout.following
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -319,11 +318,3 @@ class Writer:
             if entry is not None and stored is not None:
                 return row_of(txn, self.layout, index, Entry(entry.key, stored))
         return None
-
-
-def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
-    """Columns whose values follow from the row, group by group: each may be made from those before it."""
-    written = [kept for kept in columns if kept.is_written]
-    computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
-    generated = [(kept, kept.generated) for kept in written if kept.generated is not None]
-    return [group for group in (computed, generated) if group]

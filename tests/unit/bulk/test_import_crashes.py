@@ -179,7 +179,7 @@ def test_of_two_drivers_only_the_later_one_publishes(t: Importing) -> None:
             by_hand.kind.run(later[0])
         return commit()
 
-    former._counted = overtake  # type: ignore[assignment]
+    former._counted = overtake  # type: ignore[method-assign]
     with pytest.raises(FenceLost):
         by_hand.kind.run(former)
     assert later

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.cluster.job_states import State
+from tenure.sql.redaction import without_secrets
 from tests.unit.bulk.gates import Gate, held
 from tests.unit.bulk.imports import Importing
 from tests.unit.sql.sessions import Said
@@ -221,3 +222,8 @@ def _states(t: Importing) -> list[str]:
     state = imports[-1].state
     assert isinstance(state, State)
     return [state.value]
+
+
+def test_what_sessions_show_has_no_keys_of_an_object_store() -> None:
+    text = "IMPORT INTO t CSV DATA ('s3://b/k?AWS_ACCESS_KEY_ID=me&AWS_SECRET_ACCESS_KEY=hush')"
+    assert without_secrets(text) == ("IMPORT INTO t CSV DATA ('s3://b/k?redacted")

@@ -114,6 +114,8 @@ class History:
         assert backwards == sorted(expected, reverse=True)
         some = [visible(layout, row)[ID] for row in rows(source, layout, limit=3)]
         assert some == sorted(expected)[:3]
+        if isinstance(source, Transaction):
+            source.read_ahead([layout.key({ID: id}) for id in range(0, 60, 3)])
         for id in range(0, 60, 7):
             row = at(source, layout, layout.key({ID: id}))
             assert (row is not None) == (id in expected)

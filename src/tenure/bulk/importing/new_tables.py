@@ -16,11 +16,11 @@ from tenure.bulk.lakes import Lake, version_of
 from tenure.catalog.descriptors import AnyDescriptor, Schema, is_dropped
 from tenure.catalog.errors import UndefinedSchema
 from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, Settled
 from tenure.cluster.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.places import Version
-from tenure.schema_change.publisher import Publisher, Settled
 from tenure.table.sequences import Sequences
 
 

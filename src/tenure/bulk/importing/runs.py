@@ -42,9 +42,13 @@ class Run(Record, frozen=True):
 def write_run(files: Files, name: str, rows: Any) -> Run:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-    with files.create_scratch(name) as output, pa.ipc.new_file(output, rows.schema) as writer:
+    # Arrow writes in small pieces: gathered first, they are one.
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
+    with files.create_scratch(name) as output:
+        output.write(sink.getvalue())
     firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
     keys = rows.column(KEY)
     return Run(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)

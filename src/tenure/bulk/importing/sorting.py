@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tenure.base.env import SystemEnv
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
@@ -27,13 +28,16 @@ from tenure.bulk.importing.rows import Batch, Rows
 from tenure.bulk.importing.runs import LINE, SOURCE, Run, write_run
 from tenure.catalog.descriptors import ForeignKey, Table
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.expr.datatype import Type
 from tenure.expr.function import Context
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.reading.rows import read
 from tenure.pipeline.reading.tasks import BadInput, Reject
 from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
+from tenure.table.arrow import is_opaque
 from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, too_long
 from tenure.table.key_order import argsort, doubled
 from tenure.table.lake.format import KEY, REST, name_of
@@ -42,6 +46,9 @@ from tenure.table.sequences import Sequences
 
 CHUNK_BYTES = 48 << 20
 """Rows of so many bytes are sorted at a time; sorting holds them about three times."""
+
+FIXED_BYTES_MAX = 64
+"""More than a key takes of a value of fixed size: a decimal of 38 digits is the largest."""
 
 PRIMARY_KEY = "primary"
 
@@ -133,7 +140,7 @@ def _with_short_keys(layout: Layout, batch: Batch, file: str, rows: Rows) -> tup
     is_bad = np.zeros(len(batch.lines), bool)
     rejects: list[Reject] = []
     for index in layout.indexes.values():
-        if not _may_be_long(index, batch):
+        if not _may_be_long(layout, index, batch):
             continue
         keys = _keys(layout, index, batch)
         for row in too_long(keys).tolist():
@@ -144,9 +151,23 @@ def _with_short_keys(layout: Layout, batch: Batch, file: str, rows: Rows) -> tup
     return (batch.without(is_bad), rejects) if rejects else (batch, rejects)
 
 
-def _may_be_long(index: Keyed, batch: Batch) -> bool:
-    """Whether all the bytes of its columns together would do for one key that is too long."""
-    return sum(int(batch.columns[id].nbytes) for id in index.columns) > KEY_BYTES_MAX // 4
+def _may_be_long(layout: Layout, index: Keyed, batch: Batch) -> bool:
+    """Whether the longest values of its columns together would make a key that is too long."""
+    ids = {*index.columns, *layout.indexes[index.primary].columns}
+    return (
+        bool(batch.rest)
+        or sum(_longest(layout.columns[id].type, batch.columns[id]) for id in ids)
+        > KEY_BYTES_MAX - HEAD_BYTES
+    )
+
+
+def _longest(kind: Type, column: Any) -> int:
+    """How many bytes of a key a column's values take at most."""
+    if not pa.types.is_string(column.type) and not pa.types.is_binary(column.type):
+        return FIXED_BYTES_MAX
+    # A zero byte of a text takes two; of what is opaque, each packed byte may be an element.
+    grows = 16 if is_opaque(kind) else 2
+    return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
 
 
 def _keys(layout: Layout, index: Keyed, batch: Batch) -> Any:

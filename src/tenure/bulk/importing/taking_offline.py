@@ -20,11 +20,11 @@ from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped, replace, unfinished
 from tenure.catalog.errors import UndefinedRelation
 from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, Settled
 from tenure.cluster.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.places import Version
-from tenure.schema_change.publisher import Publisher, Settled
 
 LOOK_SECONDS = 0.1
 """Between two looks at a table that something else is at work on."""

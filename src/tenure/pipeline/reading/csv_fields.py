@@ -25,7 +25,7 @@ from pyarrow import csv
 from tenure.pipeline.reading.batches import Refusal
 from tenure.pipeline.reading.blocks import Block, inside, marks
 from tenure.pipeline.reading.convert import Fault
-from tenure.pipeline.reading.tasks import Csv, Limits, Target, encoding_fault
+from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, Csv, ReadTask, encoding_fault
 
 BAD_COPY = "22P04"
 _UNQUOTED_NEWLINE = Fault(BAD_COPY, "unquoted newline found in data")
@@ -41,13 +41,13 @@ class Fields(NamedTuple):
     refusals: list[Refusal]
 
 
-def fields(block: Block, format: Csv, ending: bytes, targets: Sequence[Target], limits: Limits) -> Fields:
-    is_short = len(block.data) <= min(limits.field_bytes_max, limits.row_bytes_max)
+def fields(block: Block, format: Csv, ending: bytes, task: ReadTask) -> Fields:
+    is_short = len(block.data) <= min(task.limits.field_bytes_max, task.limits.row_bytes_max)
     if is_short and _is_for_arrow(block, format, ending):
-        columns = _parsed(block.data, format, len(targets))
+        columns = _parsed(block.data, format, len(task.targets))
         if columns is not None and not _has_empty(block, format, ending, columns):
             return Fields(columns, None, [])
-    return _Exact(format, ending, targets, limits).fields(block)
+    return _Exact(format, ending, task).fields(block)
 
 
 # ── Arrow's parser, and when it can be trusted ─────────────────────────────────────────────────────
@@ -144,11 +144,12 @@ def _has_empty(block: Block, format: Csv, ending: bytes, columns: Sequence[Any])
 
 
 class _Exact:
-    def __init__(self, format: Csv, ending: bytes, targets: Sequence[Target], limits: Limits) -> None:
+    def __init__(self, format: Csv, ending: bytes, task: ReadTask) -> None:
         self._format = format
         self._ending = ending
-        self._targets = targets
-        self._limits = limits
+        self._targets = task.targets
+        self._limits = task.limits
+        self._rejects_max = task.rejects_max
         quote, escape = re.escape(format.quote), re.escape(format.escape)
         signs = re.escape(format.delimiter) + quote
         inner = f"(?:[^{quote}{escape}]|{escape}[{quote}{escape}]|{escape}(?!{quote}))*+"
@@ -168,7 +169,11 @@ class _Exact:
                 taken.append(cut)
             else:
                 column, fault = cut
-                refusals.append(Refusal(int(block.lines[row]), column, fault, block.record(row, 2048)))
+                refusals.append(
+                    Refusal(int(block.lines[row]), column, fault, block.record(row, RAW_LENGTH_MAX))
+                )
+                if len(refusals) > self._rejects_max:  # the task ends here
+                    break
         columns = list(zip(*taken, strict=True)) if taken else [()] * len(self._targets)
         return Fields([pa.array(each, pa.string()) for each in columns], np.array(rows, np.int64), refusals)
 

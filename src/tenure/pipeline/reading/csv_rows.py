@@ -13,7 +13,7 @@ from tenure.pipeline.reading.batches import Batches
 from tenure.pipeline.reading.blocks import BLOCK_BYTES, Block, Signs, blocks, line_ending
 from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK, fields
 from tenure.pipeline.reading.streams import Stream, opened
-from tenure.pipeline.reading.tasks import BadInput, Csv, OpenInput, ReadBatch, ReadTask
+from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, BadInput, Csv, OpenInput, ReadBatch, ReadTask
 
 
 def read_csv(task: ReadTask, format: Csv, open_input: OpenInput) -> Iterator[ReadBatch]:
@@ -43,15 +43,18 @@ def without_head(stream: Stream, format: Csv, task: ReadTask, start: "Start") ->
 
 
 def _batch(batches: Batches, block: Block, format: Csv, ending: bytes, task: ReadTask) -> ReadBatch:
-    cut = fields(block, format, ending, task.targets, task.limits)
+    cut = fields(block, format, ending, task)
     rows = cut.rows
     if rows is not None:
         return batches.made(
-            cut.columns, block.lines[rows], lambda row: block.record(int(rows[row]), 2048), cut.refusals
+            cut.columns,
+            block.lines[rows],
+            lambda row: block.record(int(rows[row]), RAW_LENGTH_MAX),
+            cut.refusals,
         )
     is_plain = block.terminated == block.newlines
     lines = np.arange(block.line, block.line + block.records) if is_plain else block.lines
-    return batches.made(cut.columns, lines, lambda row: block.record(row, 2048))
+    return batches.made(cut.columns, lines, lambda row: block.record(row, RAW_LENGTH_MAX))
 
 
 def signs_of(format: Csv, ending: bytes) -> Signs:

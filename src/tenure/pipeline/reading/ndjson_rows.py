@@ -29,7 +29,14 @@ from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK
 from tenure.pipeline.reading.ndjson_quick import QuickReader
 from tenure.pipeline.reading.streams import opened
-from tenure.pipeline.reading.tasks import NdJson, OpenInput, ReadBatch, ReadTask, encoding_fault
+from tenure.pipeline.reading.tasks import (
+    RAW_LENGTH_MAX,
+    NdJson,
+    OpenInput,
+    ReadBatch,
+    ReadTask,
+    encoding_fault,
+)
 
 _BLANK = b" \t\r"
 
@@ -62,7 +69,9 @@ def _line_by_line(batches: Batches, reader: "_Reader", block: Block) -> ReadBatc
             rows.append(row)
             taken.append(texts)
         else:
-            refusals.append(Refusal(block.line + row, texts[0], texts[1], record))
+            refusals.append(Refusal(block.line + row, texts[0], texts[1], record[:RAW_LENGTH_MAX]))
+            if len(refusals) > reader.rejects_max:  # the task ends here
+                break
     columns = list(zip(*taken, strict=True)) if taken else [()] * reader.width
     arrays = [pa.array(each, pa.string()) for each in columns]
     places = np.array(rows, np.int64)
@@ -90,6 +99,7 @@ class _Reader:
         self._ignores = format.ignores_unknown
         self._kinds = {target.name: target.type for target in task.targets}
         self.width = len(self._kinds)
+        self.rejects_max = task.rejects_max
         self._quick = QuickReader(task.targets, self._odd, ignores_unknown=format.ignores_unknown)
 
     def quick_columns(self, block: Block) -> list[Any] | None:

@@ -53,9 +53,10 @@ def task(data: bytes, *types: str, format: Format = CSV, **more: Any) -> ReadTas
     return ReadTask(Input("f", len(data)), format, targets(*types), **more)
 
 
-def read_file(data: bytes, *types: str, most: int = 1 << 30, **more: Any) -> Read:
-    """The whole file as one task."""
-    return read_all([task(data, *types, **more)], memory(most, f=data))
+def read_file(data: bytes, *types: str, most: int = 0, **more: Any) -> Read:
+    """The whole file as one task; as a range, if few bytes shall come at a time."""
+    whole = task(data, *types, **more)
+    return read_all([whole.but(end=len(data)) if most else whole], memory(most or 1 << 30, f=data))
 
 
 def read_split(data: bytes, *types: str, split_bytes: int, most: int = 1 << 30, **more: Any) -> Read:
