@@ -269,3 +269,19 @@ def test_a_file_that_changes_meanwhile_is_not_read_on(dumping: Dumping, gate: Ga
     assert said.sqlstate == "22023"
     assert "has changed" in said.message
     assert dumping.names() == before
+
+
+def test_a_compressed_dump_is_decompressed_once_and_leaves_nothing(dumping: Dumping) -> None:
+    other = "CREATE TABLE SCHEMA_.u (id int);\nCOPY SCHEMA_.u (id) FROM stdin;\n5\n\\.\n"
+    location = dumping.file(TABLE + other, "d.sql.gz")
+    assert dumping.importing.say(f"IMPORT PGDUMP '{location}'").sqlstate == ""
+    assert (dumping.rows(), dumping.rows("u")) == ([("1", "one"), ("2", None)], [("5",)])
+    lake = dumping.importing.node.lake
+    assert lake is not None
+    listed = [entry.name for page in lake.files.list("") for entry in page]
+    assert [name for name in listed if name.endswith("-dump")] == []
+
+
+def test_a_bomb_is_refused_before_it_is_written_anywhere(dumping: Dumping) -> None:
+    location = dumping.file(TABLE.replace("one", "x" * (8 << 20)), "d.sql.gz")
+    assert dumping.importing.say(f"IMPORT PGDUMP '{location}'").sqlstate == "54000"
