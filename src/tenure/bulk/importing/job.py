@@ -42,7 +42,7 @@ from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import Replaced, publish
 
 if TYPE_CHECKING:
-    from tenure.bulk.importing.inputs import Source
+    from tenure.bulk.importing.inputs import Source, Unpacked
     from tenure.bulk.importing.sorting import Reference, Sorted
     from tenure.pipeline.reading.tasks import Reject
     from tenure.table.rows import Layout
@@ -135,6 +135,7 @@ class _Import:
         self._tasks = lake.tasks_for(run)
         self._saved_at = -SAVE_SECONDS
         self._files: tuple[str, ...] = ()
+        self._unpacked: Unpacked | None = None
 
     def run(self) -> None:
         snapshot = self._targets.take()
@@ -185,6 +186,7 @@ class _Import:
             sources,
             numbers,
             lambda pieces: self._do(survey_piece, pieces, "looking at files", share.part(0.0, 0.05)),
+            self._unpack(sources[0]) if table.input.is_compressed else None,
         )
         grouped = list(groups(splits))
         firsts = list(accumulate((sum(each.rows_max for each in group) for group in grouped), initial=0))
@@ -207,6 +209,18 @@ class _Import:
         ]
         found: list[Sorted] = self._do(sort_split, tasks, "reading", share.part(0.05, 0.6))
         return found
+
+    def _unpack(self, source: "Source") -> "Unpacked":
+        """Decompresses a dump, for all of its tables."""
+        from tenure.bulk.importing.inputs import Unpacked, unpack
+
+        if self._unpacked is None:
+            attempt = attempt_name(label(self._run), self._lake.store.env)
+            name = f"{self._lake.place.tenant}/scratch/{attempt}-dump"
+            self._run.checkpoint(fraction=0.0, status="decompressing")
+            unpack(self._lake.files, name, source, self._run.check)
+            self._unpacked = Unpacked(self._lake.place, name)
+        return self._unpacked
 
     def _tolerate(self, rejects: "list[Reject]") -> None:
         from tenure.bulk.importing.rejects import too_many
@@ -339,6 +353,8 @@ class _Import:
             for runs in (*result.indexes.values(), *result.references.values())
             for run in runs
         ]
+        if self._unpacked is not None:
+            names.append(self._unpacked.name)
         self._lake.files.delete([*names, *others])
 
     def _do(
