@@ -47,6 +47,7 @@ MODULES: tuple[str, ...] = (
     "sql.processes",
     "bulk.worker",
     "bulk.importing",
+    "bulk.export",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -32,8 +32,8 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
-from tenure.bulk.flush import KIND as FLUSH
-from tenure.bulk.flush import flush_kind
+from tenure.bulk import flush
+from tenure.bulk.exporting import records as exporting
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
@@ -84,6 +84,7 @@ from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.statements.exporting import rows_of
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
@@ -137,6 +138,7 @@ class Node:
         self._env = env
         self._version = version
         self._spark = spark
+        self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
@@ -155,11 +157,11 @@ class Node:
             )
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
+            self.front: Front | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
                 self._start_workers(undo, start_worker)
-            self.front: Front | None = None
             if listen is not None:
                 self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
@@ -311,7 +313,7 @@ class Node:
         )
 
     def _has(self) -> tuple[str, ...]:
-        return () if self._spark is None else (SPARK,)
+        return (SPARK,) * (self._spark is not None) + (exporting.SQL,) * self._listens
 
     def tasks_for(self, run: Run) -> Tasks:
         """Where the tasks of a job's run are done."""
@@ -358,8 +360,10 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
+            run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {
-                FLUSH: flush_kind(self.lake),
+                flush.KIND: flush.flush_kind(self.lake),
+                exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),
                 IMPORT: import_kind(self.lake, self.publisher, self.locations),
             }
         self.runner = Runner(

@@ -109,8 +109,8 @@ def seed_range(text: str) -> range:
 def profile_of(seed: int, profile: str) -> str:
     if profile != BOTH:
         return profile
-    world = ("all", "schema", "jobs")[seed % 3]
-    return EXPIRING if world == "schema" and seed // 3 % EXPIRING_EVERY == 2 else world
+    world = ("all", "schema", "jobs", "bases")[seed % 4]
+    return EXPIRING if world == "schema" and seed // 4 % EXPIRING_EVERY == 2 else world
 
 
 # ── seeds ────────────────────────────────────────────────────────────────────────────────────────
@@ -182,13 +182,15 @@ def _print_counts(title: str, counts: Iterable[tuple[str, int]]) -> None:
 
 
 def _print_sometimes(figures: Figures, profile: str) -> list[str]:
-    from tests.simulation import schema_client, sometimes, steering
+    from tests.simulation import lake_world, schema_client, sometimes, steering
 
     names: tuple[str, ...] = sometimes.JOB_SOMETIMES if profile in steering.PROFILES else sometimes.SOMETIMES
     if profile in schema_client.PROFILES:
         names = sometimes.SCHEMA_SOMETIMES
+    if profile in lake_world.PROFILES:
+        names = sometimes.LAKE_SOMETIMES
     if profile == BOTH:
-        names += sometimes.JOB_SOMETIMES + sometimes.SCHEMA_SOMETIMES
+        names += sometimes.JOB_SOMETIMES + sometimes.SCHEMA_SOMETIMES + sometimes.LAKE_SOMETIMES
     _print_counts("sometimes", [(name, figures.seen[name]) for name in names if figures.seen[name]])
     unseen = [name for name in names if not figures.seen[name]]
     if unseen:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tenure.kv import commits, snapshot, watch
-from tests.simulation import members, model, schema_client, schema_nodes, sometimes, steering
+from tests.simulation import lake_world, members, model, schema_client, schema_nodes, sometimes, steering
 from tests.simulation.job_knobs import JobKnobs, draw_job_knobs
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster
@@ -57,7 +57,7 @@ def run(
     if not gc.get_freeze_count():
         gc.freeze()  # what was imported need not be looked at after every run
     gc.disable()
-    with _sizes(knobs), members.sizes(knobs), schema_nodes.sizes(knobs):
+    with _sizes(knobs), members.sizes(knobs), schema_nodes.sizes(knobs), lake_world.sizes():
         cluster = _make(tape, knobs, profile)
         hub, trace = cluster.hub, cluster.trace
         cluster.start()
@@ -91,6 +91,8 @@ def _make(tape: Tape, knobs: Knobs, profile: str) -> Cluster:
         return schema_nodes.SchemaCluster(tape, knobs, schema_client.PROFILES[profile])
     if isinstance(knobs, JobKnobs):
         return members.JobCluster(tape, knobs, steering.PROFILES[profile])
+    if profile in lake_world.PROFILES:
+        return lake_world.LakeCluster(tape, knobs, lake_world.PROFILES[profile])
     return Cluster(tape, knobs, PROFILES[profile])
 
 

@@ -41,11 +41,11 @@ def compare(trace: Trace, engine: SqliteEngine) -> Iterator[Violation]:
                     yield _wrong("I5", key, version, "is not in the store")
             elif found[1] != version.value:
                 yield _wrong("I5", key, version, f"is {found[1]!r} in the store")
-            elif found[0] != until:
+            elif found[0] != until and version.at > marks.get(head(key), (0, 0))[1]:
                 yield _wrong("I5", key, version, f"ends at {found[0]} in the store, not at {until}")
     for key, at in stored:
         yield Violation("I5", f"the store has {key.hex()} at {at}, which never landed", trace.step)
-    removed = sum(landing.removed for landing in trace.landings)
+    removed = sum(landing.removed + landing.txn.unstored() for landing in trace.landings)
     if len(rows) != versions - removed:
         yield Violation("I5", f"{versions} versions, {removed} removed, but {len(rows)} rows", trace.step)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from tests.simulation import cluster, job_mistakes, mistakes, schema_mistakes, upgrade_mistakes
+from tests.simulation import cluster, job_mistakes, lake_mistakes, mistakes, schema_mistakes, upgrade_mistakes
 from tests.simulation.cluster import Result
 from tests.simulation.knobs import Knobs
 
@@ -66,5 +66,12 @@ def hunt(mutant: Mutant, *, seeds: range, seconds: float = 60.0, nodes: int = 3)
 
 
 MUTANTS: tuple[Mutant, ...] = tuple(
-    Mutant(*each) for each in (*mistakes.ALL, *job_mistakes.ALL, *upgrade_mistakes.ALL, *schema_mistakes.ALL)
+    Mutant(*each)
+    for each in (
+        *mistakes.ALL,
+        *job_mistakes.ALL,
+        *upgrade_mistakes.ALL,
+        *schema_mistakes.ALL,
+        *lake_mistakes.ALL,
+    )
 )

@@ -3,6 +3,7 @@
     world     a node runs                                        its cluster
     store     clients, a watch                                   `Cluster`
     jobs      a session, deaths, a runner of jobs, clients       `members.JobCluster`
+    lake      clients of rows that move, bases, a watch          `lake_world.LakeCluster`
 
 Walk: `cluster.run` makes a `Cluster` and starts it; it starts each `Node` and strikes at them.
 """
@@ -40,12 +41,16 @@ class Node:
         self.lanes: list[bytes] = []
 
     def start(self) -> None:
-        cluster, name = self.cluster, self.machine.name
+        cluster = self.cluster
         self.machine.is_up = True
         engine = SimEngine(cluster.wire, self.machine)
         stores = [TracingStore(engine, self.env, tenant=each, settings=cluster.settings) for each in TENANTS]
         self.lanes = engine.lanes
         self.clients = []
+        self.serve(stores)
+
+    def serve(self, stores: list[TracingStore]) -> None:
+        cluster, name = self.cluster, self.machine.name
         for n in range(cluster.knobs.clients):
             store = stores[n == 2]
             client = Client(

@@ -9,6 +9,7 @@ from typing import Any
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog import names as names_module
+from tenure.catalog import publisher
 from tenure.catalog.blockers import ExpiringLeaseTable, SchemaLeaseTable
 from tenure.catalog.cache import Cache, Key, Value
 from tenure.catalog.descriptors import (
@@ -35,7 +36,7 @@ from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import unpack
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change import job, publisher
+from tenure.schema_change import job
 from tenure.schema_change.in_transaction import InTransaction
 from tenure.schema_change.job import Payload, RunProgress
 from tenure.schema_change.stages import work_before

@@ -98,6 +98,16 @@ SCHEMA_SOMETIMES = (
 )
 """Of the world of schema changes."""
 
+LAKE_SOMETIMES = (
+    "flushed",
+    "imported",
+    "cleaning removed something",
+    "commit refused below a mark",
+    "watch fell below a mark",
+    "restart",
+)
+"""Of the world of rows that move to the lake."""
+
 
 def observe(trace: Trace) -> None:
     """Counts what only the whole history shows."""

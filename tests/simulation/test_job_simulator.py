@@ -70,7 +70,7 @@ def test_a_quiet_run_has_heartbeats_and_no_faults() -> None:
 
 def test_the_worlds_take_turns() -> None:
     profiles = [profile_of(seed, BOTH) for seed in range(6)]
-    assert profiles == ["all", "schema", "jobs", "all", "schema", "jobs"]
+    assert profiles == ["all", "schema", "jobs", "bases", "all", "schema"]
     assert isinstance(cluster.run(2, profile="jobs").knobs, JobKnobs)
 
 

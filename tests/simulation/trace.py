@@ -52,6 +52,8 @@ class Put(NamedTuple):
     value: bytes | None
     key_stamp: Stamp | None
     value_stamp: Stamp | None
+    is_stored: bool = True
+    """False of a row that an import published: it is in the lake alone."""
 
 
 class Refusal(NamedTuple):
@@ -104,6 +106,10 @@ class Txn:
     def next_value(self) -> bytes:
         self.values += 1
         return b"%d:%d" % (self.id, self.values)
+
+    def unstored(self) -> int:
+        """How many of its final writes are in the lake alone."""
+        return len({put.key for put in self.puts if not put.is_stored})
 
     def final_writes(self, at: Timestamp) -> dict[bytes, bytes | None]:
         """What its commit at `at` writes: the last put of each key, stamps filled in."""
@@ -181,6 +187,8 @@ class Trace:
         self.positions: dict[str, Watcher] = {}
         self.stuck: list[str] = []
         self.acked_at: Timestamp = 0
+        self.based: set[bytes] = set()
+        """Heads whose reads the lake answers too: none of them is refused for having moved."""
         self.seen: Counter[str] = Counter()
         self._of_commit: dict[int, tuple[Commit, Txn]] = {}
 

@@ -5,6 +5,7 @@
     101     rows whose history is swept              thresholds, then SUPERSEDED or GARBAGE removals
     102     rows that move to the lake               cleaned marks (no deletes: a lake needs other means)
     103     rows with their commit timestamp inside  nothing
+    104     rows that have a base, in `lake_world`    cleaning, by the product's own upkeep
 
 A client runs bursts of operations. Which one is drawn from the tape, and the default is to rest,
 so a shrunk run has only the operations that matter.
@@ -22,7 +23,7 @@ from tests.simulation.knobs import Knobs
 from tests.simulation.trace import Trace, Watcher
 from tests.simulation.tracing import TracingStore, TracingTransaction, TracingWatch
 
-PLAIN, SWEPT, LAKE, STAMPED = 100, 101, 102, 103
+PLAIN, SWEPT, LAKE, STAMPED, BASED = 100, 101, 102, 103, 104
 
 BURSTS = 4
 OPS_PER_BURST = 4
@@ -36,7 +37,7 @@ class Tables:
         self.rows = {
             table: [keyspace.key(table, (n,)) for n in range(keys)] for table in (PLAIN, SWEPT, LAKE)
         }
-        self.spans = {table: keyspace.index_span(table) for table in (PLAIN, SWEPT, LAKE, STAMPED)}
+        self.spans = {table: keyspace.index_span(table) for table in (PLAIN, SWEPT, LAKE, STAMPED, BASED)}
         self.heads = {table: keyspace.head(table) for table in (PLAIN, SWEPT, LAKE, STAMPED)}
         self.unlaked = Span(self.spans[PLAIN].lo, self.spans[SWEPT].hi)
 

@@ -18,8 +18,13 @@ KNOWN_TO = {
         "table/packing.py",
         "pipeline/reading/ndjson_quick.py",
     ),
-    # pyarrow's arrays
-    "numpy": ("bulk/importing/*.py", "sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),
+    "numpy": (
+        "bulk/importing/*.py",
+        "sql/duck/*.py",
+        "table/*.py",
+        "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
+    ),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
@@ -31,6 +36,7 @@ KNOWN_TO = {
         "storage/decompression.py",
         "storage/directory.py",
         "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
         "table/*.py",
     ),
     "pyspark": ("pipeline/*.py",),

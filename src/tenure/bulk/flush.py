@@ -2,7 +2,8 @@
 
 A merge without input changes no answer and conflicts with nobody, so a flush needs no more than the index to
 itself: it claims that when it is made, and if another merge has it, there is no flush. Should it be
-interrupted it starts over; what it had written, nobody names.
+interrupted it starts over; what it had written, nobody names. Publishing gives the claim back in the same
+write, so a run that finds it gone comes after the one that did the work.
 
 Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.runner` runs `flush`.
 """
@@ -51,6 +52,8 @@ def flush(lake: Lake, run: Run) -> None:
     payload = unpack(run.job.payload, Payload)
     snapshot = lake.store.snapshot()
     version = lake.version(snapshot, payload.table)
+    if lake.merges.holder(snapshot, payload.table, payload.index) != run.job.id:
+        return  # a former run has published, and ended before it could say so
     if version is None or payload.index not in {index.id for index in version.table.indexes}:
         _release(lake, run)
         return  # it was dropped meanwhile

@@ -121,12 +121,14 @@ class Upkeep:
                     self._cleaned[head] = upto_at
                     return
         except RetryError:
-            pass  # another node is at it
+            pass  # another node is at it, or ahead of this one
 
     def _clean_some(self, manifest: Manifest, upto_at: Timestamp) -> int:
         txn = self._store.begin()
         try:
             mark_at = cleaned_mark(txn, self._store.keyspace, self._head(manifest))
+            if mark_at > manifest.flushed_at:
+                raise RetryError("there is a newer base, which this node is about to hear of")
             clean_some(txn, self._store.keyspace, manifest, max(upto_at, mark_at), limit=CLEAN_ROWS)
             txn.commit()
             return txn.removed

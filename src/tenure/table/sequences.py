@@ -101,6 +101,10 @@ class Sequences:
         self._put(sequence, value, is_called)
         return value
 
+    def begin(self, txn: Transaction, id: int, value: int, *, is_called: bool) -> None:
+        """The same of a sequence that comes with this very transaction."""
+        self._records.put(txn, Stored(id, value, is_called))
+
     def restart(self, sequence: Sequence, value: int | None = None) -> None:
         """ALTER SEQUENCE ... RESTART [WITH], TRUNCATE ... RESTART IDENTITY."""
         self._put(sequence, sequence.start if value is None else value, is_called=False)

@@ -8,10 +8,13 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
+from tenure.base.settings import CLEAN_AFTER
 from tenure.bulk import flush
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
 from tenure.cluster.job_states import State
+from tenure.cluster.jobs import Fence, Progress
+from tenure.cluster.runs import Run
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.table.lake.manifests import Manifest
@@ -169,3 +172,35 @@ def test_files_of_jobs_that_have_ended_are_deleted_unless_they_are_named(served:
             output.write(b"x")
     assert Upkeep(served.lake).delete_strays() == [stray]
     assert served.files() == named | {of_open_job, foreign}
+
+
+def test_a_run_after_the_one_that_published_does_nothing_more(served: Served) -> None:
+    """A worker that dies between publishing and saying so: the job is run again."""
+    job = served.flush()
+    before = served.manifest()
+    served.run("UPDATE t SET v = 'new' WHERE id = 1")
+    control = served.node.jobs.control(served.node.store.snapshot(), job)
+    payload = served.node.jobs.get(served.node.store.snapshot(), job)
+    assert control is not None and payload is not None
+    run = Run(
+        served.node.store,
+        served.node.jobs,
+        payload,
+        Progress(job),
+        Fence(job, control.claim, 2, State.RUNNING),
+    )
+    flush.flush(served.lake, run)
+    assert served.manifest() == before
+
+
+def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(served: Served) -> None:
+    served.flush()
+    older = served.manifest()
+    served.run("UPDATE t SET v = 'new'")
+    served.flush()
+    upkeep = Upkeep(served.lake)
+    served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
+    served.until(lambda: served.lake.settings()[CLEAN_AFTER] == 0)
+    upkeep._clean(served.manifest())
+    upkeep._clean(older)
+    assert served.run("SELECT count(*) FROM t WHERE v = 'new'") == [(500,)]

@@ -15,9 +15,9 @@ from typing import IO, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError, UserError
-from tenure.bulk.importing.records import CSV, NDJSON, Payload, TableInput
+from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, Payload, TableInput
 from tenure.pipeline.reading import splits
-from tenure.pipeline.reading.tasks import Csv, Input, NdJson, Parquet, ReadTask, Target
+from tenure.pipeline.reading.tasks import CopyText, Csv, Input, Inserts, NdJson, Parquet, ReadTask, Target
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.locations import Location, Locations
 from tenure.table.rows import Layout
@@ -155,6 +155,8 @@ def splits_of(
 ) -> list[Split]:
     """All that is to be read, in the order of the files; `survey` runs the kernel of that name."""
     files = [_whole(payload, input, layout, source) for source in sources]
+    if input.ranges:
+        return [*_ranges(input, files[0], sources[0], numbers[0])]
     pieces = [
         splits.pieces([file], partial(_open, source))[0] for file, source in zip(files, sources, strict=True)
     ]
@@ -187,10 +189,23 @@ def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) 
     )
 
 
-def _format(input: TableInput) -> Csv | NdJson | Parquet:
+def _ranges(input: TableInput, file: ReadTask, source: Source, number: int) -> Iterator[Split]:
+    """The parts of a dump that have rows of one table."""
+    if source.bytes != input.bytes:
+        raise InvalidParameter(f'file "{source.shown}" has changed since it was looked through')
+    for each in input.ranges:
+        task = file.but(start=each.start, end=each.end, line=each.line, is_compressed=input.is_compressed)
+        yield Split(source.location, source.name, source.shown, number, task)
+
+
+def _format(input: TableInput) -> Csv | NdJson | Parquet | CopyText | Inserts:
     if input.format == CSV:
         csv = input.csv
         return Csv(csv.delimiter, csv.quote, csv.escape, csv.null, skip=csv.skip)
+    if input.format == COPY:
+        return CopyText()
+    if input.format == INSERTS:
+        return Inserts(input.generated)
     return NdJson() if input.format == NDJSON else Parquet()
 
 

@@ -1,6 +1,6 @@
 """The job of an import.
 
-    take the tables offline ──► T
+    take the tables offline ──► T                                or make new ones, of a dump
     read, check, sort          a task per split of the input      `importing.sorting`
     merge                      a task per range of each index     `importing.merging`
     foreign keys               a task per range of keys           `importing.references`
@@ -8,7 +8,7 @@
 
 A run that is interrupted leaves files that nobody names; the next starts over, with the tables offline as
 they are. What was published is published with the job's progress, so no run does it twice. Should it fail,
-or be canceled, the tables come back as they were.
+or be canceled, the tables come back as they were. What a dump makes is nowhere but in the job until then.
 
 Invariant (I40): a failed import leaves no row behind, and one that is taken up again brings each row once.
 
@@ -20,8 +20,9 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.base.errors import FileExists, StoreError, UserError
+from tenure.base.errors import FileExists, RetryError, StoreError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, Payload, Saved, Summary, TableInput
 from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake, label
@@ -51,6 +52,8 @@ ROW_BYTES = 64
 
 NUMBERS_MAX = 1 << 43
 """Row ids that one import can give: see `importing.defaults`."""
+
+PUBLISH_ATTEMPTS = 5
 
 SAVE_SECONDS = 1.0
 """Between two reports of how far it is."""
@@ -95,10 +98,15 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
     def revert(run: Run) -> None:
         if run.progress.data:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
-        payload = unpack(run.job.payload, Payload)
-        Offline(lake, publisher, run, [each.table for each in payload.tables]).give_up()
+        _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
 
     return Kind(run, revert)
+
+
+def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
+    if payload.made:
+        return NewTables(lake, publisher, run, payload)
+    return Offline(lake, publisher, run, [each.table for each in payload.tables])
 
 
 class _Table(NamedTuple):
@@ -123,13 +131,13 @@ class _Import:
         self._run = run
         opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace)
         self._payload = unpack(run.job.payload, Payload).with_locations(opened)
-        self._offline = Offline(lake, publisher, run, [each.table for each in self._payload.tables])
+        self._targets = _targets(lake, publisher, run, self._payload)
         self._tasks = lake.tasks_for(run)
         self._saved_at = -SAVE_SECONDS
         self._files: tuple[str, ...] = ()
 
     def run(self) -> None:
-        snapshot = self._offline.take()
+        snapshot = self._targets.take()
         tables = [self._table(snapshot, input) for input in self._payload.tables]
         found = [self._read(table, share) for table, share in zip(tables, _shares(len(tables)), strict=True)]
         rejects = [each for of_table in found for result in of_table for each in result.rejects]
@@ -149,16 +157,14 @@ class _Import:
         from tenure.bulk.importing.references import references_of
         from tenure.table.rows import Layouts
 
-        version = self._lake.version(snapshot, input.table)
-        assert version is not None, "it is offline for this job"
+        version = self._targets.version(snapshot, input.table)
         enums = {enum.id: enum for enum in version.enums}
         layout = Layouts(self._lake.store.keyspace).of(version.table, enums.__getitem__)
-        targets = {
-            each.target: self._lake.catalog.get(snapshot, each.target) for each in version.table.foreign_keys
-        }
+        get = self._targets.descriptor
+        targets = {each.target: get(snapshot, each.target) for each in version.table.foreign_keys}
         known = {id: target for id, target in targets.items() if isinstance(target, Table)}
         called = {id for column in version.table.columns if column.default for id in column.default.sequences}
-        sequences = [self._lake.catalog.get(snapshot, id) for id in sorted(called)]
+        sequences = [get(snapshot, id) for id in sorted(called)]
         kept = tuple(each for each in sequences if isinstance(each, SequenceDescriptor))
         return _Table(input, version, layout, references_of(layout, known), kept)
 
@@ -273,13 +279,22 @@ class _Import:
         return Summary(rows, entries, size, rejected)
 
     def _publish(self, merged: Sequence[_Merged], summary: Summary) -> None:
-        settled = self._offline.settled()
+        """Starts over if a database of the new tables was changed meanwhile, or its leases were."""
+        for left in reversed(range(PUBLISH_ATTEMPTS)):
+            try:
+                return self._try_publishing(merged, summary)
+            except RetryError:
+                if not left:
+                    raise
+
+    def _try_publishing(self, merged: Sequence[_Merged], summary: Summary) -> None:
+        settled = self._targets.settled()
         lake = self._lake
 
         def work(txn: Transaction) -> None:
             for each in merged:
                 publish(txn, lake.store.keyspace, lake.manifests, each.began_with, each.replaced, None)
-            self._offline.bring_back(txn, settled)
+            self._targets.bring_back(txn, settled)
             text = f"{summary.rows} rows"
             self._run.save(txn, fraction=1.0, status=text, data=pack(Saved(summary)))
 

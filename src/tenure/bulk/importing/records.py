@@ -5,11 +5,14 @@ Walk: `sql.statements.importing` makes a `Payload`; `importing.job` reads it, an
 
 from collections.abc import Callable
 
+from tenure.catalog.descriptors import AnyDescriptor
 from tenure.kv.records import Record, replace
 
 KIND = "import"
 
 CSV, NDJSON, PARQUET = "csv", "ndjson", "parquet"
+COPY, INSERTS = "copy", "inserts"
+"""Of dumps."""
 
 
 class CsvOptions(Record, frozen=True):
@@ -20,6 +23,15 @@ class CsvOptions(Record, frozen=True):
     skip: int = 0
 
 
+class Range(Record, frozen=True):
+    """A part of a dump that has rows: from which byte to below which, of what it decompresses to."""
+
+    start: int
+    end: int
+    line: int
+    """On which it starts."""
+
+
 class TableInput(Record, frozen=True):
     table: int
     columns: tuple[int, ...]
@@ -28,6 +40,22 @@ class TableInput(Record, frozen=True):
     """As they were written, and resolved anew by every run; in a job's record those with keys are sealed."""
     format: str
     csv: CsvOptions = CsvOptions()
+    ranges: tuple[Range, ...] = ()
+    """Of a dump: where its rows are."""
+    generated: tuple[int, ...] = ()
+    """Of INSERT statements: the places in a row that are not read."""
+    bytes: int = 0
+    """Of a dump: how long the file was when it was looked through."""
+    is_compressed: bool = False
+    """Of a dump: whether ranges are of what it decompresses to."""
+
+
+class SequenceValue(Record, frozen=True):
+    """What setval() says of a sequence."""
+
+    sequence: int
+    value: int
+    is_called: bool
 
 
 class Payload(Record, frozen=True):
@@ -40,6 +68,9 @@ class Payload(Record, frozen=True):
     now_micros: int = 0
     """When the statement began: what now() is in a default."""
     zone: str = "UTC"
+    made: tuple[AnyDescriptor, ...] = ()
+    """Of a dump: all that it makes, its tables among it; published with the rows."""
+    values: tuple[SequenceValue, ...] = ()
 
     def with_locations(self, change: Callable[[str], str]) -> "Payload":
         """For sealing them, and for what undoes it."""

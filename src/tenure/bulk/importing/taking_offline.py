@@ -17,13 +17,14 @@ from collections.abc import Sequence
 
 from tenure.base.errors import RetryError
 from tenure.bulk.lakes import Lake
-from tenure.catalog.descriptors import State, Table, is_dropped, replace, unfinished
+from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped, replace, unfinished
 from tenure.catalog.errors import UndefinedRelation
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.publisher import Publisher, Settled
 from tenure.cluster.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Version
 
 LOOK_SECONDS = 0.1
 """Between two looks at a table that something else is at work on."""
@@ -43,6 +44,14 @@ class Offline:
                 self._run.sleep(LOOK_SECONDS)
         self._settle()
         return self._lake.store.snapshot()
+
+    def version(self, snapshot: Snapshot, table: int) -> Version:
+        found = self._lake.version(snapshot, table)
+        assert found is not None, "it is offline for this job"
+        return found
+
+    def descriptor(self, snapshot: Snapshot, id: int) -> AnyDescriptor | None:
+        return self._lake.catalog.get(snapshot, id)
 
     def _try(self) -> bool:
         tables = self._tables()

@@ -73,9 +73,9 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Import(Control):
-    table: Table
-    input: TableInput
+class ByJob(Control):
+    """An import of any kind: starts its job, and waits for it."""
+
     options: Options
     is_short = False
 
@@ -97,29 +97,8 @@ class Import(Control):
         return Answer([self._result(execution, snapshot, id)], "IMPORT")
 
     def _start(self, execution: "Execution") -> int:
-        from tenure.bulk.importing.inputs import sources_of
-        from tenure.bulk.importing.job import guessed_rows, start
-
-        session = execution.session
-        lake, locations = _places(execution)
-        sources = sources_of(locations, self.input)
-        if self.options.rejects:
-            locations.resolve(self.options.rejects)
-        payload = Payload(
-            (self.input,),
-            self.options.bad_rows_max,
-            self.options.rejects,
-            session.user,
-            session.database_name,
-            session.parts.env.wall_micros(),
-            session.variables["TimeZone"],
-        )
-        rows, text = guessed_rows(sources), self._described(sources)
-        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
-
-    def _described(self, sources: "Sequence[Source]") -> str:
-        shown = ", ".join(f"'{each}'" for each in dict.fromkeys(source.location.shown for source in sources))
-        return f'IMPORT INTO "{self.table.name}" {self.input.format.upper()} DATA ({shown})'
+        """Makes the job."""
+        raise NotImplementedError
 
     def _await(self, execution: "Execution", id: int) -> Snapshot:
         try:
@@ -139,7 +118,38 @@ class Import(Control):
         return id, summary.rows, summary.entries, summary.bytes, summary.rejected
 
 
-def _places(execution: "Execution") -> "tuple[Lake, Locations]":
+@dataclass(frozen=True, slots=True)
+class Import(ByJob):
+    table: Table
+    input: TableInput
+
+    def _start(self, execution: "Execution") -> int:
+        from tenure.bulk.importing.inputs import sources_of
+        from tenure.bulk.importing.job import guessed_rows, start
+
+        session = execution.session
+        lake, locations = places(execution)
+        sources = sources_of(locations, self.input)
+        if self.options.rejects:
+            locations.resolve(self.options.rejects)
+        payload = Payload(
+            (self.input,),
+            self.options.bad_rows_max,
+            self.options.rejects,
+            session.user,
+            session.database_name,
+            session.parts.env.wall_micros(),
+            session.variables["TimeZone"],
+        )
+        rows, text = guessed_rows(sources), self._described(sources)
+        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
+
+    def _described(self, sources: "Sequence[Source]") -> str:
+        shown = ", ".join(f"'{each}'" for each in dict.fromkeys(source.location.shown for source in sources))
+        return f'IMPORT INTO "{self.table.name}" {self.input.format.upper()} DATA ({shown})'
+
+
+def places(execution: "Execution") -> "tuple[Lake, Locations]":
     parts = execution.session.parts
     if parts.lake is None or parts.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
@@ -181,14 +191,14 @@ def plan_import(planner: "Planner", reader: Reader) -> Import:
     if format not in FORMATS:
         raise SyntaxFault(f'"{format}" is not a format of files', hint="There are CSV, NDJSON and PARQUET.")
     reader.expect("data", "(")
-    locations = [_text(reader)]
+    locations = [text_of(reader)]
     while reader.take(","):
-        locations.append(_text(reader))
+        locations.append(text_of(reader))
     reader.expect(")")
     options = _options(reader, format)
     reader.end()
     ids = tuple(each.id for each in columns)
-    return Import(table, TableInput(table.id, ids, tuple(locations), format, options.csv), options)
+    return Import(options, table, TableInput(table.id, ids, tuple(locations), format, options.csv))
 
 
 def _listed(reader: Reader) -> list[str]:
@@ -221,8 +231,12 @@ def _columns(table: Table, wanted: Sequence[str]) -> list[TableColumn]:
 
 
 def _options(reader: Reader, format: str) -> Options:
+    return _made(given_options(reader), format)
+
+
+def given_options(reader: Reader) -> dict[str, str | None]:
     if not reader.take("with"):
-        return Options()
+        return {}
     is_bracketed = reader.take("(")
     given = dict([_option(reader)])
     while reader.take(","):
@@ -232,12 +246,12 @@ def _options(reader: Reader, format: str) -> Options:
         given[name] = value
     if is_bracketed:
         reader.expect(")")
-    return _made(given, format)
+    return given
 
 
 def _option(reader: Reader) -> tuple[str, str | None]:
     name = reader.name()
-    return name, _text(reader) if reader.take("=") else None
+    return name, text_of(reader) if reader.take("=") else None
 
 
 def _made(given: dict[str, str | None], format: str) -> Options:
@@ -254,12 +268,12 @@ def _made(given: dict[str, str | None], format: str) -> Options:
         quote,
         _sign(given, "escape", quote),
         given.get("nullif") or csv.null,
-        _number(given, "skip") + ("header" in given and given["header"] not in ("false", "off")),
+        number_of(given, "skip") + ("header" in given and given["header"] not in ("false", "off")),
     )
     if csv.delimiter in (csv.quote, csv.escape):
         raise InvalidParameter("delimiter and quote must be different")
     rejects = given.get("rejects") or given.get("reject_file") or ""
-    return Options(csv, _number(given, "max_bad_rows"), rejects, "detached" in given)
+    return Options(csv, number_of(given, "max_bad_rows"), rejects, "detached" in given)
 
 
 _CSV_OPTIONS = ("delimiter", "quote", "escape", "nullif", "skip", "header")
@@ -273,14 +287,14 @@ def _sign(given: dict[str, str | None], name: str, otherwise: str) -> str:
     return value
 
 
-def _number(given: dict[str, str | None], name: str) -> int:
+def number_of(given: dict[str, str | None], name: str) -> int:
     value = given.get(name, "0")
     if value is None or not value.isascii() or not value.isdigit() or len(value) > 18:
         raise InvalidParameter(f'option "{name}" must be a whole number')
     return int(value)
 
 
-def _text(reader: Reader) -> str:
+def text_of(reader: Reader) -> str:
     """A string or a word; in E'...' a tab may be written as such."""
     text = reader.string()
     if text[:2].lower() == "e'":

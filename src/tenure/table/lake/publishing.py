@@ -23,6 +23,7 @@ from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
 from tenure.kv.keys import MERGES, Keyspace
 from tenure.kv.records import Record, Records, replace
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.thresholds import clean
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Stamp
@@ -41,7 +42,7 @@ class Merges:
     def __init__(self, keyspace: Keyspace) -> None:
         self._records = Records(keyspace, MERGES, MergeClaim, key=("table", "index"))
 
-    def holder(self, txn: Transaction, table: int, index: int) -> int:
+    def holder(self, txn: Transaction | Snapshot, table: int, index: int) -> int:
         found = self._records.get(txn, table, index)
         return 0 if found is None else found.job
 

@@ -1,0 +1,48 @@
+"""Verifying a base: every file that a manifest names is there, and is what its writer said it was.
+
+Reads each file whole. What is wrong comes out in words, file by file; nothing is repaired.
+
+Walk: whoever checks a lake calls `verify` with each manifest: the tests that break things, and statements
+that check a table.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tenure.base.errors import FileMissing, TenureError
+from tenure.storage.files import Files
+from tenure.table.lake.format import KEY, checksum
+from tenure.table.lake.manifests import File, Manifest
+
+
+def verify(files: Files, manifest: Manifest) -> Iterator[str]:
+    """What is wrong with an index's base, if anything."""
+    for file in manifest.live:
+        yield from (f'live file "{file.name}" {wrong}' for wrong in _wrong(files, file, is_live=True))
+    for file in manifest.past:
+        yield from (f'past file "{file.name}" {wrong}' for wrong in _wrong(files, file, is_live=False))
+
+
+def _wrong(files: Files, file: File, *, is_live: bool) -> Iterator[str]:
+    try:
+        data = files.read(file.name, bytes_max=file.size)
+    except FileMissing:
+        yield "is not there"
+        return
+    except TenureError as error:
+        yield f"cannot be read: {error}"
+        return
+    if len(data) != file.size or checksum(data) != file.checksum:
+        yield f"is not what was written: {len(data)} bytes where there were {file.size}, or others"
+        return
+    keys = pq.read_table(pa.BufferReader(data), columns=[KEY]).column(KEY).combine_chunks()
+    if len(keys) != file.rows:
+        yield f"has {len(keys)} rows, not {file.rows}"
+    elif (keys[0].as_py(), keys[-1].as_py()) != (file.first, file.last):
+        yield "has other bounds than the manifest says"
+    order = pc.less if is_live else pc.less_equal  # a past file has several revisions of one key
+    if not pc.all(order(keys[:-1], keys[1:]), min_count=0).as_py():
+        yield "is not sorted, or has a key twice"
