@@ -47,9 +47,9 @@ MODULES: tuple[str, ...] = (
     "sql.processes",
     "bulk.select",
     "bulk.point",
-    "bulk.export",
     "bulk.worker",
     "bulk.importing",
+    "bulk.export",
 )
 """Dotted names below `bench`, in the order in which they run."""
 
