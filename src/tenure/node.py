@@ -438,13 +438,9 @@ class Node:
         )
 
     def _duck(self) -> Duck:
-        settings = self.settings.current()
-        return Duck(
-            self.store,
-            lake=None if self.lake is None else self.lake.files,
-            cache_bytes=settings[COLUMNS_MEMORY],
-            memory_bytes=settings[DUCKDB_MEMORY],
-        )
+        settings, lake = self.settings.current(), self.lake and self.lake.files
+        cache_bytes, memory_bytes = settings[COLUMNS_MEMORY], settings[DUCKDB_MEMORY]
+        return Duck(self.store, lake=lake, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
