@@ -1,1 +1,1 @@
-"""Bulk work beside PostgreSQL: files out of tables."""
+"""Bulk work beside PostgreSQL's and DuckDB's: import, export, and how soon a worker is ready."""

@@ -130,6 +130,8 @@ class Node:
         listen: Listen | None = None,
         lake: str = "",
         files: str = "",
+        endpoints: tuple[str, ...] = (),
+        has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
@@ -150,7 +152,9 @@ class Node:
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
-            self.locations = Locations(files or None)
+            self.locations = Locations(
+                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+            )
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self.front: Front | None = None
@@ -442,7 +446,12 @@ class Node:
 
     def _duck(self) -> Duck:
         settings = self.settings.current()
-        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
+        return Duck(
+            self.store,
+            lake=None if self.lake is None else self.lake.files,
+            cache_bytes=settings[COLUMNS_MEMORY],
+            memory_bytes=settings[DUCKDB_MEMORY],
+        )
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""

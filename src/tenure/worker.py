@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tenure.base.env import Env
 from tenure.node import Node
+from tenure.processes import on_command_line
 from tenure.storage.addresses import redacted
 
 LOOK_SECONDS = 1.0
@@ -46,6 +47,8 @@ def run(options: Namespace, env: Env) -> None:
             version=options.compat_version,
             lake=options.lake,
             files=options.files,
+            endpoints=tuple(options.s3_endpoint),
+            has_implicit_credentials=options.s3_implicit,
             spark=spark.tasks,
         )
         try:
@@ -75,12 +78,10 @@ def _work(node: Node, env: Env, *, idle_seconds: float) -> None:
 
 
 def command(options: Namespace) -> list[str]:
-    """How a node starts one; the store is in the environment, since all can read a command line."""
+    """How a node starts one; store and lake are in the environment."""
     return [
         *(sys.executable, "-m", "tenure.cli", "worker"),
-        *("--spark-master", options.spark_master),
-        *("--lake", options.lake, "--files", options.files),
-        *("--compat-version", str(options.compat_version)),
+        *on_command_line(options),
         *("--idle-seconds", str(IDLE_SECONDS)),
     ]
 

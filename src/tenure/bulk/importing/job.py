@@ -16,6 +16,7 @@ Walk: `sql.statements.importing` -> `start`; `cluster.runner` -> `_Import.run`, 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, Payload, Saved, Summary, TableInput
 from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake, label
+from tenure.bulk.sealing import sealed, unsealed
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.descriptors import Table
 from tenure.catalog.publisher import Publisher
@@ -72,7 +74,7 @@ def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, descript
     return lake.jobs.create(
         txn,
         kind=KIND,
-        payload=pack(payload),
+        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace))),
         owner=payload.user,
         description=description,
         needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
@@ -127,7 +129,8 @@ class _Import:
         self._lake = lake
         self._locations = locations
         self._run = run
-        self._payload = unpack(run.job.payload, Payload)
+        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace)
+        self._payload = unpack(run.job.payload, Payload).with_locations(opened)
         self._targets = _targets(lake, publisher, run, self._payload)
         self._tasks = lake.tasks_for(run)
         self._saved_at = -SAVE_SECONDS

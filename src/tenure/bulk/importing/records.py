@@ -3,8 +3,10 @@
 Walk: `sql.statements.importing` makes a `Payload`; `importing.job` reads it, and saves a `Saved`.
 """
 
+from collections.abc import Callable
+
 from tenure.catalog.descriptors import AnyDescriptor
-from tenure.kv.records import Record
+from tenure.kv.records import Record, replace
 
 KIND = "import"
 
@@ -35,7 +37,7 @@ class TableInput(Record, frozen=True):
     columns: tuple[int, ...]
     """Which are read, by id; of a CSV file in the order of its fields."""
     locations: tuple[str, ...]
-    """As they were written, with their secrets: resolved anew by every run."""
+    """As they were written, and resolved anew by every run; in a job's record those with keys are sealed."""
     format: str
     csv: CsvOptions = CsvOptions()
     ranges: tuple[Range, ...] = ()
@@ -69,6 +71,11 @@ class Payload(Record, frozen=True):
     made: tuple[AnyDescriptor, ...] = ()
     """Of a dump: all that it makes, its tables among it; published with the rows."""
     values: tuple[SequenceValue, ...] = ()
+
+    def with_locations(self, change: Callable[[str], str]) -> "Payload":
+        """For sealing them, and for what undoes it."""
+        tables = tuple(replace(each, locations=tuple(map(change, each.locations))) for each in self.tables)
+        return replace(self, tables=tables, rejects=change(self.rejects))
 
 
 class Summary(Record, frozen=True):
