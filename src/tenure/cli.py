@@ -28,7 +28,7 @@ from tenure.node import Node
 from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
-from tenure.processes import STORE_VARIABLE
+from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE
 from tenure.storage.addresses import SQLITE_PREFIX, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
@@ -112,15 +112,29 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lake",
-        default=DEFAULT_LAKE,
+        default=os.environ.get(LAKE_VARIABLE, DEFAULT_LAKE),
         metavar="PATH-or-URL",
-        help="where rows are kept in Parquet files (default: %(default)s)",
+        help="where rows are kept in Parquet files, a directory or s3://bucket/prefix "
+        f"(default: {DEFAULT_LAKE}); one with keys is better given in the environment, as {LAKE_VARIABLE}",
     )
     parser.add_argument(
         "--files",
         default=DEFAULT_FILES,
         metavar="DIRECTORY",
         help="the one local directory that statements may read from and write to (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--s3-endpoint",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="an object store other than Amazon's that statements may name, as https://HOST:PORT; "
+        "can be given several times",
+    )
+    parser.add_argument(
+        "--s3-implicit",
+        action="store_true",
+        help="let statements use the credentials of this node's environment, by AUTH=implicit",
     )
     parser.add_argument(
         "--spark-master",
@@ -169,6 +183,9 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         version=options.compat_version,
         listen=listen,
         lake=options.lake,
+        files=options.files,
+        endpoints=tuple(options.s3_endpoint),
+        has_implicit_credentials=options.s3_implicit,
         start_worker=start_worker,
     )
     try:
@@ -185,7 +202,7 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
 
 
 def _start_worker(options: argparse.Namespace) -> Process:
-    return spawn(worker.command(options), {**os.environ, STORE_VARIABLE: options.store})
+    return spawn(worker.command(options), {**os.environ, **processes.in_environment(options)})
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

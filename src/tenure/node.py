@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from itertools import count
 from uuid import UUID
 
-from tenure.base.clock import check_offset
 from tenure.base.env import Env
 from tenure.base.errors import CorruptData, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
@@ -27,13 +26,14 @@ from tenure.base.settings import (
     DUCKDB_MEMORY,
     LAKE_MEMORY,
     LIVENESS_TTL,
-    MAX_OFFSET,
     VERSION,
     Settings,
 )
 from tenure.base.timestamp import ZERO_AT
-from tenure.bulk.flush import KIND as FLUSH
-from tenure.bulk.flush import flush_kind
+from tenure.bulk import flush
+from tenure.bulk.exporting import records as exporting
+from tenure.bulk.importing.job import import_kind
+from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
@@ -47,6 +47,7 @@ from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
 from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
@@ -77,29 +78,25 @@ from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parts import Parts
 from tenure.sql.plan_cache import PlanCache
+from tenure.sql.statements.exporting import rows_of
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
+from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.upkeep import upkeep
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
 from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
-
-CHECKPOINT_SECONDS = 0.2
-"""Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
-
-CLOCK_CHECK_SECONDS = 5.0
-"""Commits check the offset themselves; this says it in the log before one is refused."""
 
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
@@ -125,12 +122,16 @@ class Node:
         version: int = PROGRAM,
         listen: Listen | None = None,
         lake: str = "",
+        files: str = "",
+        endpoints: tuple[str, ...] = (),
+        has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
     ) -> None:
         self._env = env
         self._version = version
         self._spark = spark
+        self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
         with ExitStack() as undo:
@@ -138,18 +139,22 @@ class Node:
             undo.callback(_close, "engine", engine.close)
             self.store = Store(engine, env, settings=settings)
             undo.callback(_close, "store", self.store.close)
-            self._run_loops(undo, _upkeep(engine, env, settings))
+            self._run_loops(undo, upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
             self._make_locks(undo)
             self._make_leases(undo)
             self._make_job_records()
+            self.locations = Locations(
+                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+            )
+            self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
+            self.front: Front | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
                 self._start_workers(undo, start_worker)
-            self.front: Front | None = None
             if listen is not None:
                 self.front = self._start_front(undo, listen, engine)
             self._undo = undo.pop_all()
@@ -301,7 +306,7 @@ class Node:
         )
 
     def _has(self) -> tuple[str, ...]:
-        return () if self._spark is None else (SPARK,)
+        return (SPARK,) * (self._spark is not None) + (exporting.SQL,) * self._listens
 
     def tasks_for(self, run: Run) -> Tasks:
         """Where the tasks of a job's run are done."""
@@ -348,7 +353,12 @@ class Node:
         self.changer = self._make_changer()
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
         if self.lake is not None:
-            own |= {FLUSH: flush_kind(self.lake)}
+            run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
+            own |= {
+                flush.KIND: flush.flush_kind(self.lake),
+                exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),
+                IMPORT: import_kind(self.lake, self.publisher, self.locations),
+            }
         self.runner = Runner(
             self.store,
             self.liveness,
@@ -421,13 +431,16 @@ class Node:
             blockers=self.lease_waits.blockers,
             node=lambda: self.liveness.session().id,
             started_micros=self._env.wall_micros(),
+            lake=self.lake,
+            locations=self.locations,
             duck=self._duck(),
             runs_inline=runs_inline,
         )
 
     def _duck(self) -> Duck:
-        settings = self.settings.current()
-        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
+        settings, lake = self.settings.current(), self.lake and self.lake.files
+        cache_bytes, memory_bytes = settings[COLUMNS_MEMORY], settings[DUCKDB_MEMORY]
+        return Duck(self.store, lake=lake, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
@@ -458,23 +471,6 @@ class Node:
 def _drain_jobs(runner: Runner) -> None:
     if not runner.drain(timeout=DRAIN_SECONDS):
         _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)
-
-
-def _upkeep(engine: OpenEngine, env: Env, settings: Settings) -> list[Loop]:
-    max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
-
-    def check_clock() -> None:
-        check_offset(
-            node_micros=env.wall_micros(),
-            engine_micros=engine.wall_micros(),
-            max_offset_micros=max_offset_micros,
-        )
-
-    loops = [Loop("clock check", check_clock, env, interval_seconds=CLOCK_CHECK_SECONDS, log=_log)]
-    if isinstance(engine, SqliteEngine):
-        step = engine.checkpoint
-        loops.append(Loop("checkpointer", step, env, interval_seconds=CHECKPOINT_SECONDS, log=_log))
-    return loops
 
 
 def _close(name: str, close: Callable[[], None]) -> None:

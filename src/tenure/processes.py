@@ -39,8 +39,8 @@ class _Stop(BaseException):
     pass
 
 
-STORE_VARIABLE = "TENURE_STORE"
-"""In the environment: the store, where the command line does not name it."""
+STORE_VARIABLE, LAKE_VARIABLE = "TENURE_STORE", "TENURE_LAKE"
+"""In the environment: the store and the lake, where the command line does not name them."""
 
 
 def run(options: Namespace, listen: Listen, env: Env) -> int:
@@ -48,7 +48,7 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
     if not 1 <= options.processes <= PROCESSES_MAX:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
-    os.environ[STORE_VARIABLE] = options.store  # for the children: their command lines can be read by all
+    os.environ.update(in_environment(options))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     with _reserved(listen) as port:
@@ -64,6 +64,20 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
         except BaseException:
             _end(children)
             raise
+
+
+def in_environment(options: Namespace) -> dict[str, str]:
+    """What other processes are told there, as it may have passwords: all can read a command line."""
+    return {STORE_VARIABLE: options.store, LAKE_VARIABLE: options.lake}
+
+
+def on_command_line(options: Namespace) -> list[str]:
+    """What nodes and workers are told alike, besides."""
+    told = ["--compat-version", str(options.compat_version)]
+    told += ["--files", options.files, "--spark-master", options.spark_master]
+    for endpoint in options.s3_endpoint:
+        told += ["--s3-endpoint", endpoint]
+    return [*told, "--s3-implicit"] if options.s3_implicit else told
 
 
 def _stop(number: int, frame: object) -> None:
@@ -87,8 +101,7 @@ def _reserved(listen: Listen) -> socket.socket:
 
 def _command(options: Namespace, address: str) -> list[str]:
     command = [sys.executable, "-m", "tenure.cli", "start", "--shared-port"]
-    command += ["--sql", address, "--compat-version", str(options.compat_version)]
-    command += ["--lake", options.lake, "--files", options.files, "--spark-master", options.spark_master]
+    command += ["--sql", address, *on_command_line(options)]
     if options.cert:
         command += ["--cert", options.cert, "--key", options.key]
     return [*command, "--insecure"] if options.insecure else command

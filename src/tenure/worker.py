@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tenure.base.env import Env
 from tenure.node import Node
+from tenure.processes import on_command_line
 from tenure.storage.addresses import redacted
 
 LOOK_SECONDS = 1.0
@@ -40,7 +41,16 @@ def run(options: Namespace, env: Env) -> None:
     # Not by this thread: pyspark would take its signals, and the node need not wait.
     opening = env.spawn("spark", spark.open)
     try:
-        node = Node(options.store, env, version=options.compat_version, lake=options.lake, spark=spark.tasks)
+        node = Node(
+            options.store,
+            env,
+            version=options.compat_version,
+            lake=options.lake,
+            files=options.files,
+            endpoints=tuple(options.s3_endpoint),
+            has_implicit_credentials=options.s3_implicit,
+            spark=spark.tasks,
+        )
         try:
             opening.join()
             spark.tasks()  # or why there are none
@@ -68,12 +78,10 @@ def _work(node: Node, env: Env, *, idle_seconds: float) -> None:
 
 
 def command(options: Namespace) -> list[str]:
-    """How a node starts one; the store is in the environment, since all can read a command line."""
+    """How a node starts one; store and lake are in the environment."""
     return [
         *(sys.executable, "-m", "tenure.cli", "worker"),
-        *("--spark-master", options.spark_master),
-        *("--lake", options.lake, "--files", options.files),
-        *("--compat-version", str(options.compat_version)),
+        *on_command_line(options),
         *("--idle-seconds", str(IDLE_SECONDS)),
     ]
 

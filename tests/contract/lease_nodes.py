@@ -15,6 +15,7 @@ from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.leases import Leases
 from tenure.catalog.mixed_leases import Finalized, MixedLeases
 from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
@@ -26,7 +27,6 @@ from tenure.cluster.sessions import Sessions
 from tenure.cluster.versions import Versions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.publisher import Publisher
 from tenure.storage.engine import Engine
 from tests.unit.table.tables import table
 

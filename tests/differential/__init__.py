@@ -6,7 +6,9 @@
     writes, mistakes     DML on tables with all kinds of constraints; what has to fail
     world                the tables, and their rows
     sides, comparison    asking both; what counts as the same answer
+    batches              cursors, views, tables that are made and changed
     run                  a run of many statements by seed; failures as scripts
+    known.sql            what once was answered wrongly
 
 Walk: `test_differential` runs few statements, `python -m tests.differential` as many as wished.
 """

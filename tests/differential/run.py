@@ -22,6 +22,7 @@ from tenure.base.env import SystemEnv
 from tenure.front import Listen
 from tenure.node import Node
 from tests.differential import scripts, world
+from tests.differential.batches import Batch, Batches
 from tests.differential.comparison import Verdict, verdict
 from tests.differential.mistakes import Mistakes
 from tests.differential.queries import Queries
@@ -111,23 +112,27 @@ class Run:
         self._random = Random(seed)
         self._writes = Writes(Random(seed + 1))
         self._makers = _makers(Random(seed))
+        self._batches = _batches(Random(seed + 2))
         self._executor, self._zone = EXECUTORS[0], ZONES[0]
         self.report = Report()
 
     def run(self, statements: int) -> Report:
-        self._create()
-        names, weights = zip(*((name, weight) for name, (weight, _) in self._makers.items()), strict=True)
+        self.create()
+        weighted = {name: weight for name, (weight, _) in (*self._makers.items(), *self._batches.items())}
+        names, weights = [*weighted], [*weighted.values()]
         while self.report.count < statements:
             if self.report.count % STATEMENTS_PER_SETTING == 0:
                 self._choose_settings()
             name = self._random.choices(names, weights)[0]
             if name == "writes":
                 self._run_writes()
+            elif name in self._batches:
+                self._run_batch(name, self._batches[name][1]())
             else:
                 self._compare(self._makers[name][1](), name)
         return self.report
 
-    def _create(self) -> None:
+    def create(self) -> None:
         fill = list(world.fill(Random(self._random.random())))
         for side in (self._theirs, self._ours):
             side.must("SET client_min_messages = warning")
@@ -170,6 +175,16 @@ class Run:
 
         return scripts.needed(statement, self._ours, self._theirs, fails)
 
+    def _run_batch(self, name: str, batch: Batch) -> None:
+        log: list[str] = []
+        for statement in batch.statements:
+            if self._compare(statement, name, [*log]) is not Verdict.SAME:
+                break
+            log.append(statement.shown)
+        for side in (self._ours, self._theirs):
+            for text in batch.undone:
+                side.must(text)
+
     def _run_writes(self) -> None:
         """A batch, then what the tables hold; afterwards they are as at the beginning."""
         log = ["-- the schema of tests/differential/world.py and its refill(), then:"]
@@ -192,7 +207,7 @@ class Run:
                 side.must(text)
 
 
-def _makers(random: Random) -> dict[str, tuple[int, Callable[[], Statement]]]:
+def _makers(random: Random) -> dict[str, tuple[float, Callable[[], Statement]]]:
     """By name: how often, and what makes one. Writes have a way of their own."""
     queries, shapes, mistakes = Queries(random), Shapes(random), Mistakes(random)
     return {
@@ -214,6 +229,14 @@ def _makers(random: Random) -> dict[str, tuple[int, Callable[[], Statement]]]:
         "values": (2, shapes.values),
         "lateral": (1, shapes.lateral),
         "point": (4, shapes.point),
+        "locked": (2, shapes.locked),
+        "copied": (2, shapes.copied),
         "mistake": (6, mistakes.one),
         "writes": (3, mistakes.one),
     }
+
+
+def _batches(random: Random) -> dict[str, tuple[float, Callable[[], Batch]]]:
+    """A batch is several statements, so each comes less often."""
+    batches = Batches(random)
+    return {"cursor": (0.4, batches.cursor), "view": (0.4, batches.view), "table": (0.5, batches.table)}

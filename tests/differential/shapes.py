@@ -52,6 +52,11 @@ SYNTAX = (
         "greatest({int4}, {numeric}, {float8})",
     ),
 )
+COPY_OPTIONS = (
+    *("", "", " WITH (FORMAT csv)", " WITH (FORMAT csv, HEADER)", " WITH (FORMAT csv, FORCE_QUOTE *)"),
+    *(" WITH (DELIMITER '|')", " WITH (NULL 'none')", " CSV DELIMITER ';' NULL 'NULL'", " (HEADER)"),
+    *(" WITH (FORMAT csv, QUOTE '$', ESCAPE '~')", " WITH (FORMAT nope)", " WITH (DELIMITER 'xx')"),
+)
 
 
 class Shapes:
@@ -275,6 +280,32 @@ class Shapes:
             rest = ""
         order = " ORDER BY " + ", ".join(KEYS[table])
         return self._statement(f"SELECT * FROM {table} WHERE {made}{rest}{order}", maker, is_ordered=True)
+
+    def locked(self) -> Statement:
+        """FOR UPDATE and its like; nobody else holds anything, so all that counts is what is refused."""
+        random = self._random
+        maker = Maker(random, [*scope_of("a", "x"), *scope_of("b", "y")])
+        strength = random.choice(("UPDATE", "SHARE", "NO KEY UPDATE", "KEY SHARE"))
+        which = random.choice(("", "", " OF x", " OF y", " OF nope"))
+        wait = random.choice(("", "", " NOWAIT", " SKIP LOCKED"))
+        source = random.choice(
+            ("a x JOIN b y ON x.id = y.a_id", "a x LEFT JOIN b y ON x.id = y.a_id", "a x, b y")
+        )
+        tail = random.choice(("", "", "", "", " LIMIT 3", " GROUP BY x.id, y.id"))
+        distinct = "DISTINCT " if random.random() < 0.1 else ""
+        text = f"SELECT {distinct}x.id, y.id FROM {source} WHERE {maker.condition(1)} AND x.id < 9{tail}"
+        if "LIMIT" in tail:
+            text = text.replace(tail, f" ORDER BY 1, 2{tail}")
+        return self._statement(f"{text} FOR {strength}{which}{wait}", maker)
+
+    def copied(self) -> Statement:
+        """COPY ... TO STDOUT."""
+        random = self._random
+        table = random.choice(("a", "b", "w", "p"))
+        keys = ", ".join(KEYS[table])
+        options = random.choice(COPY_OPTIONS)
+        what = random.choice((f"(SELECT * FROM {table} ORDER BY {keys})", f"{table} ({keys})", table))
+        return Statement(f"COPY {what} TO STDOUT{options}", kind="copy")
 
     def _statement(self, text: str, maker: Maker, *, is_ordered: bool = False) -> Statement:
         text, given = numbered(text, maker.parameters)

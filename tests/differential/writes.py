@@ -92,8 +92,10 @@ class Writes:
         choice = self._random.random()
         if choice < 0.4:
             return self._insert(table)
-        if choice < 0.45:
+        if choice < 0.43:
             return self._insert_select(table)
+        if choice < 0.47:
+            return self._copy(table)
         if choice < 0.75:
             return self._update(table)
         if choice < 0.97:
@@ -134,6 +136,21 @@ class Writes:
             "note": "INSERT INTO note (id, body, i8) SELECT -10 - id, name, n FROM parent WHERE {}",
         }[table]
         return self._done(text.replace("{}", maker.condition(1)) + self._returning(table, maker), maker)
+
+    def _copy(self, table: str) -> Statement:
+        """COPY ... FROM STDIN, of texts as they may come."""
+        random, columns = self._random, TABLES[table]
+        key = [each.strip() for each in KEYS[table][0].split(",")]
+        chosen = [*key, *random.sample([each for each in columns if each not in key], random.randint(1, 3))]
+        is_csv = random.random() < 0.4
+        lines = []
+        for _ in range(random.randint(1, 3)):
+            fields = [_copied(random.choice(columns[each][1]), is_csv=is_csv) for each in chosen]
+            lines.append(("," if is_csv else "\t").join(fields))
+        if random.random() < 0.1:
+            lines.append(random.choice(("x", "", "\\.", "1\t2\t3\t4\t5\t6\t7", '"open')))
+        text = f"COPY {table} ({', '.join(chosen)}) FROM STDIN{' WITH (FORMAT csv)' if is_csv else ''}"
+        return Statement(text, kind="write", has_one_error=False, copied="\n".join(lines) + "\n")
 
     def _conflict(self, table: str, maker: Maker) -> str:
         random = self._random
@@ -199,6 +216,16 @@ class Writes:
 
 def _scope(table: str, prefix: str = "") -> Scope:
     return [(f"{prefix}{name}", kind) for name, (kind, _) in TABLES[table].items() if kind in TAME]
+
+
+def _copied(text: str, *, is_csv: bool) -> str:
+    """A literal of SQL as COPY has it; an expression stays as it is, and is read as a text."""
+    if text in ("NULL", "DEFAULT"):
+        return "" if is_csv else "\\N"
+    value = text[1:-1].replace("''", "'") if text.startswith("'") else text
+    if is_csv:
+        return '"' + value.replace('"', '""') + '"' if set(value) & set(',"') or not value else value
+    return value.replace("\\", "\\\\").replace("\t", "\\t")
 
 
 def _plain(text: str) -> Statement:

@@ -9,6 +9,7 @@ from typing import Any
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog import names as names_module
+from tenure.catalog import publisher
 from tenure.catalog.blockers import ExpiringLeaseTable, SchemaLeaseTable
 from tenure.catalog.cache import Cache, Key, Value
 from tenure.catalog.descriptors import (
@@ -26,6 +27,7 @@ from tenure.catalog.lease_waits import LeaseWaits, Waiter
 from tenure.catalog.leases import Leases, bound
 from tenure.catalog.names import move_names
 from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.publisher import Publisher, Settled, _settled
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease, Pin, Use
 from tenure.catalog.wait_records import Awaited
@@ -34,10 +36,9 @@ from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import unpack
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change import job, publisher
+from tenure.schema_change import job
 from tenure.schema_change.in_transaction import InTransaction
 from tenure.schema_change.job import Payload, RunProgress
-from tenure.schema_change.publisher import Publisher, Settled, _settled
 from tenure.schema_change.stages import work_before
 from tenure.schema_change.walk import Walk
 from tests.simulation import schema_processes

@@ -22,6 +22,7 @@ from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.old_lease_rows import OldLeaseRows
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Lease
 from tenure.catalog.wait_records import WaitRecords
@@ -36,7 +37,6 @@ from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts

@@ -36,6 +36,7 @@ ALLOWED = {
     ("base/env.py", "time"),
     # A nonce must be unpredictable, whatever randomness the rest of the node was given.
     ("pgwire/auth.py", "secrets"),
+    ("bulk/sealing.py", "secrets"),
     ("front.py", "secrets"),
     # The parent of several processes only holds their port.
     ("processes.py", "socket"),
@@ -45,11 +46,6 @@ ALLOWED = {
     ("pgwire/door.py", "socket"),
     ("pgwire/seats.py", "secrets"),
     ("pgwire/server.py", "asyncio"),
-    # A nonce must be unpredictable, whatever randomness the rest of the node was given.
-    ("pgwire/auth.py", "secrets"),
-    ("front.py", "secrets"),
-    # The parent of several processes only holds their port.
-    ("processes.py", "socket"),
 }
 
 

@@ -18,17 +18,25 @@ KNOWN_TO = {
         "table/packing.py",
         "pipeline/reading/ndjson_quick.py",
     ),
-    "numpy": ("sql/duck/*.py", "table/*.py", "pipeline/reading/*.py"),  # pyarrow's arrays
+    "numpy": (
+        "bulk/importing/*.py",
+        "sql/duck/*.py",
+        "table/*.py",
+        "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
+    ),  # pyarrow's arrays
     "postgast": ("sql/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "bulk/importing/*.py",
         "pipeline/*.py",
         "sql/duck/*.py",
         "storage/bucket.py",
         "storage/decompression.py",
         "storage/directory.py",
         "pipeline/reading/*.py",
+        "pipeline/writing/*.py",
         "table/*.py",
     ),
     "pyspark": ("pipeline/*.py",),

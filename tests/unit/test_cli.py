@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tenure import __version__, cli, worker
+from tenure import __version__, cli, processes, worker
 from tenure.base.env import ManualEnv
 from tenure.base.errors import DiskFull, InvalidParameter, TenureError
 from tenure.storage.addresses import open_engine, redacted
@@ -85,11 +85,31 @@ def test_a_spark_master_elsewhere_is_refused_for_a_sqlite_store(
     assert "not on this machine" in capsys.readouterr().err
 
 
-def test_a_node_tells_its_worker_all_but_the_store() -> None:
-    text = "start --store postgresql://u:secret@h/d --lake l --files f --spark-master local[1]"
-    options = cli._parser().parse_args(text.split())
+SECRETS = "--store postgresql://u:secret@h/d --lake s3://b/p?AWS_SECRET_ACCESS_KEY=secret"
+SHARED = "--files f --spark-master local[1] --s3-endpoint https://a --s3-endpoint https://b --s3-implicit"
+
+
+def test_a_node_tells_its_worker_all_but_store_and_lake() -> None:
+    options = cli._parser().parse_args(f"start {SECRETS} {SHARED}".split())
     command = worker.command(options)
     told = cli._parser().parse_args(command[command.index("worker") :])
-    assert (told.lake, told.files, told.spark_master) == ("l", "f", "local[1]")
+    assert (told.files, told.spark_master) == ("f", "local[1]")
+    assert (told.s3_endpoint, told.s3_implicit) == (["https://a", "https://b"], True)
     assert told.idle_seconds == worker.IDLE_SECONDS
     assert not any("secret" in word for word in command)
+
+
+def test_the_processes_of_a_node_are_told_all_but_store_and_lake() -> None:
+    options = cli._parser().parse_args(f"start {SECRETS} {SHARED}".split())
+    command = processes._command(options, "127.0.0.1:1")
+    told = cli._parser().parse_args(command[command.index("start") :])
+    assert (told.files, told.s3_endpoint, told.s3_implicit) == ("f", options.s3_endpoint, True)
+    assert not any("secret" in word for word in command)
+
+
+def test_store_and_lake_are_told_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = cli._parser().parse_args(f"start {SECRETS}".split())
+    for name, value in processes.in_environment(options).items():
+        monkeypatch.setenv(name, value)
+    told = cli._parser().parse_args(["worker"])
+    assert (told.store, told.lake) == (options.store, options.lake)

@@ -76,6 +76,8 @@ def flush(lake: Lake, run: Run) -> None:
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, made, snapshot.at)
         lake.merges.release(txn, payload.table, payload.index, run.job.id)
+        rows = sum(written.file.rows for written in made.live)
+        run.save(txn, fraction=1.0, status=f"{tasks.engine}: {len(made.live)} files, {rows} rows")
 
     run.transact(work)
 

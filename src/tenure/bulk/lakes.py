@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.base.settings import Settings
-from tenure.catalog.descriptors import EnumType, Table
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.stored import Catalog
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.runs import Run
@@ -37,12 +37,17 @@ class Lake(NamedTuple):
 
     def version(self, snapshot: Snapshot, table: int) -> Version | None:
         """A table as of a time; None if it is not there."""
-        found = self.catalog.get(snapshot, table)
-        if not isinstance(found, Table):
-            return None
-        used = {column.type.enum for column in found.columns if column.type.enum}
-        enums = [self.catalog.get(snapshot, id) for id in sorted(used)]
-        return Version(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
+        return version_of(table, lambda id: self.catalog.get(snapshot, id))
+
+
+def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> Version | None:
+    """A table with the types that it needs; None if it is not there."""
+    found = get(table)
+    if not isinstance(found, Table):
+        return None
+    used = {column.type.enum for column in found.columns if column.type.enum}
+    enums = [get(id) for id in sorted(used)]
+    return Version(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
 
 
 def label(run: Run) -> str:

@@ -125,8 +125,6 @@ class RenameColumn(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         column = column_of(table, self.name)
-        if self.to == self.name:
-            return table
         require_free_column(table, self.to)
         return replace(table, columns=changed(table.columns, replace(column, name=self.to)))
 

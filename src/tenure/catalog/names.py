@@ -8,7 +8,7 @@ transaction, and I38 holds by construction.
 
 Invariant (I39): while a name drains, nobody else can take it.
 
-Walk: `schema_change.publisher` applies the differences.
+Walk: `catalog.publisher` applies the differences.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 `root` is there from the start: a superuser that cannot be dropped or locked out, without a
 password until it is given one. A record holds a verifier, never a password.
 
-The secret is the cluster's own, made by whoever first asks: from it every node derives the same
+From a secret of the cluster's own (`catalog.cluster_secrets`) every node derives the same
 salts for users that do not exist, so that nobody can tell these from others.
 
 Invariant (root-stays): there is always a superuser `root` that may log in.
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from tenure.base.errors import UserError
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
+from tenure.catalog.cluster_secrets import ClusterSecrets
 from tenure.catalog.descriptors import ROOT
 from tenure.catalog.errors import (
     DependentObjects,
@@ -26,7 +27,7 @@ from tenure.catalog.errors import (
 )
 from tenure.catalog.passwords import parse_verifier
 from tenure.catalog.validation import NAME_BYTES_MAX
-from tenure.kv.keys import CLUSTER_SECRETS, USERS, Keyspace
+from tenure.kv.keys import USERS, Keyspace
 from tenure.kv.records import Record, Records, replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
@@ -54,21 +55,13 @@ class User(Record, frozen=True):
         return f"User({self.name!r}, is_superuser={self.is_superuser}, can_login={self.can_login})"
 
 
-class Secret(Record, frozen=True):
-    name: str
-    value: bytes
-
-    def __repr__(self) -> str:
-        return f"Secret({self.name!r})"
-
-
 LOGIN_SECRET = "login"
 
 
 class Users:
     def __init__(self, keyspace: Keyspace) -> None:
         self._users = Records(keyspace, USERS, User, key=("name",))
-        self._secrets = Records(keyspace, CLUSTER_SECRETS, Secret, key=("name",))
+        self._secrets = ClusterSecrets(keyspace)
 
     def get(self, txn: Transaction | Snapshot, name: str) -> User | None:
         return self._users.get(txn, name) if 0 < len(name) <= NAME_BYTES_MAX else None
@@ -122,11 +115,7 @@ class Users:
 
     def secret(self, txn: Transaction, fresh: bytes) -> bytes:
         """Returns the cluster's secret for logins; `fresh` becomes it if there is none yet."""
-        known = self._secrets.get(txn, LOGIN_SECRET)
-        if known is not None:
-            return known.value
-        self._secrets.put(txn, Secret(LOGIN_SECRET, fresh))
-        return fresh
+        return self._secrets.made(txn, LOGIN_SECRET, fresh)
 
     def _existing(self, txn: Transaction, name: str) -> User:
         user = self.get(txn, name)

@@ -96,12 +96,15 @@ Gather = Callable[[list[Datum] | None, Datum], list[Datum]]
 
 
 def _json_array(gather: Gather, context: Context, kind: Type) -> Steps:
-    text, between = json_text_of(kind), ", \n " if isinstance(kind, ArrayOf) else ", "
+    text, before = json_text_of(kind), "\n " if isinstance(kind, ArrayOf) else ""
 
     def finish(rows: list[Datum] | None) -> Json | None:
         if rows is None:
             return None
-        return Json("[" + between.join([text(each, context.zone) for each in rows]) + "]")
+        # An array, but for the first, begins a line; a NULL does not.
+        starts = (before if at and each is not None else "" for at, each in enumerate(rows))
+        parts = [start + text(each, context.zone) for start, each in zip(starts, rows, strict=True)]
+        return Json("[" + ", ".join(parts) + "]")
 
     return Steps(_nothing, gather, finish)
 

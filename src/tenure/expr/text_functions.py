@@ -187,7 +187,13 @@ def _likes() -> Iterator[Function]:
         yield Function("!~~", pair, "bool", lambda text, pattern: not like(text, pattern))
         yield Function("~~*", pair, "bool", ilike)
         yield Function("!~~*", pair, "bool", lambda text, pattern: not ilike(text, pattern))
+    yield function("~~", "bytea, bytea -> bool", _like_bytes)
+    yield function("!~~", "bytea, bytea -> bool", lambda data, pattern: not _like_bytes(data, pattern))
     yield Function("like_escape", ("text", "text"), "text", like_escape)
+
+
+def _like_bytes(data: bytes, pattern: bytes) -> bool:
+    return like(data.decode("latin-1"), pattern.decode("latin-1"))
 
 
 def like(text: str, pattern: str) -> bool:

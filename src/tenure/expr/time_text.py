@@ -18,6 +18,8 @@ from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
 from tenure.expr.zones import HOURS_AHEAD, from_zone, zone_named
 
 YEAR_MAX = 9999
+LENGTH_MAX = 150
+"""As much as PostgreSQL takes apart."""
 
 _MONTHS = {
     name: number
@@ -45,18 +47,22 @@ _WEEKDAYS = (
     " thu thur thurs thursday fri friday sat saturday "
 )
 _MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
+_BETWEEN = r"\s!\"#$%&'()*,;<=>?@\[\\\]^`{|}~"
+"""What stands between the parts, and means nothing."""
 _PIECE = re.compile(
-    r"""[\s,]*(?:
-      (?P<ymd>\d{3,6}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2})(?=$|[\s,]|t\d)
-    | (?P<named>\d{1,2}-[a-z]{3,9}-\d{2,6} | \d{4,6}-[a-z]{3,9}-\d{1,2} | [a-z]{3,9}-\d{1,2}-\d{2,6})(?![\w-])
-    | (?P<mdy>\d{1,2}(?P<slash>[-/.])\d{1,2}(?P=slash)\d{2,6})(?=$|[\s,])
-    | t?(?P<clock>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?|\.\d+)?)(?=$|[\s,+-]|am|pm|z)
-    | (?P<compact>\d{8}t(?:\d{6}(?:\.\d+)?|\d{4}))(?=$|[\s+-]|z)
-    | (?P<offset>[+-](?:\d{3,4}|\d{1,2}(?::\d{2}(?::\d{2})?)?))(?=$|\s)
-    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)(?=$|\s)
-    | (?P<number>\d+(?:\.\d+)?)(?=$|[\s,])
-    | (?P<word>[a-z]+)(?=$|[\s,])
-    )[\s,]*""",
+    rf"""[{_BETWEEN}]*(?:
+      (?P<ymd>\d{{3,6}}(?P<dash>[-/.])\d{{1,2}}(?P=dash)\d{{1,2}})(?=$|[{_BETWEEN}]|t\d)
+    | (?P<named>
+        \d{{1,2}}-[a-z]{{3,9}}-\d{{2,6}} | \d{{4,6}}-[a-z]{{3,9}}-\d{{1,2}} | [a-z]{{3,9}}-\d{{1,2}}-\d{{2,6}}
+      )(?![\w-])
+    | (?P<mdy>\d{{1,2}}(?P<slash>[-/.])\d{{1,2}}(?P=slash)\d{{2,6}})(?=$|[{_BETWEEN}])
+    | t?(?P<clock>\d{{1,2}}:\d{{1,2}}(?::\d{{1,2}}(?:\.\d*)?|\.\d+)?)(?=$|[{_BETWEEN}+-]|am|pm|z)
+    | (?P<compact>\d{{8}}t(?:\d{{6}}(?:\.\d+)?|\d{{4}}))(?=$|[{_BETWEEN}+-]|z)
+    | (?P<offset>[+-](?:\d{{3,}}|\d{{1,2}}(?::\d{{2}}(?::\d{{2}})?)?))(?=$|[{_BETWEEN}])
+    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)(?=$|[{_BETWEEN}])
+    | (?P<number>\d+(?:\.\d+)?)(?=$|[{_BETWEEN}])
+    | (?P<word>[a-z]+)(?=$|[{_BETWEEN}])
+    )[{_BETWEEN}]*""",
     re.VERBOSE | re.IGNORECASE,
 )
 _GROUPS = ("ymd", "named", "mdy", "clock", "compact", "offset", "zone", "number", "word")
@@ -114,7 +120,7 @@ class _Reader:
 
     def read(self) -> Fields:
         position, stripped = 0, self.text.strip()
-        if not stripped:
+        if not stripped or len(stripped) > LENGTH_MAX:
             raise _invalid(self.text, self.kind)
         while position < len(stripped):
             found = _PIECE.match(stripped, position)
@@ -157,10 +163,10 @@ class _Reader:
         self._time(int(clock[:2]), int(clock[2:4]), clock[4:] or "0")
 
     def _offset(self, piece: str) -> None:
-        digits = piece[1:].replace(":", "")
-        if len(digits) % 2:
-            digits = "0" + digits
-        hours, minutes, seconds = (int(digits[i : i + 2] or 0) for i in (0, 2, 4))
+        if ":" in piece or len(piece) <= 3:
+            hours, minutes, seconds = (int(each) for each in (*piece[1:].split(":"), "0", "0")[:3])
+        else:
+            hours, minutes, seconds = int(piece[1:-2]), int(piece[-2:]), 0
         if hours > 15 or minutes > 59 or seconds > 59:
             raise _ZoneOverflow(f'time zone displacement out of range: "{self.text}"')
         ahead = timedelta(hours=hours, minutes=minutes, seconds=seconds)
@@ -171,8 +177,8 @@ class _Reader:
 
     def _number(self, piece: str) -> None:
         whole, _, fraction = piece.partition(".")
-        if len(whole) == 8 and not fraction and self.fields.year is None:
-            self._date(int(whole[:4]), int(whole[4:6]), int(whole[6:]))
+        if len(whole) > 6 and not fraction and self.fields.year is None and self.kind != "time":
+            self._date(int(whole[:-4]), int(whole[-4:-2]), int(whole[-2:]))
         elif len(whole) == 6 and (self.fields.year is not None or self.kind == "time"):
             self._time(int(whole[:2]), int(whole[2:4]), piece[4:])
         elif len(whole) == 6 and not fraction:
@@ -203,7 +209,10 @@ class _Reader:
         if not self.numbers:
             return
         if self.fields.month is None or self.fields.year is not None or len(self.numbers) != 2:
-            raise _invalid(self.text, self.kind)
+            # A short number alone is taken for a month.
+            is_month = len(self.numbers) == 1 and len(self.numbers[0]) <= 2 and self.fields.month is None
+            is_wrong = is_month and self.kind != "time" and not 1 <= int(self.numbers[0]) <= 12
+            raise _overflow(self.text) if is_wrong else _invalid(self.text, self.kind)
         first, second = self.numbers
         year, day = (first, second) if len(first) > 2 else (second, first)
         self.fields.year, self.fields.day = _full_year(year), int(day)

@@ -46,6 +46,15 @@ class Base(Protocol):
         """The first rows of a span, or the last ones: fewer than `limit` only if there are no more."""
         ...
 
+    def rows_within(self, span: Span) -> int:
+        """At least so many of its rows lie in a span: cheap, for planning."""
+        ...
+
+    @property
+    def described(self) -> str:
+        """How large it is, in words."""
+        ...
+
 
 class Bases(Protocol):
     def of(self, head: bytes) -> Base | None:
@@ -134,7 +143,7 @@ def _get_batch(
 ) -> dict[bytes, bytes | None]:
     found = engine.get_many(keys, keyspace.point_guard(keys[0]), at())
     read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
-    values = {key: value for key, at, value in found.revisions if at > found.cleaned_at}
+    values = {key: value for key, written_at, value in found.revisions if written_at > found.cleaned_at}
     for key in keys:
         if key not in values:
             values[key] = None if base is None else base.get(key, read_at)

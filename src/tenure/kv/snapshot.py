@@ -11,7 +11,7 @@ A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 Walk: `Store.snapshot(at)` -> `Snapshot` -> `kv.bases` -> `engine`; `kv.transaction` uses `judge` too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
@@ -31,10 +31,22 @@ class Snapshot:
         self._engine = engine
         self._keyspace = keyspace
         self._bases = bases
+        self._ahead: dict[bytes, bytes | None] = {}
+        """What was read ahead and not asked for yet."""
         self.at = at
+
+    def read_ahead(self, keys: Iterable[bytes]) -> None:
+        """Reads keys together that `get` is about to be asked for one by one."""
+        wanted = list(keys)
+        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
+        self._ahead |= bases.get_many(
+            self._engine, self._keyspace, self._bases, wanted, lambda: self.at, self._accepting(ZERO_AT)
+        )
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         assert self._keyspace.owns(key), "a key of another tenant"
+        if key in self._ahead:
+            return self._ahead.pop(key, None)
         return bases.get(
             self._engine, self._keyspace, self._bases, key, lambda: self.at, self._accepting(flushed_at)
         )
@@ -75,16 +87,18 @@ class Snapshot:
 
         return accept
 
-    def stored(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
+    def stored(self, span: Span, rows: int, *, since_at: Timestamp = ZERO_AT) -> Iterator[Sequence[Revision]]:
         """What the store has that is visible, in key order, so many at a time, with their timestamps.
 
-        Nothing of it may have left the store.
+        With `since_at` what is newer than that, tombstones too; the keys in between are passed over, so a
+        page may have few. Nothing of it may have left the store.
         """
         guard, lo = self._keyspace.guard(span), span.lo
         while True:
-            page = self._engine.scan(Scan(lo, span.hi, guard, at=self.at, limit=rows))
-            judge(page, read_at=self.at)
-            yield page.revisions
+            query = Scan(lo, span.hi, guard, at=self.at, limit=rows, tombstones=since_at > ZERO_AT)
+            page = self._engine.scan(query)
+            judge(page, read_at=self.at, flushed_at=since_at)
+            yield [each for each in page.revisions if each.at > since_at] if since_at else page.revisions
             if len(page.revisions) < rows:
                 return
             lo = page.revisions[-1].key + b"\0"

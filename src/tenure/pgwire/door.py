@@ -134,6 +134,15 @@ class Hall:
     def is_full(self) -> bool:
         return len(self.doors) - len(self.service.seats) >= self.limits.starting_max
 
+    def make_room(self) -> None:
+        """Ends the connection that has been logging in for longest: a login takes milliseconds, so whoever
+        fills the hall with connections that do not log in keeps nobody out."""
+        starting = [door for door in self.doors if door.connection.is_starting]
+        if starting:
+            min(starting, key=lambda door: door.since).end(
+                TooManyConnections("sorry, too many clients already")
+            )
+
     def left(self, door: "Door") -> None:
         self.doors.discard(door)
         if self.is_draining and not self.doors:
@@ -150,7 +159,7 @@ class Door(asyncio.Protocol):
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
-        self._since = hall.env.monotonic()
+        self.since = hall.env.monotonic()
         """Since when it logs in, is idle, or is closing: for time-outs."""
         self._heard = 0
         self._patience: tuple[float, TenureError] = NEVER
@@ -170,7 +179,7 @@ class Door(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.connection = Connection(self._hall.service, str(peer[0]) if peer else "")
         if self._hall.is_full():
-            self.connection.close(TooManyConnections("sorry, too many clients already"))
+            self._hall.make_room()
         self._hall.doors.add(self)
         self.settle()
 
@@ -281,23 +290,23 @@ class Door(asyncio.Protocol):
         if connection.is_ready:
             if connection.pieces_received != self._heard:
                 self._heard = connection.pieces_received
-                self._since = now
+                self.since = now
                 self._patience = _patience(connection)
-            elif 0 < self._patience[0] < now - self._since:
+            elif 0 < self._patience[0] < now - self.since:
                 self.end(self._patience[1])
         elif connection.is_starting:
-            if now - self._since > self._hall.limits.login_seconds:
+            if now - self.since > self._hall.limits.login_seconds:
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
         elif not connection.is_closing:
             self._heard = 0  # busy: it is idle from the moment that it is seen so
-        elif now - self._since > LINGER_SECONDS:
+        elif now - self.since > LINGER_SECONDS:
             self._transport.abort()
 
     def end(self, error: TenureError) -> None:
         """Tells the client why, and cancels what it has under way."""
         self.connection.cancel()
         self.connection.close(error)
-        self._since = self._hall.env.monotonic()
+        self.since = self._hall.env.monotonic()
         self.settle()
 
     def abort(self) -> None:

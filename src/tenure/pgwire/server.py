@@ -22,6 +22,9 @@ from tenure.pgwire.startup import Authenticator, Service
 from tenure.pgwire.tls import Tls
 from tenure.sql.answers import Clients
 
+ARRIVAL_SECONDS = 0.5
+"""A connection that was accepted begins in the next turn of the loop."""
+
 STOP_SECONDS = 10.0
 """How long a stop waits for statements that were cancelled."""
 
@@ -91,6 +94,7 @@ class Server:
         self._on_loop(self._abort)
         is_empty = self._hall.emptied.wait(STOP_SECONDS)
         self._hall.close(wait=is_empty)
+        self._on_loop(self._see_out)
         self._end_loop()
 
     def _serve(self) -> None:
@@ -125,9 +129,13 @@ class Server:
             door.check_time(now)
         self._hall.loop.call_later(self._hall.limits.pass_seconds, self._pass)
 
-    def _begin_drain(self) -> None:
+    async def _begin_drain(self) -> None:
         self._hall.is_draining = True
         if self._listener is not None:
+            for each in self._listener.sockets:
+                self._hall.loop.remove_reader(each.fileno())
+            # asyncio loses a connection that it has accepted, but not begun, when a listener is closed.
+            await _others_done()
             self._listener.close()
         if not self._hall.doors:
             self._hall.emptied.set()
@@ -138,6 +146,20 @@ class Server:
         for door in tuple(self._hall.doors):
             door.end(shutting_down())
 
+    async def _see_out(self) -> None:
+        """Whoever came in after the last look."""
+        await _others_done()
+        self._abort()
+        for _ in range(2):
+            await asyncio.sleep(0)  # for their transports to close
+
     def _abort(self) -> None:
         for door in tuple(self._hall.doors):
             door.abort()
+
+
+async def _others_done() -> None:
+    """Waits a moment for what the loop has begun besides; a client that stalls its handshake can wait."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=ARRIVAL_SECONDS)

@@ -25,7 +25,7 @@ from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.format import KEY, footer, read_groups, schema_of
 from tenure.table.lake.manifests import File, Manifest, Shape, Written
-from tenure.table.lake.merging import merged, write_all
+from tenure.table.lake.merging import Merged, merged, write_all
 from tenure.table.lake.publishing import Replaced, with_shapes
 from tenure.table.lake.ranges import Range, ranges
 from tenure.table.lake.tables import Making, of_file
@@ -96,19 +96,35 @@ def replaced(results: Sequence[MergedRange]) -> Replaced:
 def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
     """The kernel: merges one range."""
     place = opened(task.place)
-    delta = _delta(place.store, task)
-    if not delta and not task.range.is_cut:
+    found = existing(place, task)
+    if found is None:
         return MergedRange()
-    making = _making(place.store, task)
-    base = _live_rows(place, making, task)
-    made = merged(making, base, delta)
+    making, made, changes = found
+    return written(place, task, attempt, making.shape, made, changes)
+
+
+def written(
+    place: Opened, task: MergeTask, attempt: Attempt, shape: Shape, made: Merged, changes: int
+) -> MergedRange:
+    """Writes what takes the place of a range's files."""
     stem = f"{task.place.tenant}/{task.version.table.id}/{task.index}/{attempt.name}"
     return MergedRange(
         tuple(file.name for file in task.range.files),
-        tuple(write_all(place.lake, f"{stem}-live", making.shape, made.live)),
-        tuple(write_all(place.lake, f"{stem}-past", making.shape, made.past)),
-        len(delta),
+        tuple(write_all(place.lake, f"{stem}-live", shape, made.live)),
+        tuple(write_all(place.lake, f"{stem}-past", shape, made.past)),
+        changes,
     )
+
+
+def existing(place: Opened, task: MergeTask, *, must: bool = False) -> tuple[Making, Merged, int] | None:
+    """What the table has of a range, and how many changes of the store that took in; None if its files may
+    stay as they are, unless they `must` not.
+    """
+    delta = _delta(place.store, task)
+    if not delta and not task.range.is_cut and not must:
+        return None
+    making = _making(place.store, task)
+    return making, merged(making, _live_rows(place, making, task), delta), len(delta)
 
 
 def _delta(store: Store, task: MergeTask) -> list[Revision]:

@@ -35,6 +35,7 @@ from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, finished, first_stage, is_finished
 from tenure.catalog.ids import DescriptorIds
 from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, Settled, check_made_from
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
@@ -50,7 +51,6 @@ from tenure.kv.store import Store
 from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
 from tenure.schema_change.job import KIND, Payload, is_taken_back
-from tenure.schema_change.publisher import Publisher, Settled, check_made_from
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker

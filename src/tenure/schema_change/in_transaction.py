@@ -23,6 +23,7 @@ from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import AnyDescriptor, Table, elements, replace
 from tenure.catalog.elements import is_adding, is_finished, shown
 from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, check_made_from
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.cluster.job_states import State as JobState
@@ -31,7 +32,6 @@ from tenure.cluster.liveness import Session
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.job import KIND, Payload
-from tenure.schema_change.publisher import Publisher, check_made_from
 from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker

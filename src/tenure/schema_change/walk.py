@@ -15,10 +15,10 @@ from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.stages import Work, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 

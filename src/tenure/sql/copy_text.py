@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tenure.base.errors import UserError
+from tenure.expr.copy_escapes import BadText, split_escaped, unescaped
 
 FIELD_BYTES_MAX = 64 * 1024 * 1024
 """The longest row that is waited for: beyond it a quote was probably never closed."""
@@ -71,11 +72,11 @@ class Reader:
             try:
                 text = line.decode()
             except UnicodeDecodeError as error:
-                raise _BadText(
+                raise BadText(
                     f'invalid byte sequence for encoding "UTF8": 0x{line[error.start]:02x}'
                 ) from error
             if "\0" in text:
-                raise _BadText('invalid byte sequence for encoding "UTF8": 0x00')
+                raise BadText('invalid byte sequence for encoding "UTF8": 0x00')
             if text == "\\." and not self._format.is_csv:  # in CSV it is data, since PostgreSQL 18
                 self._is_over = True
                 return
@@ -115,7 +116,7 @@ class Reader:
         null, delimiter = self._format.null, self._format.delimiter
         if "\\" not in line:
             return [None if each == null else each for each in line.split(delimiter)]
-        return [None if each == null else _unescaped(each) for each in _split_escaped(line, delimiter)]
+        return [None if each == null else unescaped(each) for each in split_escaped(line, delimiter)]
 
     def _csv_fields(self, line: str) -> list[Field]:
         format = self._format
@@ -155,50 +156,6 @@ class Reader:
         if is_inside:
             raise BadCopy("unterminated CSV quoted field")
         return "".join(pieces), was_quoted, at
-
-
-class _BadText(UserError):
-    sqlstate = "22021"
-
-
-def _split_escaped(line: str, delimiter: str) -> list[str]:
-    """At delimiters that no backslash stands before."""
-    pattern = re.compile(
-        r"((?:[^\\" + re.escape(delimiter) + r"]|\\.)*)(" + re.escape(delimiter) + r"|$)", re.S
-    )
-    fields = []
-    at = 0
-    while True:
-        found = pattern.match(line, at)
-        if found is None:
-            fields.append(line[at:])
-            return fields
-        fields.append(found[1])
-        if not found[2]:
-            return fields
-        at = found.end()
-
-
-_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
-
-
-def _unescaped(field: str) -> str:
-    """Numbers stand for bytes, of which several may be one character."""
-    data = _ESCAPE.sub(_escaped, field.encode())
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise _BadText(f'invalid byte sequence for encoding "UTF8": 0x{data[error.start]:02x}') from error
-
-
-def _escaped(found: re.Match[bytes]) -> bytes:
-    word = found[1]
-    if word[:1] == b"x" and len(word) > 1:
-        return bytes([int(word[1:], 16)])
-    if word[:1] in b"01234567":
-        return bytes([int(word, 8) & 0xFF])
-    return _ESCAPES.get(word, word)
 
 
 _SPECIAL = str.maketrans(

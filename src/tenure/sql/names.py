@@ -21,11 +21,12 @@ from tenure.catalog.descriptors import (
     View,
 )
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.catalog.offline import refuse_offline
 from tenure.catalog.resolution import InStore, find
 from tenure.expr.asking_functions import LIVENESS
 from tenure.expr.build import Typed, call
 from tenure.expr.datatype import Type
-from tenure.expr.errors import NotSupported, UndefinedObject
+from tenure.expr.errors import UndefinedObject
 from tenure.expr.types import type_of
 from tenure.sql import sequence_names
 from tenure.sql.answers import NotShort
@@ -105,14 +106,19 @@ class SessionNames:
         found = self.object(name)
         match found:
             case Table():
-                if found.state is State.OFFLINE:
-                    raise NotSupported(f'relation "{found.name}" is offline: a job is filling it')
+                self._check_online(found)
                 return found
             case View():
                 return view_query(found, self)
             case SequenceDescriptor():
                 return sequence_relation(found)
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+
+    def _check_online(self, table: Table) -> None:
+        """Raises WrongState, if the store says so too: a job may have brought the table back just now."""
+        if table.state is State.OFFLINE and self._block.past is None:
+            self.confirm_absent(lambda known: _is_online(known, table.id) or None, table.name)
+        refuse_offline(table)
 
     def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
         """What a view reads that is no object of its own."""
@@ -150,3 +156,8 @@ class SessionNames:
         if name[-1] in SESSION_FUNCTIONS and not arguments:
             return call(name[-1])
         return None
+
+
+def _is_online(known: InStore, id: int) -> bool:
+    found = known.descriptor(id)
+    return found is not None and found.state is State.PUBLIC

@@ -118,8 +118,6 @@ Own = Callable[["Planner", Reader], "Statement | Control | None"]
 LATER = (
     ("backup",),
     ("restore",),
-    ("import",),
-    ("export",),
     ("undrop",),
     ("check", "table"),
     ("run", "gc"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.env import Env
+from tenure.bulk.lakes import Lake
 from tenure.catalog.blockers import Blocker
 from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
@@ -21,6 +22,7 @@ from tenure.cluster.settings import ClusterSettings
 from tenure.expr.datatype import Datum, Type
 from tenure.kv.store import Store
 from tenure.schema_change.changer import SchemaChanger
+from tenure.storage.locations import Locations
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences
@@ -69,6 +71,9 @@ class Parts:
     sessions: "dict[int, Session]" = field(default_factory=dict)
     """The SQL sessions of this node by number, kept by whoever opens them."""
     started_micros: int = 0
+    lake: Lake | None = None
+    """Where bulk work puts rows, and the files that statements may name; None without `--lake`."""
+    locations: Locations | None = None
     duck: "Duck | None" = None
     """What takes large queries over."""
     runs_inline: bool = False

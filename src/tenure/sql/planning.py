@@ -38,6 +38,9 @@ from tenure.sql.statements import (
     writes,
 )
 from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
+from tenure.sql.statements.exporting import EXPORTS
+from tenure.sql.statements.import_dump import DUMPS
+from tenure.sql.statements.importing import IMPORTS
 from tenure.sql.statements.jobs import JOBS
 from tenure.sql.statements.shows import SHOWS
 
@@ -151,6 +154,9 @@ OWN: dict[tuple[str, ...], own.Own] = {
     **SHOWS,
     **CLUSTER_SETTINGS,
     **JOBS,
+    **EXPORTS,
+    **IMPORTS,
+    **DUMPS,
 }
 
 

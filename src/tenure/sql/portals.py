@@ -79,6 +79,8 @@ class Portal:
     fetched: list[Sequence[Datum]] = field(default_factory=list)
     """Of a scrollable cursor: what has passed, to go back to."""
     position: int = 0
+    is_at_end: bool = False
+    """Of one that only goes forward: whether it has come to its end."""
     given_bytes: int = 0
     """How large what it has given so far is, about."""
 

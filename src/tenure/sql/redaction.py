@@ -1,23 +1,33 @@
-"""Statements as they may be shown to others, kept in records and logged: without passwords.
+"""Statements as they may be shown to others, kept in records and logged: without passwords and keys.
 
-Invariant (S24): the text of a statement that may give a password leaves its session without it.
+Invariant (S24): the text of a statement that may give a password, or the keys of an object store, leaves its
+session without them.
 
-Walk: `sql.session` keeps what `without_password` gives as what it is doing; sessions, leases and jobs tell.
+Walk: `sql.session` keeps what `without_secrets` gives as what it is doing; sessions, leases and jobs tell.
 """
 
 from tenure.sql import parse
 from tenure.sql.parse import SyntaxFault, TooComplex
+from tenure.storage.location_text import cut_at_keys
 
 OFTEN = frozenset("sSiIuUdD")
-"""SELECT, INSERT, UPDATE, DELETE, SET, SHOW: nothing else needs to be quick."""
+"""SELECT, INSERT, UPDATE, DELETE, SET, SHOW: nothing else needs to be quick. None takes a secret."""
+NOT_OFTEN = frozenset("mM")
+"""What tells IMPORT from INSERT."""
 
 ABOUT_USERS = ("user", "role", "group")
 HIDDEN = "..."
 
 
-def without_password(text: str) -> str:
-    """The text as it is, or of one about users no more than its first words."""
-    if text[:1] in OFTEN or "password" not in text.lower():
+def without_secrets(text: str) -> str:
+    """The text as it is; of one about users no more than its first words, of others what is before a key."""
+    if text[:1] in OFTEN and text[1:2] not in NOT_OFTEN:
+        return text
+    return cut_at_keys(_without_password(text))
+
+
+def _without_password(text: str) -> str:
+    if "password" not in text.lower():
         return text
     try:
         words = [each.text.lower() for each in parse.tokens(text)[:2]]

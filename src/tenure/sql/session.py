@@ -42,7 +42,7 @@ from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
-from tenure.sql.redaction import without_password
+from tenure.sql.redaction import without_secrets
 from tenure.sql.statement import Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
@@ -268,7 +268,7 @@ class Session:
         return answer
 
     def _start(self, text: str) -> None:
-        self.statement = without_password(text)
+        self.statement = without_secrets(text)
         self.is_active = True
         self.active_since_micros = self.parts.env.wall_micros()
         self.interrupts.start()

@@ -118,7 +118,7 @@ class Bucket:
             raw = self.arrow.open_input_file(name)
         return io.BufferedReader(Input(raw, lambda: translated("read file", name)), COPY_BYTES)
 
-    def create(self, name: str) -> Output:
+    def create(self, name: str, *, is_lasting: bool = True) -> Output:
         self.refuse_taken(name)
         return _BucketOutput(self, name)
 

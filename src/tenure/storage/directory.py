@@ -74,11 +74,11 @@ class Directory:
             raw = open(file, "rb", buffering=0)  # noqa: SIM115 closed by the reader around it
         return io.BufferedReader(Input(raw, lambda: translated("read file", name)), BUFFER_BYTES)
 
-    def create(self, name: str) -> Output:
+    def create(self, name: str, *, is_lasting: bool = True) -> Output:
         if self.entry(name) is not None:
             raise failure("create file", name, FileExistsError(errno.EEXIST, ""))
         with translated("create file", name):
-            return _LocalOutput(self, name)
+            return _LocalOutput(self, name, is_lasting)
 
     def entry(self, name: str) -> Entry | None:
         *parents, last = name.split("/")
@@ -157,9 +157,10 @@ class Directory:
 
 
 class _LocalOutput(Output):
-    def __init__(self, directory: Directory, name: str) -> None:
+    def __init__(self, directory: Directory, name: str, is_lasting: bool) -> None:
         self._directory = directory
         self._name = name
+        self._is_lasting = is_lasting
         self._temporary, self._file = self._make_temporary()
         self.closed = False
 
@@ -173,7 +174,8 @@ class _LocalOutput(Output):
     def publish(self) -> None:
         with translated("write file", self._name):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if self._is_lasting:
+                os.fsync(self._file.fileno())
             self._file.close()
             *parents, last = self._name.split("/")
             with (
@@ -182,7 +184,8 @@ class _LocalOutput(Output):
             ):
                 os.link(self._temporary, last, src_dir_fd=unfinished, dst_dir_fd=directory)
                 try:
-                    _sync(directory)
+                    if self._is_lasting:
+                        _sync(directory)
                 except OSError:
                     os.unlink(last, dir_fd=directory)
                     raise

@@ -79,6 +79,10 @@ class Files:
     def create(self, name: str) -> Output:
         return self._tree.create(check_name(name))
 
+    def create_scratch(self, name: str) -> Output:
+        """For what is made again if it is gone: not forced to the disk."""
+        return self._tree.create(check_name(name), is_lasting=False)
+
     def exists(self, name: str) -> bool:
         entry = self._tree.entry(check_name(name))
         return entry is not None and not entry.is_directory

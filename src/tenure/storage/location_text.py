@@ -15,7 +15,7 @@ Invariant (S20): what was written as a name matches that name alone.
 Invariant (S24-locations): the secrets of a location are in no text that is shown.
 
 Walk: `locations.Locations.resolve` and `files.open_files` call `parse`; whoever shows a text that
-may be a location calls `redacted`.
+may be a location calls `redacted`, or `cut_at_keys` if it may have some in it.
 """
 
 import re
@@ -125,6 +125,11 @@ def redacted(text: str) -> str:
     if mark and "@" in authority:
         shown = f"{scheme}://{REDACTED}@{authority.rpartition('@')[2]}{slash}{path}"
     return shown
+
+
+def cut_at_keys(text: str) -> str:
+    """A longer text in which there may be locations: up to the first parameter of an object store."""
+    return _SECRET.sub(REDACTED, text)
 
 
 def escaped(name: str) -> str:

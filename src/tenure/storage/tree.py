@@ -156,7 +156,9 @@ class Tree(Protocol):
         """What goes wrong inside is one of Tenure's errors outside."""
 
     def open_input(self, name: str) -> IO[bytes]: ...
-    def create(self, name: str) -> Output: ...
+    def create(self, name: str, *, is_lasting: bool = True) -> Output:
+        """One that need not last is there as well when it is published, but maybe not after a power cut."""
+
     def entry(self, name: str) -> Entry | None: ...
 
     def children(self, directory: str) -> Iterator[Entry]:

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey
+from tenure.catalog.offline import refuse_offline
 from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
@@ -144,6 +145,7 @@ class ForeignKeys:
             columns = foreign_key.target_columns
             has_changed = new is None or _differ(old, new, columns)
             if has_changed and all(old.values[id] is not None for id in columns):
+                refuse_offline(referencing.table)
                 yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
 
     def _act(self, txn: Transaction, lost: Lost) -> None:

@@ -19,6 +19,7 @@ Walk: `nextval()` in a default or a query -> `SessionSequences.next` -> `Sequenc
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import UserError
@@ -83,6 +84,13 @@ class Sequences:
             value = self._from_block(sequence)  # somebody may have taken one meanwhile
             return self._from_new_block(sequence) if value is None else value
 
+    def reserve(self, sequence: Sequence, count: int) -> list[int]:
+        """The next values, so many at once: for bulk work, past what this process has in hand."""
+        values: list[int] = []
+        while left := count - len(values):
+            values += self._store.transact(partial(self._take, sequence=sequence, count=left)).values
+        return values
+
     def set(self, sequence: Sequence, value: int, *, is_called: bool = True) -> int:
         """setval(): the value that comes next, or, if it counts as called, the one before that."""
         if not sequence.minimum <= value <= sequence.maximum:
@@ -92,6 +100,10 @@ class Sequences:
             )
         self._put(sequence, value, is_called)
         return value
+
+    def begin(self, txn: Transaction, id: int, value: int, *, is_called: bool) -> None:
+        """The same of a sequence that comes with this very transaction."""
+        self._records.put(txn, Stored(id, value, is_called))
 
     def restart(self, sequence: Sequence, value: int | None = None) -> None:
         """ALTER SEQUENCE ... RESTART [WITH], TRUNCATE ... RESTART IDENTITY."""
@@ -135,12 +147,12 @@ class Sequences:
                 self._blocks[sequence.id] = block._replace(values=block.values[1:], given=first)
         return first
 
-    def _take(self, txn: Transaction, sequence: Sequence) -> "Block":
+    def _take(self, txn: Transaction, sequence: Sequence, count: int = 0) -> "Block":
         stored = self._stored(txn, sequence)
         first = _following(sequence, stored)
         bound = sequence.maximum if sequence.increment > 0 else sequence.minimum
         left = (bound - first) // sequence.increment + 1
-        count = min(left, max(sequence.cache, BLOCK_VALUES))
+        count = min(left, count or max(sequence.cache, BLOCK_VALUES))
         values = range(first, first + sequence.increment * count, sequence.increment)
         taken = Stored(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
         self._records.put(txn, taken)

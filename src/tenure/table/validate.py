@@ -6,6 +6,7 @@ visible there holds for good. Each gives the first row that does not obey, with 
 Walk: the schema changer's job calls these after the backfill, before the step to public.
 """
 
+from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
@@ -16,6 +17,9 @@ from tenure.table.foreign_keys import broken_reference
 from tenure.table.read import Source, rows
 from tenure.table.rows import Layout, Row
 
+ROWS_AT_ONCE = 500
+"""Rows whose entries are read together."""
+
 
 class Offence(NamedTuple):
     row: Row
@@ -25,15 +29,20 @@ class Offence(NamedTuple):
 def validate_unique(source: Source, layout: Layout, index: int, context: Context) -> Offence | None:
     """Each row must have the entry under its key for itself; the index has been filled."""
     keyed = layout.indexes[index]
-    for row in rows(source, layout):
-        entry = layout.entry(keyed, row, context)
-        if entry is None or not keyed.collides(row.values):
-            continue
-        stored = source.get(entry.key)
-        if stored is None:
-            raise CorruptData(f'index "{keyed.name}" of table "{layout.table.name}" lacks a row')
-        if not layout.is_of(keyed, stored, entry, row):
-            return Offence(row, duplicated(layout, keyed, row))
+    left = iter(rows(source, layout))
+    while batch := list(islice(left, ROWS_AT_ONCE)):
+        entries = [
+            (row, entry)
+            for row in batch
+            if keyed.collides(row.values) and (entry := layout.entry(keyed, row, context)) is not None
+        ]
+        source.read_ahead(entry.key for _, entry in entries)
+        for row, entry in entries:
+            stored = source.get(entry.key)
+            if stored is None:
+                raise CorruptData(f'index "{keyed.name}" of table "{layout.table.name}" lacks a row')
+            if not layout.is_of(keyed, stored, entry, row):
+                return Offence(row, duplicated(layout, keyed, row))
     return None
 
 

@@ -7,6 +7,7 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
+from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, changes, named, number_rows, row, write
 
 
@@ -210,3 +211,14 @@ def test_a_span_that_reaches_into_another_tenant_cannot_be_read(store: Store) ->
         list(store.snapshot().scan(span))
     with pytest.raises(AssertionError):
         store.snapshot().diff(span, since_at=0)
+
+
+def test_what_a_snapshot_has_read_ahead_is_as_of_its_time(store: Store, engine: BreakingEngine) -> None:
+    write(store, a=b"1", b=b"1")
+    at = write(store, b=None)
+    snapshot = store.snapshot(at)
+    write(store, a=b"2", b=b"2", c=b"2")
+    snapshot.read_ahead([row(name) for name in "abcd"])
+    engine.gets.clear()
+    assert [snapshot.get(row(name)) for name in "abcd"] == [b"1", None, None, None]
+    assert engine.gets == []

@@ -228,10 +228,9 @@ def test_half_open_connections_are_cut_off_and_harm_nobody(start: Start) -> None
         silent = [all.enter_context(Socket(server)) for _ in range(QUICK.starting_max)]
         for each in silent[::2]:
             each.say(startup()[:6])
-        refused = all.enter_context(Socket(server))
-        assert refused.ends_with() in ("E:53300", "reset")
-        assert [each.ends_with() for each in silent] == ["E:08P01"] * QUICK.starting_max
-        all.enter_context(Socket(server)).log_in()
+        all.enter_context(Socket(server)).log_in()  # the one that has been silent for longest makes room
+        assert silent[0].ends_with() in ("E:53300", "reset")
+        assert [each.ends_with() for each in silent[1:]] == ["E:08P01"] * (QUICK.starting_max - 1)
 
 
 def test_some_seats_are_kept_for_root(start: Start) -> None:
@@ -350,6 +349,8 @@ def _await_refusal(server: Server) -> None:
                 pass
         except ConnectionRefusedError:
             return
+        except ConnectionResetError:
+            pass  # it stood in the queue when the listener was closed
 
 
 def test_a_drain_cuts_off_who_does_not_finish(start: Start) -> None:

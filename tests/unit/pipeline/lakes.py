@@ -23,13 +23,16 @@ from tests.unit.table.trees import CONTEXT
 
 
 class Lake:
-    """A store in a file and a lake beside it; `table` is how the table is just now."""
+    """A store in a file, or at an address, and a lake beside it; `table` is how the table is just now."""
 
-    def __init__(self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20) -> None:
+    def __init__(
+        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, address: str = "", lake: str = ""
+    ) -> None:
         self.env = SystemEnv()
-        self.place = Place(f"sqlite:{directory}/store.db", str(directory / "lake"), DEFAULT_TENANT)
+        self.files = open_files(lake or str(directory / "lake"))
+        address = address or f"sqlite:{directory}/store.db"
+        self.place = Place(address, self.files.address, DEFAULT_TENANT, self.files.credentials)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
-        self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)
         self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
         self.bases.load()
@@ -40,6 +43,9 @@ class Lake:
 
     def close(self) -> None:
         self.bases.close()
+        again = opened(self.place).store
+        again.close()
+        again.engine.close()
         opened.cache_clear()
         self.store.close()
         self.store.engine.close()

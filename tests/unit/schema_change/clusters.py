@@ -1,7 +1,7 @@
 """Nodes with leases, schema changes and jobs over one engine, in one process, wired like `node.py`."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from tenure.catalog.holders import Holders
 from tenure.catalog.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
 from tenure.catalog.leases import Leases
+from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.catalog.wait_records import WaitRecords
@@ -26,7 +27,6 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
-from tenure.schema_change.publisher import Publisher
 from tenure.schema_change.work import Worker
 from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Scan
 from tenure.table.consistency import check_indexes
@@ -65,6 +65,10 @@ class NodeEngine(BreakingEngine):
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         self._check()
         return super().get(key, guard, at)
+
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+        self._check()
+        return super().get_many(keys, guard, at)
 
     def scan(self, query: Scan) -> Found:
         self._check()

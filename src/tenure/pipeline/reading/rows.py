@@ -5,10 +5,21 @@ Walk: the import's kernel calls `read` with a task of `reading.splits` and what 
 
 from collections.abc import Iterator
 
+from tenure.pipeline.reading.copy_rows import read_copy
 from tenure.pipeline.reading.csv_rows import read_csv
+from tenure.pipeline.reading.insert_rows import read_inserts
 from tenure.pipeline.reading.ndjson_rows import read_ndjson
 from tenure.pipeline.reading.parquet_rows import read_parquet
-from tenure.pipeline.reading.tasks import BadInput, Csv, NdJson, OpenInput, ReadBatch, ReadTask
+from tenure.pipeline.reading.tasks import (
+    BadInput,
+    CopyText,
+    Csv,
+    Inserts,
+    NdJson,
+    OpenInput,
+    ReadBatch,
+    ReadTask,
+)
 
 
 def read(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
@@ -20,4 +31,8 @@ def read(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
         return read_csv(task, task.format, open_input)
     if isinstance(task.format, NdJson):
         return read_ndjson(task, task.format, open_input)
+    if isinstance(task.format, CopyText):
+        return read_copy(task, open_input)
+    if isinstance(task.format, Inserts):
+        return read_inserts(task, task.format, open_input)
     return read_parquet(task, open_input)

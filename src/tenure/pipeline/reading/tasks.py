@@ -54,7 +54,20 @@ class Parquet:
     """Columns by name; others are passed over."""
 
 
-Format: TypeAlias = Csv | NdJson | Parquet
+@dataclass(frozen=True)
+class CopyText:
+    """COPY's text format, as it stands in a dump."""
+
+
+@dataclass(frozen=True)
+class Inserts:
+    """INSERT statements with constants alone, as they stand in a dump."""
+
+    generated: tuple[int, ...] = ()
+    """Places in each row that are no targets: those of generated columns."""
+
+
+Format: TypeAlias = Csv | NdJson | Parquet | CopyText | Inserts
 
 
 @dataclass(frozen=True)

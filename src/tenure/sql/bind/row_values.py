@@ -15,6 +15,7 @@ from tenure.expr import build
 from tenure.expr.build import Typed
 from tenure.expr.errors import DatatypeMismatch, NotSupported
 from tenure.expr.expressions import Given, columns
+from tenure.expr.resolution import common_type
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.scope import Level
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
@@ -118,6 +119,9 @@ def _with_parameters(operand: Typed, members: Sequence[Typed], *, is_negated: bo
     tests = []
     if len(fixed) > 1:
         try:
+            # There are no arrays of arrays.
+            if common_type([each.type for each in (operand, *fixed)], "IN").category == "A":
+                return _one_by_one(operand, members, is_negated=is_negated)
             tests = [build.in_list(operand, *fixed, is_negated=is_negated)]
             rest = [each for each in members if columns(each.node)]
         except DatatypeMismatch:

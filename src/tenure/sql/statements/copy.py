@@ -373,7 +373,7 @@ def _quoted(name: str) -> str:
 
 def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
     given = {each.defname: child(each, "arg") for each in items(tree.options)}
-    how = CopyFormat(_word(given.pop("format")) if "format" in given else "text")
+    how = _how(_word(given.pop("format")) if "format" in given else "text")
     is_csv = how is CopyFormat.CSV
     found: dict[str, object] = {"is_csv": is_csv, "force_quote": frozenset()}
     if is_csv:
@@ -399,6 +399,13 @@ def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
             case _:
                 raise SyntaxFault(f'option "{name}" not recognized')
     return Format(**found), how  # type: ignore[arg-type]
+
+
+def _how(name: str) -> CopyFormat:
+    try:
+        return CopyFormat(name)
+    except ValueError:
+        raise InvalidParameter(f'COPY format "{name}" not recognized') from None
 
 
 def _word(value: Tree) -> str:

@@ -82,25 +82,57 @@ class Fetch:
 
     def run(self, execution: Execution) -> Result:
         portal = execution.session.portals.cursor_named(self.name)
-        rows = list(_fetched(portal, self.direction, self.count))
+        rows = list(_fetched(portal, self.direction, self.count, is_move=self.is_move))
         if self.is_move:
             return Result(f"MOVE {len(rows)}")
         return Result("FETCH", iter(rows), counts=True)
 
 
-def _fetched(portal: Portal, direction: str, count: int) -> Iterator[Sequence[Datum]]:
+def _fetched(portal: Portal, direction: str, count: int, *, is_move: bool) -> Iterator[Sequence[Datum]]:
     if direction == "FORWARD" and count < 0:
         direction, count = "BACKWARD", -count
     elif direction == "BACKWARD" and count < 0:
         direction, count = "FORWARD", -count
     if not portal.is_scrollable:
-        if direction != "FORWARD" or count == 0:
+        yield from _forward_only(portal, direction, count, is_move=is_move)
+        return
+    yield from _scrolled(portal, direction, count)
+
+
+def _forward_only(portal: Portal, direction: str, count: int, *, is_move: bool) -> Iterator[Sequence[Datum]]:
+    """What needs no way back: onward by some rows, or to a row that is still to come."""
+    is_on_row = portal.position > 0 and not portal.is_at_end
+    match direction:
+        case "FORWARD" if count > 0:
+            yield from _advanced(portal, count)
+        case "RELATIVE" if count > 0:
+            yield from _only(portal, count)
+        case "ABSOLUTE" if count > portal.position + portal.is_at_end:
+            yield from _only(portal, count - portal.position)
+        case "ABSOLUTE" if count == 0 == portal.position and not portal.is_at_end:
+            return
+        case "BACKWARD" if is_move and count >= ALL and portal.position == 0 and not portal.is_at_end:
+            return
+        case "FORWARD" | "BACKWARD" | "RELATIVE" if count == 0 and (is_move or not is_on_row):
+            yield from [()] if is_on_row else []
+        case _:
             raise NotScrollable(
                 "cursor can only scan forward", hint="Declare it with SCROLL option to enable backward scan."
             )
-        yield from islice(portal.rows or (), None if count >= ALL else count)
-        return
-    yield from _scrolled(portal, direction, count)
+
+
+def _only(portal: Portal, count: int) -> list[Sequence[Datum]]:
+    """The last of so many rows."""
+    if len(_advanced(portal, count - 1)) < count - 1:
+        return []
+    return _advanced(portal, 1)
+
+
+def _advanced(portal: Portal, count: int) -> list[Sequence[Datum]]:
+    rows = list(islice(portal.rows or (), None if count >= ALL else count))
+    portal.position += len(rows)
+    portal.is_at_end = portal.is_at_end or len(rows) < count
+    return rows
 
 
 def _scrolled(portal: Portal, direction: str, count: int) -> Iterator[Sequence[Datum]]:

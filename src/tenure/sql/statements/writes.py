@@ -92,8 +92,6 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         made = _given_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
-        if isinstance(made, Given) and len(made.rows) == 1:
-            made, targets = _in_order(table, made, targets)
     elif source is not None:
         made, targets = _selected(
             planner, binder, level, targets, source, is_named=bool(tree.cols), override=override
@@ -101,6 +99,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     else:
         made, targets = Given(((),)), []
     _check_insertable(tree, targets, source)
+    if isinstance(made, Given) and len(made.rows) == 1:
+        made, targets = _in_order(table, made, targets)
     runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item

@@ -3,15 +3,22 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tenure.base.errors import BelowMark, RetryError
 from tenure.base.timestamp import to_bytes
 from tenure.kv.transaction import Transaction
+from tenure.storage.engine import Revision
+from tenure.table.lake.format import write
 from tenure.table.lake.manifests import AS_PUBLISHED, File, Manifest, Shape, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.lake.tables import Making, of_revisions
+from tenure.table.read import at, rows
+from tenure.table.rows import Row
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.table.tables import ID, A, B, table
+from tests.unit.table.trees import CONTEXT
 
 
 @pytest.fixture
@@ -31,8 +38,8 @@ def _insert(lake: Lake, *ids: int) -> None:
     lake.write(work)
 
 
-def _file(name: str, first: bytes, last: bytes, **more: int) -> File:
-    return File(name, first, last, 1, 1, b"", 0, **more)
+def _file(name: str, first: bytes, last: bytes, at: int = 0) -> File:
+    return File(name, first, last, 1, 1, b"", 0, published_at=at, first_at=at)
 
 
 @pytest.mark.invariant("manifest-order")
@@ -84,7 +91,7 @@ def test_a_file_that_no_change_falls_into_is_kept(lake: Lake) -> None:
 def _publish_input(lake: Lake) -> Manifest:
     """As an import does: a file whose rows have the time at which it is published."""
     began_with = lake.manifest()
-    written = Written(_file("x", b"1", b"1", published_at=AS_PUBLISHED, first_at=AS_PUBLISHED), Shape(()))
+    written = Written(_file("x", b"1", b"1", AS_PUBLISHED), Shape(()))
 
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)
@@ -123,3 +130,34 @@ def test_the_mark_of_an_input_is_its_commit(lake: Lake) -> None:
     manifest = _publish_input(lake)
     head = lake.store.keyspace.head(200, 1)
     assert lake.store.snapshot().get(lake.store.keyspace.cleaned_key(head)) == to_bytes(manifest.flushed_at)
+
+
+def test_what_was_deleted_and_then_merged_in_is_there(lake: Lake) -> None:
+    """The tombstone lies below the mark: the store must not be believed there."""
+    _insert(lake, 1, 2)
+    layout = lake.layout
+    lake.write(lambda txn: lake.writer().delete(txn, _row(txn, lake, 1)))
+    began_with, key = lake.manifest(), layout.key({ID: 1})
+    making = Making.of(layout, 1)
+    entry = layout.entry(layout.primary, Row(key, {ID: 1, A: 7, B: 7}), CONTEXT)
+    assert entry is not None
+    made = of_revisions(making, [Revision(key, 1, entry.value)])
+    made = made.set_column(1, "at", pa.nulls(1, pa.int64()))
+    written = write(lake.files, "1/200/1/input.parquet", making.shape, made)
+
+    def work(txn: Transaction) -> None:
+        publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)
+
+    lake.store.transact(work)
+    txn = lake.store.begin()
+    txn.read_ahead([key])
+    assert [row.values[B] for row in rows(txn, layout)] == [7]
+    assert _row(txn, lake, 1).values[B] == 7
+    assert at(lake.store.snapshot(), layout, key) is not None
+    assert at(lake.store.snapshot(lake.manifest().flushed_at - 1), layout, key) is None
+
+
+def _row(txn: Transaction, lake: Lake, id: int) -> Row:
+    found = at(txn, lake.layout, lake.layout.key({ID: id}))
+    assert found is not None
+    return found

@@ -1,0 +1,1 @@
+"""EXPORT: rows become files that users get."""

@@ -1,0 +1,141 @@
+"""export: a table's rows, or a query's, as files at a location.
+
+    a table    tasks by ranges of keys, in this process or on Spark: scan ──► files of the task
+    a query    in this process: SQL runs it as of the job's time, a batch at a time
+
+All of it is read at one time, which is fixed when the job is made. The ranges of a table are saved before
+the first file is written, so every run of the job would write the same rows into a file of the same name:
+it does not matter how many runs there were, nor what a run still does that was thought dead. A query may give
+its rows in another order the next time; its files are named after the run, and those of former runs go.
+
+A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
+
+Walk: `sql.statements.exporting` -> `start`; `cluster.runner` -> `Export.run` -> `Tasks.run` with
+`export_range`.
+"""
+
+import re
+from typing import NamedTuple
+
+from tenure.base.errors import TenureError
+from tenure.bulk.exporting.records import RunQuery, Saved, payload_of
+from tenure.bulk.lakes import Lake, label
+from tenure.cluster.runs import Run
+from tenure.kv.records import pack, unpack
+from tenure.pipeline.places import opened
+from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
+from tenure.pipeline.tasks import Attempt, status
+from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
+from tenure.pipeline.writing.files import OutputFiles
+from tenure.pipeline.writing.formats import MadeFile, Writing
+from tenure.storage.locations import Location, Locations
+
+STEM_CHARS_MAX = 60
+TELL_SECONDS = 2.0
+"""Between two reports of how far a query has come."""
+
+
+class Export:
+    def __init__(self, lake: Lake, locations: Locations, run: Run) -> None:
+        self._lake = lake
+        self._locations = locations
+        self._run = run
+        self._payload = payload_of(lake, run)
+        self._stem = f"{file_stem(self._payload.name)}-{run.job.id}"
+        self._saved = unpack(run.progress.data, Saved) if run.progress.data else None
+
+    def run(self, run_query: RunQuery) -> None:
+        location = self._locations.resolve(self._payload.location)
+        made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+        self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
+
+    def revert(self) -> None:
+        if self._saved is not None:  # else nothing was written
+            location = self._locations.resolve(self._payload.location)
+            location.delete(self._names(location))
+
+    def _tell(self, fraction: float, text: str, files: tuple[MadeFile, ...] = ()) -> None:
+        assert self._saved is not None
+        saved = Saved(self._saved.bounds, files)
+        self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
+
+    def _names(self, location: Location) -> list[str]:
+        """The files of this job that are there."""
+        pattern = re.compile(re.escape(self._stem) + r"-\d+\.\d+\.[a-z.]+")
+        return [entry.name for page in location.list() for entry in page if pattern.fullmatch(entry.name)]
+
+    # ── a table ────────────────────────────────────────────────────────────────────────────────
+
+    def _of_table(self, location: Location) -> list[MadeFile]:
+        payload, lake = self._payload, self._lake
+        version = lake.version(lake.store.snapshot(payload.at), payload.table)
+        if version is None:
+            raise TenureError(f"table {payload.table} is not there any more")
+        if self._saved is None:
+            index = version.table.primary
+            cut = bounds(lake.store, lake.files, payload.table, index, payload.at)
+            self._saved = Saved(cut.keys)
+            self._tell(0.0, "")
+        scans = tasks(lake.place, version, payload.at, self._saved.bounds, columns=payload.columns)
+        work = [
+            ExportTask(scan, location, payload.writing, self._stem, number)
+            for number, scan in enumerate(scans)
+        ]
+        runner = lake.tasks_for(self._run)
+
+        def on_done(done: int, total: int) -> None:
+            self._tell(0.99 * done / total, status(runner, done, total))
+
+        made = runner.run(export_range, work, on_done=on_done, check=self._run.check, label=label(self._run))
+        return [file for files in made for file in files]
+
+    # ── a query ────────────────────────────────────────────────────────────────────────────────
+
+    def _of_query(self, location: Location, run_query: RunQuery) -> list[MadeFile]:
+        if self._saved is None:
+            self._saved = Saved()
+            self._tell(0.0, "")
+        else:
+            location.delete(self._names(location))
+        env, writing = self._lake.store.env, self._payload.writing
+        stem = f"{self._stem}-{self._run.fence.run}"
+        output = OutputFiles(location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=False)
+        kinds, told = writing.kinds, env.monotonic()
+        try:
+            for rows in run_query(self._payload, self._run.check):
+                self._run.check()
+                output.write(cells_of_rows(rows, kinds), len(rows))
+                if env.monotonic() - told > TELL_SECONDS:
+                    told = env.monotonic()
+                    self._tell(0.0, f"process: {output.rows} rows")
+            return output.close(at_least_one=True)
+        except BaseException:
+            output.abort()
+            raise
+
+
+class ExportTask(NamedTuple):
+    scan: ScanTask
+    location: Location
+    writing: Writing
+    stem: str
+    number: int
+
+
+def export_range(task: ExportTask, attempt: Attempt) -> list[MadeFile]:
+    """The kernel: the rows of one range as files."""
+    writing, stem = task.writing, f"{task.stem}-{task.number}"
+    output = OutputFiles(task.location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=True)
+    kinds = writing.kinds
+    try:
+        for batch in batches(opened(task.scan.place), task.scan):
+            output.write(cells_of_batch(batch, task.scan.columns, kinds), len(batch))
+        return output.close(at_least_one=task.number == 0)
+    except BaseException:
+        output.abort()
+        raise
+
+
+def file_stem(name: str) -> str:
+    """A name as part of a file's: what could mean something to a file system or a shell is an underscore."""
+    return re.sub(r"[^\w-]", "_", name)[:STEM_CHARS_MAX]

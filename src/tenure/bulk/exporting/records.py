@@ -1,0 +1,91 @@
+"""What is stored of an export: what to write where, how far it is, and what came of it.
+
+Walk: `sql.statements.exporting` -> `start`; `exporting.job` runs it, and `files_of` tells what it made.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.base.timestamp import Timestamp
+from tenure.bulk.lakes import Lake
+from tenure.bulk.sealing import sealed, unsealed
+from tenure.cluster.jobs import Job
+from tenure.cluster.runs import Kind, Run
+from tenure.expr.datatype import Datum
+from tenure.kv.records import Record, pack, replace, unpack
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.tasks import SPARK
+from tenure.pipeline.writing.formats import MadeFile, Writing
+from tenure.storage.locations import Locations
+
+KIND = "export"
+
+SQL = "sql"
+"""What a job needs that runs a query: a process that has a door for SQL has it."""
+
+
+class Payload(Record, frozen=True):
+    location: str
+    """As it was written, and resolved anew by every run; in the job's record it is sealed if it has keys."""
+    writing: Writing
+    at: Timestamp
+    name: str
+    """What the names of files begin with."""
+    table: int = 0
+    columns: tuple[int, ...] = ()
+    query: str = ""
+    user: str = ""
+    database: str = ""
+    path: str = ""
+    """The session's search_path."""
+
+
+class Saved(Record, frozen=True):
+    bounds: tuple[bytes, ...] = ()
+    """Of the ranges of a table."""
+    files: tuple[MadeFile, ...] = ()
+
+
+Rows: TypeAlias = Sequence[Sequence[Datum]]
+RunQuery: TypeAlias = Callable[[Payload, Callable[[], None]], Iterator[Rows]]
+"""Gives a query's rows a batch at a time; asks now and then whether to go on."""
+
+
+def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
+    # When there is one to run: a node that never exports need not have Arrow in memory.
+    def run(run: Run) -> None:
+        from tenure.bulk.exporting.job import Export
+
+        Export(lake, locations, run).run(run_query)
+
+    def revert(run: Run) -> None:
+        from tenure.bulk.exporting.job import Export
+
+        Export(lake, locations, run).revert()
+
+    return Kind(run, revert)
+
+
+def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:
+    needs = (SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else ()
+    kept = replace(payload, location=sealed(txn, lake.store.keyspace, payload.location))
+    return lake.jobs.create(
+        txn,
+        kind=KIND,
+        payload=pack(kept),
+        owner=owner,
+        description=description,
+        needs=needs if payload.table else (SQL,),
+    )
+
+
+def payload_of(lake: Lake, run: Run) -> Payload:
+    kept = unpack(run.job.payload, Payload)
+    store = lake.store
+    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, kept.location))
+
+
+def files_of(data: bytes) -> tuple[MadeFile, ...]:
+    """The files that a job which has succeeded made, by its progress."""
+    return unpack(data, Saved).files if data else ()

@@ -1,0 +1,251 @@
+"""The input of an import: from locations to files, and from files to splits that tasks read.
+
+    locations ──► resolved, expanded ──► files ──► pieces, surveyed ──► splits, in groups of a task each
+
+Locations are resolved by every run anew, before anything is read. A file is numbered in the order in which
+statements and wildcards name it; the number goes with each of its rows.
+
+Walk: `importing.job` calls `files_of` and `groups`; kernels open what a `Split` says.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from functools import partial
+from typing import IO, NamedTuple
+from zoneinfo import ZoneInfo
+
+from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError, UserError
+from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, Payload, TableInput
+from tenure.pipeline.places import Place, opened
+from tenure.pipeline.reading import splits
+from tenure.pipeline.reading.tasks import CopyText, Csv, Input, Inserts, NdJson, Parquet, ReadTask, Target
+from tenure.pipeline.tasks import Attempt
+from tenure.storage.files import Files
+from tenure.storage.locations import Location, Locations
+from tenure.table.rows import Layout
+
+SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst", ".zstd": "zst"}
+
+REJECTS_BEYOND = 8
+"""A task reads on for so many bad rows beyond those tolerated: an error lists some."""
+
+
+def zone_of(name: str) -> tzinfo:
+    """As a session has it: what reads times is quicker where it is UTC itself."""
+    return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
+
+
+UNPACK_BYTES = 1 << 20
+
+PARQUET_ROWS_MAX = 1 << 32
+"""Of a few row groups, which have less than 2**31 each by the library that reads them."""
+
+
+class Facts(NamedTuple):
+    """What defaults may know of the statement."""
+
+    user: str
+    database: str
+    now_micros: int
+    zone: str
+
+
+class InputFailed(UserError):
+    """A location that cannot be read: the import fails, and is not tried again."""
+
+    def __init__(self, error: StoreError) -> None:
+        super().__init__(str(error), hint=error.hint)
+        self.sqlstate = error.sqlstate
+
+
+class Source(NamedTuple):
+    """A file of the input."""
+
+    location: Location
+    name: str
+    shown: str
+    bytes: int
+
+    @property
+    def compression(self) -> str:
+        named = (self.name or self.shown).lower().partition("?")[0]
+        return next((codec for suffix, codec in SUFFIXES.items() if named.endswith(suffix)), "")
+
+
+class Split(NamedTuple):
+    """A part of a file, as a kernel reads it."""
+
+    location: Location
+    name: str
+    shown: str
+    source: int
+    task: ReadTask
+    unpacked: Place | None = None
+    """Where a dump was decompressed to: `name` is one of that lake then."""
+
+    def open_input(self, shown: str) -> IO[bytes]:
+        if self.unpacked is not None:
+            return opened(self.unpacked).lake.open_input(self.name)
+        return self.location.open_input(self.name)
+
+    @property
+    def bytes(self) -> int:
+        task = self.task
+        if isinstance(task.format, Parquet) or task.end is None:
+            return task.input.bytes
+        return task.end - task.start
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows it cannot have more of."""
+        task = self.task
+        if isinstance(task.format, Parquet):
+            return PARQUET_ROWS_MAX
+        if task.end is not None:
+            return self.bytes + 1
+        limits = task.limits.decompression  # it may be compressed
+        return max(limits.ratio_from_bytes, limits.ratio_max * task.input.bytes) + 1
+
+
+def sources_of(locations: Locations, input: TableInput) -> list[Source]:
+    """The files of an input. Raises InputFailed if one of its locations does not lead to any."""
+    found = []
+    for text in input.locations:
+        try:
+            location = locations.resolve(text)
+            for each in location.expand():
+                found.append(Source(location, each.name, _shown(location, each.name), each.bytes))
+        except (FileMissing, NoPermission) as error:
+            raise InputFailed(error) from error
+    return found
+
+
+def _shown(location: Location, name: str) -> str:
+    """A file as an error names it: what stands before the first wildcard, and the name from there."""
+    if not name:
+        return location.shown
+    parts = (
+        location.shown.partition("?")[0].split("/") if "://" in location.shown else location.shown.split("/")
+    )
+    stem = []
+    for part in parts:
+        if any(sign in part for sign in "*?["):
+            break
+        stem.append(part)
+    return "/".join([*stem, name])
+
+
+class SurveyTask(NamedTuple):
+    location: Location
+    name: str
+    piece: splits.Piece
+
+
+def survey_piece(task: SurveyTask, attempt: Attempt) -> splits.Survey:
+    """A kernel."""
+    return splits.survey(task.piece, lambda shown: task.location.open_input(task.name))
+
+
+def _open(source: Source, shown: str) -> IO[bytes]:
+    return source.location.open_input(source.name)
+
+
+Survey = Callable[[Sequence[SurveyTask]], list[splits.Survey]]
+
+
+def splits_of(
+    payload: Payload,
+    input: TableInput,
+    layout: Layout,
+    sources: Sequence[Source],
+    numbers: Sequence[int],
+    survey: Survey,
+    unpacked: "Unpacked | None" = None,
+) -> list[Split]:
+    """All that is to be read, in the order of the files; `survey` runs the kernel of that name."""
+    files = [_whole(payload, input, layout, source) for source in sources]
+    if input.ranges:
+        return [*_ranges(input, files[0], sources[0], numbers[0], unpacked)]
+    pieces = [
+        splits.pieces([file], partial(_open, source))[0] for file, source in zip(files, sources, strict=True)
+    ]
+    asked = [
+        SurveyTask(source.location, source.name, piece)
+        for source, of_file in zip(sources, pieces, strict=True)
+        for piece in of_file
+    ]
+    answers = iter(survey(asked) if asked else [])
+    made = []
+    for file, source, number, of_file in zip(files, sources, numbers, pieces, strict=True):
+        surveys = [next(answers) for _ in of_file]
+        for task in splits.read_tasks([file], [surveys]):
+            made.append(Split(source.location, source.name, source.shown, number, task))
+    return made
+
+
+def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) -> ReadTask:
+    targets = tuple(
+        Target(kept.name, kept.id, kept.type) for kept in map(layout.columns.get, input.columns) if kept
+    )
+    if len(targets) != len(input.columns):
+        raise InvalidParameter(f'a column of table "{layout.table.name}" is gone')
+    return ReadTask(
+        Input(source.shown, source.bytes),
+        _format(input),
+        targets,
+        zone=zone_of(payload.zone),
+        rejects_max=payload.bad_rows_max + REJECTS_BEYOND,
+    )
+
+
+class Unpacked(NamedTuple):
+    """A compressed dump as it is for the time of an import: its tables are in no order of reading."""
+
+    place: Place
+    name: str
+
+
+def unpack(lake: Files, name: str, source: Source, check: Callable[[], None]) -> None:
+    with source.location.open_decompressed(source.name) as content, lake.create_scratch(name) as output:
+        while data := content.read(UNPACK_BYTES):
+            check()
+            output.write(data)
+
+
+def _ranges(
+    input: TableInput, file: ReadTask, source: Source, number: int, unpacked: Unpacked | None
+) -> Iterator[Split]:
+    """The parts of a dump that have rows of one table."""
+    if source.bytes != input.bytes:
+        raise InvalidParameter(f'file "{source.shown}" has changed since it was looked through')
+    for each in input.ranges:
+        task = file.but(start=each.start, end=each.end, line=each.line)
+        if unpacked is None:
+            yield Split(source.location, source.name, source.shown, number, task)
+        else:
+            yield Split(source.location, unpacked.name, source.shown, number, task, unpacked.place)
+
+
+def _format(input: TableInput) -> Csv | NdJson | Parquet | CopyText | Inserts:
+    if input.format == CSV:
+        csv = input.csv
+        return Csv(csv.delimiter, csv.quote, csv.escape, csv.null, skip=csv.skip)
+    if input.format == COPY:
+        return CopyText()
+    if input.format == INSERTS:
+        return Inserts(input.generated)
+    return NdJson() if input.format == NDJSON else Parquet()
+
+
+def groups(found: Sequence[Split]) -> Iterator[tuple[Split, ...]]:
+    """Splits by task: small files share one."""
+    group: list[Split] = []
+    size = 0
+    for split in found:
+        if group and size + split.bytes > splits.SPLIT_BYTES:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(split)
+        size += split.bytes
+    if group:
+        yield tuple(group)

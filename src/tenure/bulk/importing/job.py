@@ -1,0 +1,393 @@
+"""The job of an import.
+
+    take the tables offline ──► T                                or make new ones, of a dump
+    read, check, sort          a task per split of the input      `importing.sorting`
+    merge                      a task per range of each index     `importing.merging`
+    foreign keys               a task per range of keys           `importing.references`
+    publish                    all indexes, and the tables public again, in one commit
+
+A run that is interrupted leaves files that nobody names; the next starts over, with the tables offline as
+they are. What was published is published with the job's progress, so no run does it twice. Should it fail,
+or be canceled, the tables come back as they were. What a dump makes is nowhere but in the job until then.
+
+Invariant (I40): a failed import leaves no row behind, and one that is taken up again brings each row once.
+
+Walk: `sql.statements.importing` -> `start`; `cluster.runner` -> `_Import.run`, or `revert`.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.base.errors import FileExists, RetryError, StoreError, UserError
+from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.bulk.importing.new_tables import NewTables
+from tenure.bulk.importing.records import KIND, Payload, Saved, Summary, TableInput
+from tenure.bulk.importing.taking_offline import Offline
+from tenure.bulk.lakes import Lake, label
+from tenure.bulk.sealing import sealed, unsealed
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors import Table
+from tenure.catalog.publisher import Publisher
+from tenure.cluster.jobs import Job
+from tenure.cluster.runs import Kind, Run
+from tenure.kv.records import pack, unpack
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Version
+from tenure.pipeline.tasks import SPARK, Kernel, attempt_name, status
+from tenure.storage.locations import Locations
+from tenure.table.lake.manifests import Manifest, no_base
+from tenure.table.lake.publishing import Replaced, publish
+
+if TYPE_CHECKING:
+    from tenure.bulk.importing.inputs import Source, Unpacked
+    from tenure.bulk.importing.sorting import Reference, Sorted
+    from tenure.pipeline.reading.tasks import Reject
+    from tenure.table.rows import Layout
+
+ROW_BYTES = 64
+"""About how long a row of a text file is, to guess how many there are; of a compressed one a quarter."""
+
+NUMBERS_MAX = 1 << 43
+"""Row ids that one import can give: see `importing.defaults`."""
+
+PUBLISH_ATTEMPTS = 5
+
+SAVE_SECONDS = 1.0
+"""Between two reports of how far it is."""
+
+
+class TooLate(UserError):
+    """Somebody wanted to cancel an import that was public already."""
+
+    sqlstate = "55000"
+
+
+class TooLarge(UserError):
+    sqlstate = "54000"
+
+
+def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, description: str) -> Job:
+    """Makes the job of an import of about so many rows."""
+    return lake.jobs.create(
+        txn,
+        kind=KIND,
+        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace))),
+        owner=payload.user,
+        description=description,
+        needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
+    )
+
+
+def guessed_rows(sources: "Sequence[Source]") -> int:
+    return sum(source.bytes * (4 if source.compression else 1) for source in sources) // ROW_BYTES
+
+
+def summary_of(data: bytes) -> Summary:
+    """What a job's progress says of an import that has ended well."""
+    return unpack(data, Saved).summary
+
+
+def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
+    def run(run: Run) -> None:
+        if not run.progress.data:
+            _Import(lake, publisher, locations, run).run()
+
+    def revert(run: Run) -> None:
+        if run.progress.data:
+            raise TooLate("the rows were public before the import could be taken back; it is complete")
+        _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
+
+    return Kind(run, revert)
+
+
+def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
+    if payload.made:
+        return NewTables(lake, publisher, run, payload)
+    return Offline(lake, publisher, run, [each.table for each in payload.tables])
+
+
+class _Table(NamedTuple):
+    """A table of the import, as of the time it is offline."""
+
+    input: TableInput
+    version: Version
+    layout: "Layout"
+    references: "tuple[Reference, ...]"
+    sequences: tuple[SequenceDescriptor, ...]
+
+
+class _Merged(NamedTuple):
+    began_with: Manifest
+    replaced: Replaced
+
+
+class _Import:
+    def __init__(self, lake: Lake, publisher: Publisher, locations: Locations, run: Run) -> None:
+        self._lake = lake
+        self._locations = locations
+        self._run = run
+        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace)
+        self._payload = unpack(run.job.payload, Payload).with_locations(opened)
+        self._targets = _targets(lake, publisher, run, self._payload)
+        self._tasks = lake.tasks_for(run)
+        self._saved_at = -SAVE_SECONDS
+        self._files: tuple[str, ...] = ()
+        self._unpacked: Unpacked | None = None
+
+    def run(self) -> None:
+        snapshot = self._targets.take()
+        tables = [self._table(snapshot, input) for input in self._payload.tables]
+        found = [self._read(table, share) for table, share in zip(tables, _shares(len(tables)), strict=True)]
+        rejects = [each for of_table in found for result in of_table for each in result.rejects]
+        self._tolerate(rejects)
+        names = self._write_names()
+        merged = [
+            each
+            for table, results in zip(tables, found, strict=True)
+            for each in self._merge(snapshot, table, results, names)
+        ]
+        for table, results in zip(tables, found, strict=True):
+            self._check_references(table, results, tables, found, names)
+        self._write_rejects(rejects)
+        self._publish(merged, self._summary(tables, found, len(rejects)))
+        self._delete_scratch(found, names)
+
+    def _table(self, snapshot: Snapshot, input: TableInput) -> _Table:
+        from tenure.bulk.importing.references import references_of
+        from tenure.table.rows import Layouts
+
+        version = self._targets.version(snapshot, input.table)
+        enums = {enum.id: enum for enum in version.enums}
+        layout = Layouts(self._lake.store.keyspace).of(version.table, enums.__getitem__)
+        get = self._targets.descriptor
+        targets = {each.target: get(snapshot, each.target) for each in version.table.foreign_keys}
+        known = {id: target for id, target in targets.items() if isinstance(target, Table)}
+        called = {id for column in version.table.columns if column.default for id in column.default.sequences}
+        sequences = [get(snapshot, id) for id in sorted(called)]
+        kept = tuple(each for each in sequences if isinstance(each, SequenceDescriptor))
+        return _Table(input, version, layout, references_of(layout, known), kept)
+
+    # ── the first pass ─────────────────────────────────────────────────────────────────────────
+
+    def _read(self, table: _Table, share: "_Share") -> "list[Sorted]":
+        from tenure.bulk.importing.inputs import Facts, groups, sources_of, splits_of, survey_piece
+        from tenure.bulk.importing.sorting import SortTask, sort_split
+
+        sources = sources_of(self._locations, table.input)
+        numbers = range(len(self._files), len(self._files) + len(sources))
+        self._files = (*self._files, *(source.shown for source in sources))
+        splits = splits_of(
+            self._payload,
+            table.input,
+            table.layout,
+            sources,
+            numbers,
+            lambda pieces: self._do(survey_piece, pieces, "looking at files", share.part(0.0, 0.05)),
+            self._unpack(sources[0]) if table.input.is_compressed else None,
+        )
+        grouped = list(groups(splits))
+        firsts = list(accumulate((sum(each.rows_max for each in group) for group in grouped), initial=0))
+        if firsts[-1] > NUMBERS_MAX and _has_row_ids(table):
+            raise TooLarge("the files are too large for one import into a table without a primary key")
+        payload = self._payload
+        facts = Facts(payload.user, payload.database, payload.now_micros, payload.zone)
+        tasks = [
+            SortTask(
+                self._lake.place,
+                table.version,
+                facts,
+                group,
+                table.references,
+                table.sequences,
+                first,
+                payload.bad_rows_max,
+            )
+            for group, first in zip(grouped, firsts, strict=False)
+        ]
+        found: list[Sorted] = self._do(sort_split, tasks, "reading", share.part(0.05, 0.6))
+        return found
+
+    def _unpack(self, source: "Source") -> "Unpacked":
+        """Decompresses a dump, for all of its tables."""
+        from tenure.bulk.importing.inputs import Unpacked, unpack
+
+        if self._unpacked is None:
+            attempt = attempt_name(label(self._run), self._lake.store.env)
+            name = f"{self._lake.place.tenant}/scratch/{attempt}-dump"
+            self._run.checkpoint(fraction=0.0, status="decompressing")
+            unpack(self._lake.files, name, source, self._run.check)
+            self._unpacked = Unpacked(self._lake.place, name)
+        return self._unpacked
+
+    def _tolerate(self, rejects: "list[Reject]") -> None:
+        from tenure.bulk.importing.rejects import too_many
+
+        if len(rejects) > self._payload.bad_rows_max:
+            raise too_many(rejects, self._payload.bad_rows_max)
+
+    def _write_names(self) -> str:
+        from tenure.bulk.importing.names import write_names
+
+        attempt = attempt_name(label(self._run), self._lake.store.env)
+        name = f"{self._lake.place.tenant}/scratch/{attempt}-names.json"
+        write_names(self._lake.files, name, self._files)
+        return name
+
+    # ── the second pass ────────────────────────────────────────────────────────────────────────
+
+    def _merge(
+        self, snapshot: Snapshot, table: _Table, results: "list[Sorted]", names: str
+    ) -> Iterator[_Merged]:
+        from tenure.bulk.importing.merging import merge_runs, tasks_of
+        from tenure.pipeline.merge import replaced
+
+        if not any(result.rows for result in results):
+            return
+        begun, tasks = [], []
+        for index in table.layout.indexes:
+            manifest = self._manifest(snapshot, table.version.table.id, index)
+            runs = [run for result in results for run in result.indexes[index]]
+            made = tasks_of(
+                self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs, names
+            )
+            begun.append((manifest, len(made)))
+            tasks += made
+        merged = iter(self._do(merge_runs, tasks, "merging", (0.6, 0.9)))
+        for manifest, count in begun:
+            yield _Merged(manifest, replaced([next(merged) for _ in range(count)]))
+
+    def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
+        return self._lake.manifests.get(snapshot, table, index) or no_base(table, index)
+
+    def _check_references(
+        self,
+        table: _Table,
+        results: "list[Sorted]",
+        tables: Sequence[_Table],
+        found: "Sequence[list[Sorted]]",
+        names: str,
+    ) -> None:
+        """As of now: nothing of what was there when the table went offline can have been deleted."""
+        from tenure.bulk.importing.references import check_references, tasks_of
+
+        snapshot = self._lake.store.snapshot()
+        tasks = []
+        for reference in table.references:
+            target, index = reference.target.id, reference.target_index
+            runs = [run for result in results for run in result.references[reference.constraint.id]]
+            own = [
+                run
+                for other, of_other in zip(tables, found, strict=True)
+                if other.version.table.id == target
+                for result in of_other
+                for run in result.indexes[index]
+            ]
+            manifest = self._manifest(snapshot, target, index)
+            tasks += tasks_of(
+                self._lake.place, table.version, reference, manifest, snapshot.at, runs, own, names
+            )
+        if tasks:
+            self._do(check_references, tasks, "checking foreign keys", (0.9, 0.95))
+
+    # ── the end ────────────────────────────────────────────────────────────────────────────────
+
+    def _summary(self, tables: Sequence[_Table], found: "Sequence[list[Sorted]]", rejected: int) -> Summary:
+        rows = entries = size = 0
+        for table, results in zip(tables, found, strict=True):
+            for result in results:
+                rows += result.rows
+                for index, runs in result.indexes.items():
+                    size += sum(run.size for run in runs)
+                    if not table.layout.indexes[index].is_primary:
+                        entries += sum(run.rows for run in runs)
+        return Summary(rows, entries, size, rejected)
+
+    def _publish(self, merged: Sequence[_Merged], summary: Summary) -> None:
+        """Starts over if a database of the new tables was changed meanwhile, or its leases were."""
+        for left in reversed(range(PUBLISH_ATTEMPTS)):
+            try:
+                return self._try_publishing(merged, summary)
+            except RetryError:
+                if not left:
+                    raise
+
+    def _try_publishing(self, merged: Sequence[_Merged], summary: Summary) -> None:
+        settled = self._targets.settled()
+        lake = self._lake
+
+        def work(txn: Transaction) -> None:
+            for each in merged:
+                publish(txn, lake.store.keyspace, lake.manifests, each.began_with, each.replaced, None)
+            self._targets.bring_back(txn, settled)
+            text = f"{summary.rows} rows"
+            self._run.save(txn, fraction=1.0, status=text, data=pack(Saved(summary)))
+
+        self._run.transact(work)
+
+    def _write_rejects(self, rejects: "list[Reject]") -> None:
+        from tenure.bulk.importing.inputs import InputFailed
+        from tenure.bulk.importing.rejects import write_rejects
+
+        if not rejects or not self._payload.rejects:
+            return
+        name = f"import-{self._run.job.id}.rejects.ndjson"
+        try:
+            location = self._locations.resolve(self._payload.rejects)
+            location.delete([name])  # of a former run of this very job
+            with location.create(name) as output:
+                write_rejects(output, rejects)
+        except FileExists:
+            raise
+        except StoreError as error:
+            raise InputFailed(error) from error
+
+    def _delete_scratch(self, found: "Sequence[list[Sorted]]", *others: str) -> None:
+        """Early, and only to have it done: what is left, `bulk.upkeep` deletes."""
+        names = [
+            run.name
+            for results in found
+            for result in results
+            for runs in (*result.indexes.values(), *result.references.values())
+            for run in runs
+        ]
+        if self._unpacked is not None:
+            names.append(self._unpacked.name)
+        self._lake.files.delete([*names, *others])
+
+    def _do(
+        self, kernel: "Kernel[Any, Any]", tasks: Sequence[Any], what: str, part: tuple[float, float]
+    ) -> Any:
+        start, end = part
+
+        def on_done(done: int, total: int) -> None:
+            now = self._lake.store.env.monotonic()
+            if now - self._saved_at < SAVE_SECONDS and done < total:
+                return
+            self._saved_at = now
+            fraction = start + (end - start) * done / max(1, total)
+            self._run.checkpoint(fraction=fraction, status=f"{what}, {status(self._tasks, done, total)}")
+
+        return self._tasks.run(kernel, tasks, on_done=on_done, check=self._run.check, label=label(self._run))
+
+
+class _Share(NamedTuple):
+    """A part of the work, from 0 to 1."""
+
+    start: float
+    end: float
+
+    def part(self, start: float, end: float) -> tuple[float, float]:
+        return self.start * 0.6 + (self.end - self.start) * start, self.start * 0.6 + (
+            self.end - self.start
+        ) * end
+
+
+def _shares(count: int) -> list[_Share]:
+    return [_Share(number / count, (number + 1) / count) for number in range(count)]
+
+
+def _has_row_ids(table: _Table) -> bool:
+    return any(column.is_hidden for column in table.version.table.columns)

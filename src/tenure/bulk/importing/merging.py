@@ -1,0 +1,169 @@
+"""The second pass: sorted runs and what the table has become its new files, a range of keys per task.
+
+    runs of the range ──► sorted together ──► no key twice?
+    base + delta of the range ──► live rows ──┴──► no key in both? ──► live files; past files of the delta
+
+New rows carry no time: it is that of the commit which publishes their file. Rows that are there keep theirs.
+That nobody can write the table meanwhile makes "no key in both" true for good.
+
+Walk: `importing.job` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge` for
+what the table has.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.base.timestamp import Timestamp
+from tenure.bulk.importing.names import where
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, cuts, read_runs, rows_per_range, within
+from tenure.bulk.importing.sorting import PRIMARY_KEY
+from tenure.kv.encoding import decode
+from tenure.kv.store import Store
+from tenure.pipeline.merge import RANGE_ROWS, MergedRange, MergeTask, existing, written
+from tenure.pipeline.places import Place, Version, opened
+from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.columns import key_text
+from tenure.table.errors import UniqueViolation
+from tenure.table.key_order import argsort, doubled
+from tenure.table.lake.format import AT, KEY, VALUE, schema_of
+from tenure.table.lake.manifests import Manifest
+from tenure.table.lake.merging import Merged
+from tenure.table.lake.publishing import with_shapes
+from tenure.table.lake.ranges import ranges
+from tenure.table.lake.tables import Making
+from tenure.table.readers import FORMAT
+
+RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
+"""New rows per task: sorting holds them about three times."""
+
+
+class RunTask(NamedTuple):
+    merge: MergeTask
+    runs: tuple[Run, ...]
+    names: str
+    """The file with the names of the input's files, for an error."""
+
+
+def tasks_of(
+    place: Place,
+    version: Version,
+    manifest: Manifest,
+    store: Store,
+    until_at: Timestamp,
+    runs: Sequence[Run],
+    names: str,
+) -> list[RunTask]:
+    span = store.keyspace.index_span(manifest.table, manifest.index)
+    head = span.lo[:HEAD_BYTES]
+    spread = store.engine.spread(span.lo, span.hi, manifest.flushed_at, RANGE_ROWS)
+    rows = rows_per_range(runs, rows_max=RUN_ROWS, bytes_max=RUN_BYTES)
+    bounds = [*spread.cuts, *(head + cut for cut in cuts(runs, rows))]
+    older = tuple(with_shapes(manifest))
+    made = []
+    for each in ranges(manifest, span, bounds):
+        merge = MergeTask(
+            place, version, manifest.index, manifest.shapes, each, older, manifest.flushed_at, until_at
+        )
+        lo, hi = _bounds(merge)
+        made.append(RunTask(merge, within(runs, lo, hi), names))
+    return made
+
+
+def _bounds(task: MergeTask) -> tuple[bytes, bytes | None]:
+    """Of a range's keys, without their head."""
+    lo, hi = task.range.lo, task.range.hi
+    head = lo[:HEAD_BYTES]
+    return lo[HEAD_BYTES:], hi[HEAD_BYTES:] if hi.startswith(head) else None
+
+
+def merge_runs(task: RunTask, attempt: Attempt) -> MergedRange:
+    """The kernel."""
+    place = opened(task.merge.place)
+    added = read_runs(place.lake, task.runs, *_bounds(task.merge))
+    found = existing(place, task.merge, must=added is not None)
+    if found is None:
+        return MergedRange()
+    making, merged, changes = found
+    if added is not None:
+        added = _in_order(added)
+        named = partial(where, place.lake, task.names)
+        _refuse_doubles(making, added, named)
+        merged = merged._replace(live=_together(making, merged, added, named))
+    return written(place, task.merge, attempt, making.shape, merged, changes)
+
+
+def _in_order(rows: Any) -> Any:
+    rows = rows.combine_chunks()
+    order = argsort(_keys(rows))
+    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
+
+
+def _keys(rows: Any) -> Any:
+    column = rows.column(KEY)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any], str]) -> Any:
+    """Live rows that are there, and new ones, in the order of keys."""
+    rows = _shaped(making, added)
+    if not len(merged.live):
+        return rows
+    both = pa.concat_tables([merged.live, rows]).combine_chunks()
+    order = argsort(_keys(both))
+    together = both.take(pa.array(order)).combine_chunks()
+    again = doubled(_keys(together))
+    if len(again):
+        row = added.slice(int(order[again[0]]) - len(merged.live), 1)
+        raise _duplicate(making, row, f"It is in the table, and in {named(row)}.")
+    return together
+
+
+def _shaped(making: Making, added: Any) -> Any:
+    """New rows as files have them; without a time."""
+    schema = schema_of(making.shape)
+    rows = len(added)
+    columns = []
+    for field in schema:
+        if field.name == VALUE:
+            columns.append(_values(added))
+        elif field.name == AT or field.name not in added.column_names:
+            columns.append(pa.nulls(rows, field.type))
+        else:
+            columns.append(added.column(field.name))
+    return pa.table(columns, schema=schema)
+
+
+def _values(added: Any) -> Any:
+    """Of entries: a unique index's lead to the primary key."""
+    if PRIMARY_KEY not in added.column_names:
+        return pa.repeat(pa.scalar(FORMAT, pa.binary()), len(added))
+    return pc.binary_join_element_wise(FORMAT, added.column(PRIMARY_KEY), b"")
+
+
+def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> None:
+    again = doubled(_keys(added))
+    if not len(again):
+        return
+    one, other = sorted(
+        (added.slice(int(place), 1) for place in (again[0] - 1, again[0])),
+        key=lambda row: (row.column(SOURCE)[0].as_py(), row.column(LINE)[0].as_py()),
+    )
+    raise _duplicate(making, one, f"It is in {named(one)}, and in {named(other)}.")
+
+
+def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
+    layout, index = making.layout, making.keyed
+    elements = decode(row.column(KEY)[0].as_py())
+    pairs = zip(index.parts, elements, strict=False)
+    values = {kept.id: kept.from_key(element) for (kept, _), element in pairs}
+    return UniqueViolation(
+        f'duplicate key value violates unique constraint "{index.name}"',
+        detail=f"Key {key_text(layout.columns, index.columns, values)} is there twice. {places}",
+        table=layout.table,
+        constraint=index.name,
+    )

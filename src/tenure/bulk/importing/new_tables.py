@@ -1,0 +1,71 @@
+"""The tables that a dump makes, with all that belongs to them: nowhere but in the job until it is done.
+
+    the job's payload ──► rows go into spans of ids that nobody has ──► one commit: descriptors, names,
+                                                                        bases, values of sequences
+
+So there is nothing to take back if it fails, and nobody ever sees a part of it. Names are looked at when the
+statement is run, and once more in that commit.
+
+Invariant (dump-whole): of a dump all is there or nothing.
+
+Walk: `importing.job` calls these in place of `taking_offline.Offline`, for a payload that makes something.
+"""
+
+from tenure.bulk.importing.records import Payload
+from tenure.bulk.lakes import Lake, version_of
+from tenure.catalog.descriptors import AnyDescriptor, Schema, is_dropped
+from tenure.catalog.errors import UndefinedSchema
+from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, Settled
+from tenure.cluster.runs import Run
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Version
+from tenure.table.sequences import Sequences
+
+
+class NewTables:
+    def __init__(self, lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> None:
+        self._lake = lake
+        self._publisher = publisher
+        self._run = run
+        self._made = {each.id: each for each in payload.made}
+        self._values = payload.values
+
+    def take(self) -> Snapshot:
+        """Returns the store as of a time at which nobody writes the tables, as at any other."""
+        return self._lake.store.snapshot()
+
+    def version(self, snapshot: Snapshot, table: int) -> Version:
+        found = version_of(table, self._made.get)
+        assert found is not None, "the dump makes what it has rows for"
+        return found
+
+    def descriptor(self, snapshot: Snapshot, id: int) -> AnyDescriptor | None:
+        return self._made.get(id)
+
+    def settled(self) -> Settled:
+        """What `bring_back` needs; waits if it must."""
+        self._check_places()
+        waiter = Waiter(self._run.job.created_at, check=self._run.check)
+        return self._publisher.settle(self._publisher.affected(self._made.values()), waiter)
+
+    def _check_places(self) -> None:
+        """Raises UndefinedSchema if a schema has gone that was there when the statement was run."""
+        snapshot = self._lake.store.snapshot()
+        for each in self._made.values():
+            parent = getattr(each, "schema", getattr(each, "database", 0))
+            found = self._made.get(parent) or self._lake.catalog.get(snapshot, parent)
+            if found is None or is_dropped(found):
+                kind = "database" if isinstance(each, Schema) else "schema"
+                raise UndefinedSchema(f'the {kind} that "{each.name}" was to be made in has been dropped')
+
+    def bring_back(self, txn: Transaction, settled: Settled) -> None:
+        """Makes everything public, with whatever else the commit does."""
+        self._publisher.publish(txn, list(self._made.values()), settled)
+        sequences = Sequences(self._lake.store, self._lake.store.keyspace)
+        for each in self._values:
+            sequences.begin(txn, each.sequence, each.value, is_called=each.is_called)
+
+    def give_up(self) -> None:
+        """There is nothing that it would have to take back."""

@@ -1,0 +1,177 @@
+"""Foreign keys of an import: every key that a row refers to is there.
+
+    runs of the foreign key, each key once ──► a range per task ──► those not in the target's index,
+                                                                    nor among this import's rows ──► error
+
+The target is read as of a time at which the table is offline already. From then on nobody deletes a row that
+the table's rows may refer to (see `catalog.offline`), so what was found there stays true until the commit.
+
+Walk: `importing.job` calls `references_of`, and after the first pass `tasks_of`, whose tasks run
+`check_references` as a kernel.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.base.errors import CorruptData
+from tenure.base.timestamp import Timestamp
+from tenure.bulk.importing.names import where
+from tenure.bulk.importing.runs import Run, cuts, read_runs, rows_per_range, within
+from tenure.bulk.importing.sorting import Reference, layout_of
+from tenure.catalog.descriptors import ElementState, Index, Table
+from tenure.kv.encoding import decode
+from tenure.kv.keys import Span
+from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.tasks import Attempt
+from tenure.table.columns import key_text
+from tenure.table.errors import ForeignKeyViolation
+from tenure.table.foreign_keys import enforced
+from tenure.table.key_arrays import KeyColumn
+from tenure.table.key_order import bounds_within
+from tenure.table.lake.format import KEY, footer, read_groups
+from tenure.table.lake.manifests import File, Manifest
+from tenure.table.rows import Layout
+
+RANGE_KEYS, RANGE_BYTES = 1 << 19, 64 << 20
+PAGE_KEYS = 10_000
+
+
+class ReferenceTask(NamedTuple):
+    place: Place
+    version: Version
+    reference: Reference
+    manifest: Manifest
+    """Of the target's index."""
+    at: Timestamp
+    lo: bytes
+    hi: bytes | None
+    runs: tuple[Run, ...]
+    own: tuple[Run, ...]
+    """What the import itself brings to the target's index."""
+    names: str
+    """The file with the names of the input's files, for an error."""
+
+
+def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[Reference, ...]:
+    """The foreign keys of a table that are to be checked; `tables` are their targets."""
+    return tuple(_reference(layout, each, tables[each.target]) for each in enforced(layout))
+
+
+def _reference(layout: Layout, constraint: Any, target: Table) -> Reference:
+    columns = dict(zip(constraint.target_columns, constraint.columns, strict=True))
+    for index in target.indexes:
+        if _serves(index, target, set(columns)):
+            parts = tuple(
+                KeyColumn(columns[part.column], layout.columns[columns[part.column]].type, part.is_descending)
+                for part in index.parts
+            )
+            return Reference(constraint, parts, target, index.id)
+    raise CorruptData(f'foreign key "{constraint.name}" refers to columns that no unique index has')
+
+
+def _serves(index: Index, target: Table, columns: set[int]) -> bool:
+    is_unique = index.is_unique or index.primary == index.id
+    is_whole = index.state is ElementState.PUBLIC and index.predicate is None
+    return is_unique and is_whole and {part.column for part in index.parts} == columns
+
+
+def tasks_of(
+    place: Place,
+    version: Version,
+    reference: Reference,
+    manifest: Manifest,
+    at: Timestamp,
+    runs: Sequence[Run],
+    own: Sequence[Run],
+    names: str,
+) -> list[ReferenceTask]:
+    if not runs:
+        return []
+    between = cuts(runs, rows_per_range(runs, rows_max=RANGE_KEYS, bytes_max=RANGE_BYTES))
+    bounds: list[bytes | None] = [b"", *between, None]
+    made = []
+    for lo, hi in pairwise(bounds):
+        assert lo is not None
+        met, brought = within(runs, lo, hi), within(own, lo, hi)
+        made.append(ReferenceTask(place, version, reference, manifest, at, lo, hi, met, brought, names))
+    return made
+
+
+def check_references(task: ReferenceTask, attempt: Attempt) -> int:
+    """The kernel: returns how many keys it has looked for. Raises ForeignKeyViolation for one not there."""
+    place = opened(task.place)
+    referring = read_runs(place.lake, task.runs, task.lo, task.hi)
+    if referring is None:
+        return 0
+    is_there = pc.is_in(referring.column(KEY), value_set=_keys_there(place, task, referring))
+    missing = referring.filter(pc.invert(is_there))
+    if len(missing):
+        raise _broken(layout_of(place, task.version), task, missing, where(place.lake, task.names, missing))
+    return len(referring)
+
+
+def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
+    """Keys of the target's index, at least those that are referred to."""
+    sought = pc.unique(referring.column(KEY))
+    sought = sought.take(pc.array_sort_indices(sought))
+    based = [_in_file(place, file, sought) for file in task.manifest.live if _meets(file, task)]
+    written, removed = _in_store(place, task)
+    kept = [each.filter(pc.invert(pc.is_in(each, value_set=removed))) for each in based if len(each)]
+    own = read_runs(place.lake, task.own, task.lo, task.hi)
+    brought = [] if own is None else own.column(KEY).chunks
+    return pa.concat_arrays([*kept, written, *brought])
+
+
+def _meets(file: File, task: ReferenceTask) -> bool:
+    return file.last >= task.lo and (task.hi is None or file.first < task.hi)
+
+
+def _in_file(place: Opened, file: File, sought: Any) -> Any:
+    """The keys of a file, of those groups that have one that is sought."""
+    known = footer(place.lake, file.name)
+    ends = [*known.firsts[1:], file.last + b"\0"]
+    groups = [
+        number
+        for number, (first, end) in enumerate(zip(known.firsts, ends, strict=True))
+        if bounds_within(sought, first, end)[1]
+    ]
+    if not groups:
+        return pa.array([], pa.binary())
+    return read_groups(place.lake, file.name, known, groups, [KEY]).column(KEY).combine_chunks()
+
+
+def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:
+    """Keys that the delta has, and those that it has removed."""
+    keyspace = place.store.keyspace
+    head = keyspace.head(task.manifest.table, task.manifest.index)
+    hi = keyspace.head_span(head).hi if task.hi is None else head + task.hi
+    newest: dict[bytes, bool] = {}
+    snapshot = place.store.snapshot(task.at)
+    span = Span(head + task.lo, hi)
+    for page in snapshot.revisions(span, since_at=task.manifest.flushed_at, limit=PAGE_KEYS):
+        newest.update((revision.key[len(head) :], revision.value is not None) for revision in page)
+    written = [key for key, is_there in newest.items() if is_there]
+    removed = [key for key, is_there in newest.items() if not is_there]
+    return pa.array(written, pa.binary()), pa.array(removed, pa.binary())
+
+
+def _broken(layout: Layout, task: ReferenceTask, missing: Any, place: str) -> ForeignKeyViolation:
+    parts = task.reference.parts
+    elements = decode(missing.column(KEY)[0].as_py())
+    values = {
+        part.column: layout.columns[part.column].from_key(element)
+        for part, element in zip(parts, elements, strict=False)
+    }
+    constraint, target = task.reference.constraint, task.reference.target
+    key = key_text(layout.columns, constraint.columns, values)
+    return ForeignKeyViolation(
+        f'insert or update on table "{layout.table.name}" violates '
+        f'foreign key constraint "{constraint.name}"',
+        detail=f'Key {key} is not present in table "{target.name}". It is in {place}.',
+        table=layout.table,
+        constraint=constraint.name,
+    )

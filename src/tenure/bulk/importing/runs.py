@@ -1,0 +1,147 @@
+"""Sorted runs: what a task has read, sorted by key, in a file that the tasks after it read parts of.
+
+    run      [ a .. c | c .. g | g .. k ]     batches of so many rows; `firsts` are their first keys
+    ranges   ..d        d..h       h..         each task of the next pass reads the batches it needs
+
+Runs are cut into ranges when all of them are there: from the first keys of their batches it is known
+nearly exactly how many rows lie where, whatever the order of the input. So no sample is taken, and no
+skew makes a range too large for a task. All rows of one key are in one range.
+
+Files are Arrow's own (IPC), under names of the attempt; nobody needs them once the import is over.
+
+Walk: `importing.sorting` writes runs; `importing.merging` and `importing.references` read ranges of them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tenure.kv.records import Record, replace
+from tenure.storage.files import Files
+from tenure.storage.tree import Output
+from tenure.table.key_order import bounds_within
+from tenure.table.lake.format import KEY
+
+SOURCE, LINE = "source", "line"
+"""Where a row comes from: the number of its file, and its line there."""
+
+BATCH_ROWS = 4_096
+"""Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
+
+
+WRITE_BYTES = 1 << 20
+
+
+class Run(Record, frozen=True):
+    name: str
+    firsts: tuple[bytes, ...]
+    last: bytes
+    rows: int
+    size: int
+    """In memory, in bytes."""
+    passed: int = 0
+    """Batches of the file before the first of these."""
+
+
+def write_run(files: Files, name: str, rows: Any) -> Run:
+    """`rows` are sorted by key, and there is at least one."""
+    batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+    with files.create_scratch(name) as output:
+        gathered = _Gathered(output)
+        with pa.ipc.new_file(gathered, rows.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        gathered.flush()
+    firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
+    keys = rows.column(KEY)
+    return Run(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
+
+
+class _Gathered:
+    """Arrow writes in small pieces; some of them together are one write."""
+
+    closed = False
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        self._written += len(piece)
+        if self._waiting >= WRITE_BYTES:
+            self.flush()
+        return len(piece)
+
+    def flush(self) -> None:
+        self._output.write(b"".join(self._pieces))
+        self._pieces, self._waiting = [], 0
+
+    def tell(self) -> int:
+        return self._written
+
+
+def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) -> Any:
+    """The rows from a key to below another (None: to the end), run by run; None if there are none."""
+    batches = [batch for run in runs for batch in _read(files, run, lo, hi) if len(batch)]
+    return pa.Table.from_batches(batches) if batches else None
+
+
+def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:
+    start, end = _batches(run, lo, hi)
+    if start >= end or run.last < lo:
+        return []
+    with files.reading(run.name), files.arrow.open_input_file(run.name) as source:
+        reader = pa.ipc.open_file(source)
+        batches = [reader.get_batch(run.passed + number) for number in range(start, end)]
+    for number in {0, len(batches) - 1}:  # those between lie within
+        batch = batches[number]
+        batches[number] = batch.slice(*bounds_within(batch.column(KEY), lo, hi))
+    return batches
+
+
+def _batches(run: Run, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+    """Those that may have rows of a range: from which on, and up to which."""
+    # Rows with the first key of a batch may begin in the one before.
+    start = max(0, bisect_left(run.firsts, lo) - 1)
+    return start, len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
+
+
+def within(runs: Iterable[Run], lo: bytes, hi: bytes | None) -> tuple[Run, ...]:
+    """What a task of a range needs to know of runs: no more than the batches that it reads."""
+    made = []
+    for run in runs:
+        start, end = _batches(run, lo, hi)
+        if start < end and run.last >= lo:
+            made.append(replace(run, firsts=run.firsts[start:end], passed=run.passed + start))
+    return tuple(made)
+
+
+def cuts(runs: Sequence[Run], rows_per_range: int) -> list[bytes]:
+    """Keys between which about so many rows lie."""
+    weights = [
+        (first, min(BATCH_ROWS, run.rows - number * BATCH_ROWS))
+        for run in runs
+        for number, first in enumerate(run.firsts)
+    ]
+    weights.sort()
+    made: list[bytes] = []
+    rows = 0
+    for first, weight in weights:
+        if rows + weight > rows_per_range and rows and first not in made[-1:]:
+            made.append(first)
+            rows = 0
+        rows += weight
+    return made
+
+
+def rows_per_range(runs: Sequence[Run], *, rows_max: int, bytes_max: int) -> int:
+    """So many that a task can hold them."""
+    rows, size = sum(run.rows for run in runs), sum(run.size for run in runs)
+    return rows_max if not size else max(BATCH_ROWS, min(rows_max, bytes_max * rows // size))

@@ -1,0 +1,284 @@
+"""The first pass: a split of the input becomes sorted runs, one for each index and foreign key.
+
+    split ──► batches ──► whole rows (`importing.rows`) ──► keys ──► sorted ──► runs
+
+Rows gather until they are as many as a task may hold; then they are sorted and written, and the next gather.
+Each row is followed by where it comes from, until it is known that its keys are its own.
+
+    run of the primary index     key · columns · rest · source · line
+    run of another index         key · primary key (of a unique one) · source · line
+    run of a foreign key         key in the index that it refers to · source · line; each key once
+
+Walk: `importing.job` runs `sort_split` as a kernel; `importing.merging` and `importing.references` read the
+runs.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.base.env import SystemEnv
+from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
+from tenure.bulk.importing.inputs import Facts, Split, zone_of
+from tenure.bulk.importing.rejects import too_many
+from tenure.bulk.importing.rows import Batch, Rows
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, write_run
+from tenure.catalog.descriptors import ForeignKey, Table
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.expr.datatype import Type
+from tenure.expr.function import Context
+from tenure.kv.keys import KEY_BYTES_MAX
+from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.reading.rows import read
+from tenure.pipeline.reading.tasks import BadInput, Reject
+from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.files import Files
+from tenure.table.arrow import is_opaque
+from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, too_long
+from tenure.table.key_order import argsort, doubled
+from tenure.table.lake.format import KEY, REST, name_of
+from tenure.table.rows import Keyed, Layout, Layouts
+from tenure.table.sequences import Sequences
+
+CHUNK_BYTES = 48 << 20
+"""Rows of so many bytes are sorted at a time; sorting holds them about three times."""
+
+FIXED_BYTES_MAX = 64
+"""More than a key takes of a value of fixed size: a decimal of 38 digits is the largest."""
+
+PRIMARY_KEY = "primary"
+
+
+class Reference(NamedTuple):
+    """A foreign key, and which unique index of its target has the keys that it needs."""
+
+    constraint: ForeignKey
+    parts: tuple[KeyColumn, ...]
+    """Of the referring table, in the order of that index."""
+    target: Table
+    target_index: int
+
+
+class SortTask(NamedTuple):
+    place: Place
+    version: Version
+    facts: Facts
+    splits: tuple[Split, ...]
+    references: tuple[Reference, ...]
+    sequences: tuple[SequenceDescriptor, ...]
+    first_row: int
+    """What row ids of this task begin with."""
+    bad_rows_max: int
+
+
+class Sorted(NamedTuple):
+    rows: int
+    indexes: dict[int, tuple[Run, ...]]
+    references: dict[int, tuple[Run, ...]]
+    """By the constraint's id."""
+    rejects: tuple[Reject, ...]
+
+
+def sort_split(task: SortTask, attempt: Attempt) -> Sorted:
+    """The kernel."""
+    place = opened(task.place)
+    layout = layout_of(place, task.version)
+    rows = _rows(place, task, layout)
+    chunks = _Chunks(place.lake, f"{task.place.tenant}/scratch/{attempt.name}", layout, task.references, rows)
+    rejects: list[Reject] = []
+    for split in task.splits:
+        try:
+            for read_batch in read(split.task, split.open_input):
+                batch, refused = rows.complete(read_batch, split.shown)
+                batch, others = _with_short_keys(layout, batch, split.shown, rows)
+                rejects += [*refused, *others]
+                if len(rejects) > task.bad_rows_max:
+                    raise too_many(rejects, task.bad_rows_max)
+                chunks.add(batch, split.source)
+        except BadInput as error:
+            error.detail = error.detail or error.where
+            raise
+    chunks.write()
+    return Sorted(
+        chunks.rows,
+        {id: tuple(runs) for id, runs in chunks.indexes.items()},
+        {id: tuple(runs) for id, runs in chunks.references.items()},
+        tuple(rejects),
+    )
+
+
+def layout_of(place: Opened, version: Version) -> Layout:
+    enums = {enum.id: enum for enum in version.enums}
+    return Layouts(place.store.keyspace).of(version.table, enums.__getitem__)
+
+
+def _rows(place: Opened, task: SortTask, layout: Layout) -> Rows:
+    env = SystemEnv()
+    facts = task.facts
+    numbers = RowNumbers(task.version.table.version, task.first_row)
+    sequences = {each.id: each for each in task.sequences}
+    blocks = Blocks(Sequences(place.store, place.store.keyspace), sequences)
+    context = Context(
+        facts.now_micros,
+        facts.now_micros,
+        random_uuid(env),
+        numbers,
+        clock_micros=env.wall_micros,
+        zone=zone_of(facts.zone),
+        sequences=blocks,
+        session={"user": facts.user, "session_user": facts.user, "database": facts.database},
+    )
+    return Rows(layout, Defaults(env, context, numbers, blocks), context)
+
+
+def _with_short_keys(layout: Layout, batch: Batch, file: str, rows: Rows) -> tuple[Batch, list[Reject]]:
+    """Without rows that an index cannot hold. Only long values make long keys, so most are not looked at."""
+    is_bad = np.zeros(len(batch.lines), bool)
+    rejects: list[Reject] = []
+    for index in layout.indexes.values():
+        if not _may_be_long(layout, index, batch):
+            continue
+        keys = _keys(layout, index, batch)
+        for row in too_long(keys).tolist():
+            if not is_bad[row]:
+                reason = f'index row size exceeds maximum {KEY_BYTES_MAX} for index "{index.name}"'
+                rejects.append(Reject(file, int(batch.lines[row]), "", reason, "54000", ""))
+                is_bad[row] = True
+    return (batch.without(is_bad), rejects) if rejects else (batch, rejects)
+
+
+def _may_be_long(layout: Layout, index: Keyed, batch: Batch) -> bool:
+    """Whether the longest values of its columns together would make a key that is too long."""
+    ids = {*index.columns, *layout.indexes[index.primary].columns}
+    return (
+        bool(batch.rest)
+        or sum(_longest(layout.columns[id].type, batch.columns[id]) for id in ids)
+        > KEY_BYTES_MAX - HEAD_BYTES
+    )
+
+
+def _longest(kind: Type, column: Any) -> int:
+    """How many bytes of a key a column's values take at most."""
+    if not pa.types.is_string(column.type) and not pa.types.is_binary(column.type):
+        return FIXED_BYTES_MAX
+    # A zero byte of a text takes two; of what is opaque, each packed byte may be an element.
+    grows = 16 if is_opaque(kind) else 2
+    return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
+
+
+def _keys(layout: Layout, index: Keyed, batch: Batch) -> Any:
+    rest = batch.rest_array() if batch.rest else None
+    parts = key_columns(index)
+    if index.is_primary:
+        return key_array(parts, batch.columns, rest)
+    primary = key_columns(layout.indexes[index.primary])
+    return entry_arrays(parts, primary, batch.columns, rest, is_unique=index.is_unique).keys
+
+
+class _Chunks:
+    """Gathers rows, and writes them as runs."""
+
+    def __init__(
+        self, files: Files, stem: str, layout: Layout, references: Sequence[Reference], rows: Rows
+    ) -> None:
+        self._files = files
+        self._stem = stem
+        self._layout = layout
+        self._references = references
+        self._rows = rows
+        self._tables: dict[str, list[Any]] = {}
+        self._size = 0
+        self._runs = 0
+        self.rows = 0
+        self.indexes: dict[int, list[Run]] = {id: [] for id in layout.indexes}
+        self.references: dict[int, list[Run]] = {each.constraint.id: [] for each in references}
+
+    def add(self, batch: Batch, source: int) -> None:
+        if not len(batch.lines):
+            return
+        self.rows += len(batch.lines)
+        for index in self._layout.indexes.values():
+            self._gather(f"i{index.id}", self._of_index(index, batch, source))
+        for reference in self._references:
+            self._gather(f"f{reference.constraint.id}", _of_reference(reference, batch, source))
+        if self._size >= CHUNK_BYTES:
+            self.write()
+
+    def _gather(self, name: str, rows: Any) -> None:
+        if len(rows):
+            self._tables.setdefault(name, []).append(rows)
+            self._size += rows.nbytes
+
+    def _of_index(self, index: Keyed, batch: Batch, source: int) -> Any:
+        rest = batch.rest_array() if batch.rest else None
+        if index.is_primary:
+            keys = key_array(key_columns(index), batch.columns, rest)
+            columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
+            return pa.table({KEY: keys, **columns, REST: batch.rest_array(), **_origin(batch, source)})
+        if index.index.predicate is not None and index.predicate is not None:
+            holds = self._rows.holds(batch, index.index.predicate, index.predicate)
+            batch = batch.without(~np.asarray(holds.fill_null(False)))
+            rest = batch.rest_array() if batch.rest else None
+        primary = key_columns(self._layout.indexes[index.primary])
+        made = entry_arrays(key_columns(index), primary, batch.columns, rest, is_unique=index.is_unique)
+        values = {PRIMARY_KEY: made.primary} if index.is_unique else {}
+        return pa.table({KEY: made.keys, **values, **_origin(batch, source)})
+
+    def write(self) -> None:
+        for name, tables in self._tables.items():
+            rows = _sorted(pa.concat_tables(tables))
+            tables.clear()
+            runs = self.indexes if name[0] == "i" else self.references
+            if name[0] == "f":
+                rows = _distinct(rows)
+            self._runs += 1
+            runs[int(name[1:])].append(
+                write_run(self._files, f"{self._stem}-{name}-{self._runs}.arrow", rows)
+            )
+        self._tables = {}
+        self._size = 0
+
+
+def _origin(batch: Batch, source: int) -> dict[str, Any]:
+    sources = pa.array(np.full(len(batch.lines), source, np.int32))
+    return {SOURCE: sources, LINE: pa.array(batch.lines, pa.int64())}
+
+
+def _of_reference(reference: Reference, batch: Batch, source: int) -> Any:
+    """The keys that rows refer to; one with a NULL refers to nothing."""
+    is_nothing = np.zeros(len(batch.lines), bool)
+    for id in reference.constraint.columns:
+        if batch.columns[id].null_count:
+            is_nothing |= batch.is_null(id)
+    if is_nothing.any():
+        batch = batch.without(is_nothing)
+    rest = batch.rest_array() if batch.rest else None
+    keys = key_array(reference.parts, batch.columns, rest)
+    rows = pa.table({KEY: keys, **_origin(batch, source)})
+    # Many rows refer to few: only the first of each key goes on.
+    return _distinct(_sorted(rows))
+
+
+def _sorted(rows: Any) -> Any:
+    rows = rows.combine_chunks()
+    keys = (
+        rows.column(KEY).combine_chunks() if rows.column(KEY).num_chunks != 1 else rows.column(KEY).chunk(0)
+    )
+    order = argsort(keys)
+    if (order[1:] > order[:-1]).all():
+        return rows
+    return rows.take(pa.array(order))
+
+
+def _distinct(rows: Any) -> Any:
+    keys = rows.column(KEY).combine_chunks()
+    again = doubled(keys)
+    if not len(again):
+        return rows
+    kept = np.ones(len(rows), bool)
+    kept[again] = False
+    return rows.filter(pa.array(kept))

@@ -1,0 +1,115 @@
+"""Taking tables offline for an import, and bringing them back.
+
+    public ──► offline, with the job's id ──► wait: nobody uses an older version ──► the import
+                                                     │
+    public, unchanged ◄── its failure, or cancel ────┴──► public, with the new base: one commit
+
+The table is claimed for merging in the commit that takes it offline: no flush begins meanwhile, and one that
+is under way is waited for first. So is a schema change, and another import.
+
+Invariant (offline): while a table is offline for a job, no transaction writes it, and only that job brings it
+back.
+
+Walk: `importing.job` calls `take`, then `bring_back` in the transaction that publishes, or by `give_up`.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.errors import RetryError
+from tenure.bulk.lakes import Lake
+from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped, replace, unfinished
+from tenure.catalog.errors import UndefinedRelation
+from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.publisher import Publisher, Settled
+from tenure.cluster.runs import Run
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.places import Version
+
+LOOK_SECONDS = 0.1
+"""Between two looks at a table that something else is at work on."""
+
+
+class Offline:
+    def __init__(self, lake: Lake, publisher: Publisher, run: Run, tables: Sequence[int]) -> None:
+        self._lake = lake
+        self._publisher = publisher
+        self._run = run
+        self._ids = tuple(tables)
+
+    def take(self) -> Snapshot:
+        """Returns the store as of a time from which on nobody but the job writes the tables."""
+        while any(table.job != self._run.job.id for table in self._tables()):
+            if not self._try():
+                self._run.sleep(LOOK_SECONDS)
+        self._settle()
+        return self._lake.store.snapshot()
+
+    def version(self, snapshot: Snapshot, table: int) -> Version:
+        found = self._lake.version(snapshot, table)
+        assert found is not None, "it is offline for this job"
+        return found
+
+    def descriptor(self, snapshot: Snapshot, id: int) -> AnyDescriptor | None:
+        return self._lake.catalog.get(snapshot, id)
+
+    def _try(self) -> bool:
+        tables = self._tables()
+        if any(self._is_busy(table) for table in tables):
+            return False
+        settled = self._settle()
+        taken = [replace(table, state=State.OFFLINE, job=self._run.job.id) for table in tables]
+
+        def publish(txn: Transaction) -> bool:
+            if any(self._is_merged(txn, table) for table in tables):
+                return False
+            self._publisher.publish(txn, taken, settled)
+            for table in tables:
+                for index in table.indexes:
+                    self._lake.merges.claim(txn, table.id, index.id, self._run.job.id)
+            return True
+
+        try:
+            return self._run.transact(publish)
+        except RetryError:
+            return False  # changed meanwhile: looked at again
+
+    def _tables(self) -> list[Table]:
+        snapshot = self._lake.store.snapshot()
+        found = [self._lake.catalog.get(snapshot, id) for id in self._ids]
+        tables = [each for each in found if isinstance(each, Table) and not is_dropped(each)]
+        if len(tables) != len(self._ids):
+            raise UndefinedRelation("the table was dropped before it could be imported into")
+        return tables
+
+    def _is_busy(self, table: Table) -> bool:
+        mine = self._run.job.id
+        return table.job not in (0, mine) or table.state is not State.PUBLIC or unfinished(table)
+
+    def _is_merged(self, txn: Transaction, table: Table) -> bool:
+        holders = {self._lake.merges.holder(txn, table.id, index.id) for index in table.indexes}
+        return any(self._lake.jobs.is_open(txn, each) for each in holders - {self._run.job.id})
+
+    def _settle(self) -> Settled:
+        waiter = Waiter(self._run.job.created_at, check=self._run.check)
+        return self._publisher.settle(self._ids, waiter)
+
+    # ── back ───────────────────────────────────────────────────────────────────────────────────
+
+    def settled(self) -> Settled:
+        """What `bring_back` needs; waits if it must."""
+        return self._settle()
+
+    def bring_back(self, txn: Transaction, settled: Settled) -> None:
+        """Makes the tables public again, and gives up their claims, with whatever else the commit does."""
+        found = [self._lake.catalog.get(txn, id) for id in self._ids]
+        own = [each for each in found if isinstance(each, Table) and each.job == self._run.job.id]
+        self._publisher.publish(txn, [replace(each, state=State.PUBLIC, job=0) for each in own], settled)
+        for table in own:
+            for index in table.indexes:
+                self._lake.merges.release(txn, table.id, index.id, self._run.job.id)
+
+    def give_up(self) -> None:
+        """Brings back what is offline for this job, unchanged; nothing, if nothing is."""
+        settled = self._settle()
+        self._run.transact(lambda txn: self.bring_back(txn, settled))

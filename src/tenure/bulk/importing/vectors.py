@@ -1,0 +1,129 @@
+"""Simple conditions over whole columns: what CHECK constraints and index predicates mostly are.
+
+    price > 0 AND state IN ('new', 'paid')     compared by Arrow, a batch at a time
+    all else                                   compiled, row by row
+
+Only comparisons whose outcome in Arrow is certain to be PostgreSQL's are here: of whole numbers, dates,
+times, texts, uuids, booleans, and numbers of fixed scale. Floats are not, for their NaNs.
+
+Invariant (vectors-exact): a condition that is answered here is answered as its compiled form would.
+
+Walk: `importing.rows` asks `truths` for each condition and batch.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.catalog.descriptors import TypeRef
+from tenure.expr.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
+from tenure.expr.types import type_of
+from tenure.table.arrow import Unrepresentable, array, is_opaque
+
+_SIGNS = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_INTS = ("int2", "int4", "int8")
+_SAME = ("text", "bytea", "uuid", "time", "date", "timestamp", "timestamptz", "numeric", "bool")
+"""Families that are compared as they stand with their own kind."""
+
+_LENGTHS = ("length(text)", "char_length(text)", "character_length(text)")
+
+
+class NotSimple(Exception):
+    """The condition has something that is not here."""
+
+
+def truths(tree: Node, columns: Mapping[int, Any], rows: int) -> Any:
+    """A boolean array, NULL where unknown; None if the condition is not simple, or a value is odd."""
+    try:
+        made = _array(_value(tree, columns), rows)
+    except (NotSimple, Unrepresentable, pa.ArrowException):
+        return None
+    return made if pa.types.is_boolean(made.type) else None
+
+
+def _array(value: Any, rows: int) -> Any:
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+
+
+def _value(tree: Node, columns: Mapping[int, Any]) -> Any:
+    match tree:
+        case ColumnRef():
+            return columns[tree.column]
+        case Const():
+            return _constant(tree)
+        case And():
+            return reduce(pc.and_kleene, [_value(each, columns) for each in tree.operands])
+        case Or():
+            return reduce(pc.or_kleene, [_value(each, columns) for each in tree.operands])
+        case Not():
+            return pc.invert(_value(tree.operand, columns))
+        case IsNull():
+            made = pc.is_null(_value(tree.operand, columns))
+            return pc.invert(made) if tree.is_negated else made
+        case InList():
+            sought = _value(tree.operand, columns)
+            equal = [_compared(tree.equality, sought, _value(item, columns)) for item in tree.items]
+            made = reduce(pc.or_kleene, equal)
+            return pc.invert(made) if tree.is_negated else made
+        case Cast():
+            return _widened(tree, columns)
+        case Call():
+            return _called(tree, columns)
+    raise NotSimple
+
+
+def _constant(tree: Const) -> Any:
+    if tree.type.enum:
+        raise NotSimple
+    kind = type_of(tree.type)
+    if tree.type.name == "numeric" and not tree.type.is_array:
+        return pa.scalar(None if tree.packed is None else kind.unpack(tree.packed))
+    if is_opaque(kind):
+        raise NotSimple
+    return array(kind, [tree.packed])[0]
+
+
+def _widened(tree: Cast, columns: Mapping[int, Any]) -> Any:
+    """A whole number as a larger one, and a text that keeps its length, are what they were."""
+    inner = _value(tree.operand, columns)
+    if tree.type in (TypeRef("int4"), TypeRef("int8")) and pa.types.is_integer(inner.type):
+        return inner.cast(pa.int32() if tree.type.name == "int4" else pa.int64())
+    if (
+        tree.type == TypeRef("text")
+        and isinstance(tree.operand, ColumnRef)
+        and pa.types.is_string(inner.type)
+    ):
+        return inner
+    raise NotSimple
+
+
+def _called(tree: Call, columns: Mapping[int, Any]) -> Any:
+    if tree.function in _LENGTHS:
+        return pc.utf8_length(_value(tree.arguments[0], columns))
+    if len(tree.arguments) != 2:
+        raise NotSimple
+    left, right = (_value(each, columns) for each in tree.arguments)
+    return _compared(tree.function, left, right)
+
+
+def _compared(function: str, left: Any, right: Any) -> Any:
+    name, _, families = function.rstrip(")").partition("(")
+    one, _, other = families.partition(",")
+    is_fit = (one in _INTS and other in _INTS) or (one == other and one in _SAME)
+    if name not in _SIGNS or not is_fit or _is_float(left) or _is_float(right):
+        raise NotSimple
+    return _SIGNS[name](left, right)
+
+
+def _is_float(value: Any) -> bool:
+    return bool(pa.types.is_floating(value.type))

@@ -1,0 +1,129 @@
+r"""INSERT statements with nothing but constants as batches: what `pg_dump --inserts` writes.
+
+    INSERT INTO app.t [(a, b)] [OVERRIDING SYSTEM VALUE] VALUES (1, 'it''s'), (2, NULL);
+
+The constants are read as text by the types of their columns, as PostgreSQL reads a quoted constant. What is
+anything else than a constant does not match `STATEMENT`, so it never gets here.
+
+Simplifications: a range of statements is held in memory as a whole; whoever makes ranges sees to it that they
+are short.
+
+Walk: `bulk.dumps.scan` finds statements by `STATEMENT`; `reading.rows` calls `read_inserts`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tenure.pipeline.reading.batches import Batches, Refusal
+from tenure.pipeline.reading.convert import Fault
+from tenure.pipeline.reading.csv_fields import BAD_COPY
+from tenure.pipeline.reading.streams import opened
+from tenure.pipeline.reading.tasks import BadInput, Inserts, OpenInput, ReadBatch, ReadTask, encoding_fault
+
+BATCH_ROWS = 10_000
+
+_NAME = rb'(?:"(?:[^"\0]|"")++"|[a-z_\x80-\xff][a-z0-9_$\x80-\xff]*+)'
+_COLUMNS = rb"\(%b(?:, ?%b)*+\)" % (_NAME, _NAME)
+_CONSTANT = rb"(?:'(?:[^']|'')*+'|NULL|true|false|DEFAULT|-?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+)"
+_ROW = rb"\(%b(?:, ?%b)*+\)" % (_CONSTANT, _CONSTANT)
+_HEAD = rb"INSERT INTO %b(?:\.%b){0,2}+(?: %b)?+(?: OVERRIDING (?:SYSTEM|USER) VALUE)?+ VALUES" % (
+    _NAME,
+    _NAME,
+    _COLUMNS,
+)
+
+STATEMENT = re.compile(rb"(%b)\s++%b(?:,\s*+%b)*+;" % (_HEAD, _ROW, _ROW))
+"""A whole statement as pg_dump writes it; its first group says into which columns of what."""
+
+_BLANK = re.compile(rb"\s*+")
+_VALUES = re.compile(rb"(?:%b)\s++" % _HEAD)
+_ONE_ROW = re.compile(_ROW + rb"(,\s*+|;)")
+_ONE_CONSTANT = re.compile(_CONSTANT)
+
+
+def read_inserts(task: ReadTask, format: Inserts, open_input: OpenInput) -> Iterator[ReadBatch]:
+    assert task.end is not None, "statements are found by ranges"
+    with opened(task.input, open_input, task.limits, task.start, task.end) as stream:
+        data = b"".join(iter(lambda: stream.read(1 << 20), b""))
+    batches = Batches(task)
+    made = _Made(task, format)
+    for line, row in _rows(data, task):
+        made.add(line, row)
+        if made.count == BATCH_ROWS:
+            yield made.batch(batches)
+            made = _Made(task, format)
+    yield made.batch(batches)
+
+
+def _rows(data: bytes, task: ReadTask) -> Iterator[tuple[int, bytes]]:
+    """Each row as it is written, and the line on which it starts."""
+    at, counted, line = 0, 0, task.line
+    while (at := _end_of(_BLANK.match(data, at))) < len(data):
+        head = _VALUES.match(data, at)
+        at = at if head is None else head.end()
+        found = None if head is None else _ONE_ROW.match(data, at)
+        while found is not None:
+            line, counted = line + data.count(b"\n", counted, at), at
+            yield line, found[0]
+            at = found.end()
+            found = _ONE_ROW.match(data, at) if found[1] != b";" else None
+        if head is None or data[at - 1 : at] != b";":
+            raise BadInput("the file has changed since it was looked through", file=task.input.name)
+
+
+def _end_of(found: re.Match[bytes] | None) -> int:
+    assert found is not None, "it matches nothing, too"
+    return found.end()
+
+
+class _Made:
+    """Rows of a batch to be."""
+
+    def __init__(self, task: ReadTask, format: Inserts) -> None:
+        self._task = task
+        self._skipped = frozenset(format.generated)
+        self.count = 0
+        self._rows: list[bytes] = []
+        self._lines: list[int] = []
+        self._taken: list[list[str | None]] = []
+        self._refusals: list[Refusal] = []
+
+    def add(self, line: int, row: bytes) -> None:
+        self.count += 1
+        made = self._values(row)
+        if isinstance(made, Fault):
+            self._refusals.append(Refusal(line, "", made, row))
+        else:
+            self._rows.append(row)
+            self._lines.append(line)
+            self._taken.append(made)
+
+    def _values(self, row: bytes) -> list[str | None] | Fault:
+        if fault := encoding_fault(row):
+            return Fault(*fault)
+        targets = self._task.targets
+        constants = [each[0].decode() for each in _ONE_CONSTANT.finditer(row)]
+        if len(constants) > len(targets) + len(self._skipped):
+            return Fault("42601", "INSERT has more expressions than target columns")
+        given = [each for place, each in enumerate(constants) if place not in self._skipped]
+        if len(given) < len(targets):
+            return Fault(BAD_COPY, f'missing data for column "{targets[len(given)].name}"')
+        if "DEFAULT" in given or any(
+            constants[place] != "DEFAULT" for place in self._skipped if place < len(constants)
+        ):
+            return Fault("0A000", "DEFAULT stands for generated columns, and for them alone")
+        return [_text(each) for each in given]
+
+    def batch(self, batches: Batches) -> ReadBatch:
+        columns: Sequence[Sequence[str | None]] = list(zip(*self._taken, strict=True))
+        arrays = [pa.array(each, pa.string()) for each in columns or [()] * len(self._task.targets)]
+        return batches.made(arrays, np.array(self._lines, np.int64), self._rows.__getitem__, self._refusals)
+
+
+def _text(constant: str) -> str | None:
+    if constant == "NULL":
+        return None
+    return constant[1:-1].replace("''", "'") if constant[0] == "'" else constant

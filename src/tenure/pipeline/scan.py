@@ -1,0 +1,170 @@
+"""scan: an index's rows at a time, or what changed between two times, a range of keys per task.
+
+    bounds    live files and the spread of the delta ──► ranges of about so many rows ──► tasks
+    task      `lake.scanning` over its range ──► record batches, one after the other
+    faces     `scanned` in this process; `frame` a DataFrame, one partition per task
+
+All tasks read at one time, which is fixed when they are made; so it does not matter when each of them
+runs, nor how often. What a task needs to know of the lake it asks the store: an old plan costs
+balance, never rows. The columns of a batch are described at `lake.scanning`.
+
+Simplification: opaque values (arrays, jsonb, intervals, numeric without a precision) come as they are packed;
+whoever wants them in another way converts them, as an export does.
+
+Walk: `bulk.exporting.job` -> `bounds`, `tasks` -> `Tasks.run` with a kernel that calls `scan_range`.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import ElementState
+from tenure.kv.keys import Span
+from tenure.kv.records import Record
+from tenure.kv.store import Store
+from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.files import Files
+from tenure.table.lake.format import footer
+from tenure.table.lake.manifests import File, Manifests, no_base
+from tenure.table.lake.scanning import Asked, Scanner
+from tenure.table.rows import Layouts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from tenure.pipeline.spark_tasks import SparkTasks
+
+TASK_ROWS = 250_000
+"""Rows per task: a second's work or so, so that progress moves and a task that is lost costs little."""
+
+CUT_ROWS = 50_000
+"""How finely the delta is looked at for that."""
+
+
+class ScanTask(Record, frozen=True):
+    place: Place
+    version: Version
+    index: int
+    columns: tuple[int, ...]
+    at: Timestamp
+    since_at: Timestamp | None
+    is_all: bool
+    lo: bytes
+    hi: bytes
+
+
+class Bounds(NamedTuple):
+    """Where tasks begin and end: whole keys, one more than there are tasks."""
+
+    keys: tuple[bytes, ...]
+    rows: int
+    """About so many in all."""
+
+
+def bounds(store: Store, files: Files, table: int, index: int, at: Timestamp) -> Bounds:
+    """Cuts an index so that tasks have about as many rows each: small files share one."""
+    span = store.keyspace.index_span(table, index)
+    weights = _weights(store, files, table, index, at)
+    return Bounds((span.lo, *_cuts(weights), span.hi), sum(rows for _, rows in weights))
+
+
+def tasks(
+    place: Place,
+    version: Version,
+    at: Timestamp,
+    bounds: Sequence[bytes],
+    *,
+    index: int | None = None,
+    columns: Sequence[int] | None = None,
+    since_at: Timestamp | None = None,
+    revisions: Literal["newest", "all"] = "newest",
+) -> list[ScanTask]:
+    """A scan's tasks; without `columns` of all that the version shows."""
+    table = version.table
+    if columns is None:
+        columns = [column.id for column in table.columns if column.state is ElementState.PUBLIC]
+    return [
+        ScanTask(
+            place, version, index or table.primary, tuple(columns), at, since_at, revisions == "all", lo, hi
+        )
+        for lo, hi in pairwise(bounds)
+    ]
+
+
+def _weights(store: Store, files: Files, table: int, index: int, at: Timestamp) -> list[tuple[bytes, int]]:
+    """Where rows lie: from each key on about so many."""
+    span = store.keyspace.index_span(table, index)
+    head = span.lo[:HEAD_BYTES]
+    manifest = Manifests(store.keyspace).get(store.snapshot(), table, index) or no_base(table, index)
+    based = [file for file in manifest.live if file.first_at <= at]
+    based += [file for file in manifest.past if file.first_at <= at < file.until]
+    weights = [(head + key, rows) for file in based for key, rows in _groups(files, file)]
+    spread = store.engine.spread(span.lo, span.hi, manifest.flushed_at, CUT_ROWS)
+    cuts = [span.lo, *spread.cuts]
+    weights += [(key, spread.keys // len(cuts)) for key in cuts]
+    return sorted(weights)
+
+
+def _groups(files: Files, file: File) -> list[tuple[bytes, int]]:
+    """A file that is too large for a task by its row groups; one that has gone meanwhile as a whole."""
+    if file.rows <= TASK_ROWS:
+        return [(file.first, file.rows)]
+    try:
+        known = footer(files, file.name)
+    except FileNotFoundError:
+        return [(file.first, file.rows)]
+    return [(first, known.metadata.row_group(number).num_rows) for number, first in enumerate(known.firsts)]
+
+
+def _cuts(weights: Sequence[tuple[bytes, int]]) -> list[bytes]:
+    """Keys between which there are about so many rows."""
+    cuts: list[bytes] = []
+    held = 0
+    for key, rows in weights:
+        if held and held + rows > TASK_ROWS and key > (cuts[-1] if cuts else weights[0][0]):
+            cuts.append(key)
+            held = 0
+        held += rows
+    return cuts
+
+
+# ── in a task ──────────────────────────────────────────────────────────────────────────────────
+
+
+def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[Any]:
+    """The kernel: the record batches of one range."""
+    yield from batches(opened(task.place), task)
+
+
+def batches(place: Opened, task: ScanTask) -> Iterator[Any]:
+    asked = asked_for(place.store, task)
+    for table in Scanner(place.store, place.lake, asked, Span(task.lo, task.hi)).tables():
+        yield from table.combine_chunks().to_batches()
+
+
+def asked_for(store: Store, task: ScanTask) -> Asked:
+    enums = {enum.id: enum for enum in task.version.enums}
+    layout = Layouts(store.keyspace).of(task.version.table, enums.__getitem__)
+    store.snapshot(task.at)  # not above the store's clock: what commits later is later
+    return Asked(layout, task.index, task.columns, task.at, task.since_at, task.is_all)
+
+
+# ── faces ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def scanned(tasks: Sequence[ScanTask]) -> Iterator[Any]:
+    """All batches, one after the other, in the order of keys."""
+    for task in tasks:
+        yield from scan_range(task, Attempt(""))
+
+
+def frame(spark: "SparkTasks", tasks: Sequence[ScanTask], *, label: str = "scan") -> "DataFrame":
+    """The same on Spark; a task's rows are a partition, in the order of keys."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    first = tasks[0]
+    schema = from_arrow_schema(asked_for(opened(first.place).store, first).schema)
+    return spark.frame(scan_range, tasks, schema, label=label)

@@ -1,0 +1,103 @@
+"""Rows as CSV, byte for byte as PostgreSQL's COPY ... TO ... (FORMAT csv) writes them.
+
+A field is in quotes if it has a delimiter, a quote or the end of a line in it, or would be taken for NULL.
+NULL is an empty field; an empty text is "".
+
+A whole batch is joined at once: where all the bytes of a column show that none of it needs quotes, they are
+not looked at one by one.
+
+Walk: `writing.files` -> `csv_bytes`.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.pipeline.reading.quick import laid_out, mask
+from tenure.pipeline.writing.cells import Cells
+from tenure.pipeline.writing.formats import CsvOut
+from tenure.pipeline.writing.texts import is_text, texts
+
+QUOTE = '"'
+_FORMULA = r"^[=+\-@\t\r]"
+_NEVER_SPECIAL = frozenset(
+    [
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "float4",
+        "float8",
+        "numeric",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "uuid",
+    ]
+)
+_IN_PLAIN = re.compile(r"[0-9A-Za-z:+\-. ]")
+"""What the texts of these are made of."""
+
+
+def csv_header(names: Sequence[str], csv: CsvOut) -> bytes:
+    fields = [_quoted(pa.array([name], pa.string()), csv, is_only=len(names) == 1) for name in names]
+    return bytes(_joined(fields, csv)) if names else b"\n"
+
+
+def csv_bytes(columns: Sequence[Cells], rows: int, csv: CsvOut, zone: tzinfo) -> Any:
+    """A batch as bytes, or what can be written as such."""
+    if not columns:
+        return b"\n" * rows
+    return _joined([_field(cells, csv, zone, is_only=len(columns) == 1) for cells in columns], csv)
+
+
+def _field(cells: Cells, csv: CsvOut, zone: tzinfo, *, is_only: bool) -> Any:
+    made = texts(cells, zone)
+    kind = cells.kind
+    if csv.guards_formulas and is_text(kind):
+        made = _guarded(made)
+    is_plain = kind.family in _NEVER_SPECIAL and not kind.ref.is_array and not csv.null
+    if is_plain and not _IN_PLAIN.fullmatch(csv.delimiter):
+        return made
+    return _quoted(made, csv, is_only=is_only)
+
+
+def _guarded(made: Any) -> Any:
+    is_formula = pc.match_substring_regex(made, _FORMULA)
+    return pc.if_else(is_formula, pc.binary_join_element_wise("'", made, ""), made)
+
+
+def _quoted(made: Any, csv: CsvOut, *, is_only: bool) -> Any:
+    needs = _with_bytes(made, csv.delimiter, QUOTE, "\n", "\r")
+    needs |= mask(pc.equal(made, csv.null))
+    if is_only:
+        needs |= mask(pc.equal(made, "\\."))
+    if not needs.any():
+        return made
+    chosen = made.filter(pa.array(needs))
+    in_quotes = pc.binary_join_element_wise(QUOTE, pc.replace_substring(chosen, QUOTE, QUOTE * 2), QUOTE, "")
+    return pc.replace_with_mask(made, pa.array(needs), in_quotes)
+
+
+def _with_bytes(made: Any, *bytes: str) -> Any:
+    """Which texts have one of some bytes in them: found in all of them at once."""
+    data, places = laid_out(made)
+    is_special = np.zeros(256, bool)
+    is_special[[ord(each) for each in bytes]] = True
+    found = np.zeros(len(made), bool)
+    found[np.searchsorted(places, np.flatnonzero(is_special[data]), "right") - 1] = True
+    return found
+
+
+def _joined(fields: Sequence[Any], csv: CsvOut) -> Any:
+    last = pc.binary_join_element_wise(pc.fill_null(fields[-1], csv.null), "", "\n")
+    lines = pc.binary_join_element_wise(
+        *fields[:-1], last, csv.delimiter, null_handling="replace", null_replacement=csv.null
+    )
+    return laid_out(lines)[0]

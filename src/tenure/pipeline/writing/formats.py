@@ -1,0 +1,58 @@
+"""How rows are written: what an export's tasks are told.
+
+Walk: `sql.statements.exporting` makes a `Writing`; tasks carry it to `writing.files`.
+"""
+
+from typing import NamedTuple
+
+from tenure.catalog.descriptors import EnumType, TypeRef
+from tenure.expr.datatype import Type
+from tenure.expr.types import type_of
+from tenure.kv.records import Record
+
+CSV, NDJSON, PARQUET = "csv", "ndjson", "parquet"
+
+COMPRESSIONS = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+"""With what is put behind the names of compressed files; Parquet is compressed inside."""
+
+CHUNK_ROWS = 1_000_000
+"""Rows per file, unless told otherwise."""
+
+
+class MadeFile(NamedTuple):
+    name: str
+    rows: int
+    bytes: int
+
+
+class CsvOut(Record, frozen=True):
+    delimiter: str = ","
+    null: str = ""
+    has_header: bool = False
+    guards_formulas: bool = False
+    """Texts that a spreadsheet would take for a formula get an apostrophe in front."""
+
+
+class OutColumn(Record, frozen=True):
+    name: str
+    type: TypeRef
+
+
+class Writing(Record, frozen=True):
+    format: str
+    columns: tuple[OutColumn, ...]
+    enums: tuple[EnumType, ...] = ()
+    csv: CsvOut = CsvOut()
+    compression: str = "none"
+    chunk_rows: int = CHUNK_ROWS
+    zone: str = "UTC"
+    """In which timestamps with a time zone are shown, as the session would."""
+
+    @property
+    def kinds(self) -> tuple[Type, ...]:
+        enums = {enum.id: enum for enum in self.enums}
+        return tuple(type_of(column.type, enums.__getitem__) for column in self.columns)
+
+    @property
+    def suffix(self) -> str:
+        return f".{self.format}" + ("" if self.format == PARQUET else COMPRESSIONS[self.compression])

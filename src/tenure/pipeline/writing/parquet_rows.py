@@ -1,0 +1,80 @@
+"""Rows as Parquet: each column in the type that is natural for it there.
+
+    bool, ints, floats, text, bytea, date     themselves
+    numeric(p <= 38, s)                       decimal(p, s)
+    timestamp; timestamptz                    timestamps in microseconds; those with a zone in UTC
+    time                                      time of day in microseconds
+    all else                                  text, as PostgreSQL writes it: numeric without a precision,
+                                              uuid, enums, arrays, json, intervals
+
+A value that has no place in its column (NaN as numeric(10, 2)) is an error, since nothing must come out
+as another value.
+
+Walk: `writing.files` -> `parquet_schema`, `parquet_table`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+
+from tenure.expr.datatype import Type
+from tenure.expr.errors import OutOfRange
+from tenure.pipeline.writing.cells import Cells
+from tenure.pipeline.writing.formats import OutColumn
+from tenure.pipeline.writing.texts import texts
+from tenure.table.arrow import arrow_type, is_opaque
+
+_THEMSELVES = frozenset(
+    [
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "float4",
+        "float8",
+        "numeric",
+        "text",
+        "varchar",
+        "bytea",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "time",
+    ]
+)
+
+
+def parquet_schema(columns: Sequence[OutColumn], kinds: Sequence[Type]) -> Any:
+    return pa.schema([(column.name, _type(kind)) for column, kind in zip(columns, kinds, strict=True)])
+
+
+def _type(kind: Type) -> Any:
+    if not _is_itself(kind):
+        return pa.string()
+    if kind.family == "timestamptz":
+        return pa.timestamp("us", tz="UTC")
+    return pa.time64("us") if kind.family == "time" else arrow_type(kind)
+
+
+def _is_itself(kind: Type) -> bool:
+    return kind.family in _THEMSELVES and not kind.ref.is_array and not is_opaque(kind)
+
+
+def parquet_table(schema: Any, columns: Sequence[Cells]) -> Any:
+    arrays = [_array(cells, field) for cells, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def _array(cells: Cells, field: Any) -> Any:
+    if not _is_itself(cells.kind):
+        return texts(cells, UTC)
+    if cells.odd or cells.array is None:
+        raise OutOfRange(
+            f'column "{field.name}" has a value that Parquet\'s type for {cells.kind.sql_name} cannot hold',
+            hint="Export as CSV or NDJSON, or cast the column to text.",
+        )
+    if cells.array.type == field.type:
+        return cells.array
+    return cells.array.view(field.type)

@@ -1,0 +1,347 @@
+"""Scanning an index: the rows visible at a time, or what changed between two, as columns.
+
+    asked for              rows
+    visible at T           one per row that is there at T
+    newest since S         one per key that changed in (S, T]: as it is at T, or that it is gone
+    all since S            one per revision in (S, T], a deletion among them
+
+    base, F <= T   live files without the keys that the store has newer   + delta (F, T]
+    base, T < F    live and past files alone, by at and until
+    changes        what began in (S, T]; and what ended there with nothing that began at that time: deletions
+
+A span is read piece by piece, so memory is bounded by a piece. A piece of delta comes with the cleaned mark
+of the same snapshot of the store: if that is above F, or if a file is gone, the rest of the span is
+planned again with the newest manifest at the same T. So what was given before needs not be given again.
+
+Columns are those of one version of the table, `c<id>` in the types of `table.arrow`; `odd` has, packed by
+column id, what these cannot hold (NaN as numeric(10, 2), say), and is NULL in nearly every row. Changes have
+`at` and `deleted` besides, and with all revisions `until`: when the next revision of the key began, NULL
+if none had by T. A deletion has its key's columns and no others.
+
+Invariant (scan-exact): a scan gives what a naive reading of all revisions gives, wherever flushing and
+cleaning have put them, and whenever they do so.
+
+Walk: `pipeline.scan`'s kernel -> `Scanner.tables` -> `lake.tables` makes both sides the same.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.base.errors import BaseMoved, CorruptData, FileMissing
+from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
+from tenure.kv.keys import Span
+from tenure.kv.snapshot import judge, marks
+from tenure.kv.store import Store
+from tenure.storage.engine import HEAD_BYTES, Revision, Revisions
+from tenure.storage.files import Files
+from tenure.table.key_order import bounds_within
+from tenure.table.lake.changes import (
+    DELETED,
+    ODD,
+    Rows,
+    began_within,
+    deletions,
+    gone,
+    in_order,
+    newest,
+    there_still,
+    with_odd,
+    with_until,
+)
+from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, footer, name_of, read_groups, schema_of
+from tenure.table.lake.manifests import File, FileColumn, Manifest, Manifests, Shape, no_base
+from tenure.table.lake.tables import Making, of_file, of_revisions
+from tenure.table.rows import Layout
+
+PIECE_ROWS = 65_536
+"""Rows of files that are read at once."""
+
+DELTA_ROWS = 32_768
+"""Revisions of the store that end a piece; they are Python's values for a while."""
+
+PAGE_KEYS = 8_192
+"""Keys per read of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of an index is wanted, by which version of its table."""
+
+    layout: Layout
+    index: int
+    columns: tuple[int, ...]
+    at: Timestamp
+    since_at: Timestamp | None = None
+    is_all: bool = False
+    """Every revision since, and not the newest alone."""
+
+    @property
+    def is_of_changes(self) -> bool:
+        return self.is_all or self.since_at is not None
+
+    @property
+    def start_at(self) -> Timestamp:
+        """The earliest time that it depends on."""
+        return (self.since_at or ZERO_AT) if self.is_of_changes else self.at
+
+    @property
+    def schema(self) -> Any:
+        made = schema_of(self.making.shape)
+        fields = [made.field(name_of(id)) for id in self.columns]
+        fields.append(pa.field(ODD, pa.binary()))
+        if self.is_of_changes:
+            fields += [pa.field(AT, pa.int64()), pa.field(DELETED, pa.bool_())]
+        if self.is_all:
+            fields.append(pa.field(UNTIL, pa.int64()))
+        return pa.schema(fields)
+
+    @property
+    def making(self) -> Making:
+        keyed = self.layout.indexes[self.index]
+        assert keyed.is_primary, "rows are in a primary index"
+        kept = [self.layout.columns[id] for id in sorted(self.columns)]
+        shape = Shape(tuple(FileColumn(each.id, each.type.ref, each.id in keyed.in_key) for each in kept))
+        return Making(self.layout, keyed, shape)
+
+
+class Scanner:
+    """One pass over a span of an index."""
+
+    def __init__(self, store: Store, files: Files, asked: Asked, span: Span) -> None:
+        self._store = store
+        self._files = files
+        self._asked = asked
+        self._span = span
+        self._head = span.lo[:HEAD_BYTES]
+        self._making = asked.making
+        self._schema = asked.schema
+        self._manifests = Manifests(store.keyspace)
+        self._footers: dict[str, Footer] = {}
+        self.manifest = self._newest()
+
+    def tables(self) -> Iterator[Any]:
+        """Rows in the order of keys, of one key in that of time; a table for each piece that has any."""
+        lo = self._span.lo
+        while True:
+            try:
+                for end in self._ends(lo):
+                    while lo < end:
+                        rows, lo = self._piece(Span(lo, end))
+                        if len(rows):
+                            yield rows
+                return
+            except (BaseMoved, FileMissing, FileNotFoundError) as error:
+                self._move_on(error)
+
+    def _newest(self) -> Manifest:
+        table = self._asked.layout.table.id
+        snapshot = self._store.snapshot()
+        return self._manifests.get(snapshot, table, self._asked.index) or no_base(table, self._asked.index)
+
+    def _move_on(self, error: Exception) -> None:
+        newest = self._newest()
+        if newest == self.manifest:
+            raise CorruptData(
+                f"the lake's files of table {newest.table}, index {newest.index} are not all there: {error}",
+                hint="Is this the lake that belongs to the store? See --lake.",
+            ) from error
+        self.manifest = newest
+        self._footers.clear()
+
+    # ── cutting ────────────────────────────────────────────────────────────────────────────────
+
+    def _ends(self, lo: bytes) -> list[bytes]:
+        """Where pieces end, in order: each has about so many rows of files."""
+        groups = []
+        for file in self._files_within(Span(lo, self._span.hi)):
+            known = self._footer(file)
+            for number, first in enumerate(known.firsts):
+                groups.append((self._head + first, known.metadata.row_group(number).num_rows))
+        ends, held = [], 0
+        for first, rows in sorted(groups):
+            if held and held + rows > PIECE_ROWS and lo < first < self._span.hi:
+                ends.append(first)
+                held = 0
+            held += rows
+        return [*ends, self._span.hi]
+
+    def _files_within(self, span: Span) -> list[File]:
+        """Files that may have rows of a span that were asked for."""
+        asked, manifest = self._asked, self.manifest
+        if asked.is_of_changes and asked.start_at >= manifest.flushed_at:
+            return []
+        live = [file for file in manifest.live if file.first_at <= asked.at]
+        past = [file for file in manifest.past if self._may_tell(file)]
+        return [
+            file
+            for file in (*live, *past)
+            if self._head + file.last >= span.lo and self._head + file.first < span.hi
+        ]
+
+    def _may_tell(self, file: File) -> bool:
+        """Whether a past file has rows that were visible, or changed, when it matters."""
+        asked = self._asked
+        if asked.is_of_changes:
+            return file.first_at <= asked.at and file.until > asked.start_at
+        return asked.at < self.manifest.flushed_at and file.first_at <= asked.at < file.until
+
+    def _footer(self, file: File) -> Footer:
+        found = self._footers.get(file.name)
+        if found is None:
+            found = self._footers[file.name] = footer(self._files, file.name)
+        return found
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    def _piece(self, span: Span) -> tuple[Any, bytes]:
+        """Rows from the start of a span on, and how far they go."""
+        asked = self._asked
+        if asked.at < self.manifest.flushed_at:
+            rows = self._changes(span, []) if asked.is_of_changes else self._visible_before(span)
+            # After the files: whoever removes history from them has said so before.
+            found = marks(self._store.engine, self._store.keyspace, span)
+            judge(found, read_at=asked.start_at, flushed_at=MAX_AT)
+            return rows, span.hi
+        delta, end = self._delta(span)
+        span = Span(span.lo, end)
+        rows = self._changes(span, delta) if asked.is_of_changes else self._visible(span, delta)
+        return rows, end
+
+    def _delta(self, span: Span) -> tuple[list[Revision], bytes]:
+        """What the store has newer than the base, of as much of the span as is read at once."""
+        asked, flushed_at = self._asked, self.manifest.flushed_at
+        since_at = max(flushed_at, asked.start_at) if asked.is_of_changes else flushed_at
+        guard = self._store.keyspace.guard(span)
+        found: list[Revision] = []
+        lo = span.lo
+        while True:
+            page = self._store.engine.revisions(Revisions(lo, span.hi, guard, since_at, asked.at, PAGE_KEYS))
+            judge(page, read_at=asked.start_at, flushed_at=since_at)
+            found += page.revisions
+            if not page.last:
+                return found, span.hi
+            lo = page.last + b"\0"
+            if len(found) >= DELTA_ROWS:
+                return found, lo
+
+    # ── rows ───────────────────────────────────────────────────────────────────────────────────
+
+    def _visible(self, span: Span, delta: Sequence[Revision]) -> Rows:
+        """At a time from F on: live rows without those that the store has newer, and these."""
+        files = self._files_within(span)
+        if not delta:
+            return self._joined([self._columns_of(file, span) for file in files])
+        keys = pa.array([revision.key[HEAD_BYTES:] for revision in delta], pa.binary())
+        tables = [self._rows_of(file, span) for file in files]
+        kept = [rows.filter(pc.invert(pc.is_in(rows.column(KEY), value_set=keys))) for rows in tables]
+        last = {revision.key: revision for revision in delta}
+        rows = [revision for revision in last.values() if revision.value is not None]
+        return self._picked(in_order([*kept, self._of_revisions(rows)]))
+
+    def _visible_before(self, span: Span) -> Rows:
+        """At a time before F."""
+        at = self._asked.at
+        tables = []
+        for file in self._files_within(span):
+            rows = self._rows_of(file, span)
+            is_visible = pc.less_equal(rows.column(AT), at)
+            if UNTIL in rows.column_names:
+                is_visible = pc.and_(is_visible, pc.greater(rows.column(UNTIL), at))
+            tables.append(rows.filter(is_visible).select(self._names))
+        return self._picked(in_order([self._nothing, *tables]))
+
+    def _changes(self, span: Span, delta: Sequence[Revision]) -> Rows:
+        asked = self._asked
+        tables, ended = [], []
+        for file in self._files_within(span):
+            rows = self._rows_of(file, span)
+            tables.append(began_within(rows, asked.start_at, asked.at).select(self._names))
+            if UNTIL in rows.column_names:
+                ended.append(rows.select([KEY, UNTIL]))
+        begun = in_order([self._nothing, *tables])
+        dead = deletions(begun, ended, asked.start_at, asked.at)
+        dead += [(revision.key[HEAD_BYTES:], revision.at) for revision in delta if revision.value is None]
+        made = self._of_revisions([revision for revision in delta if revision.value is not None])
+        there = [there_still(rows) for rows in (begun, made)]
+        rows = in_order([*there, gone(self._making, there[0].schema, dead)])
+        return self._picked(with_until(rows) if asked.is_all else newest(rows))
+
+    @property
+    def _names(self) -> list[str]:
+        names: list[str] = self._nothing.column_names
+        return names
+
+    @property
+    def _nothing(self) -> Rows:
+        schema = schema_of(self._making.shape)
+        return schema.set(schema.get_field_index(REST), pa.field(ODD, pa.binary())).empty_table()
+
+    def _picked(self, rows: Rows) -> Rows:
+        return rows.select(self._schema.names)
+
+    def _joined(self, tables: Sequence[Rows]) -> Rows:
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+
+    def _of_revisions(self, revisions: Sequence[Revision]) -> Rows:
+        return with_odd(of_revisions(self._making, revisions), self._asked.columns)
+
+    # ── rows of files ──────────────────────────────────────────────────────────────────────────
+
+    def _columns_of(self, file: File, span: Span) -> Rows:
+        """All that a live file has of a span: the columns alone, where they are all there is to read."""
+        groups, is_cut = self._groups(file, span)
+        if is_cut or not self._is_plain(file):
+            return self._picked(self._rows_of(file, span))
+        names = [name_of(id) for id in self._asked.columns]
+        known = self._footer(file)
+        rows = read_groups(self._files, file.name, known, groups, names).select(names)
+        count = sum(known.metadata.row_group(number).num_rows for number in groups)
+        odd = pa.nulls(count, pa.binary())
+        if not names:
+            return pa.table([odd], schema=self._schema)
+        return rows.append_column(ODD, odd).cast(self._schema)
+
+    def _is_plain(self, file: File) -> bool:
+        """Whether each column that is asked for is in the file, as it is and with all its values."""
+        shape = {column.id: column.type for column in self.manifest.shapes[file.shape].columns}
+        wanted = {column.id: column.type for column in self._making.shape.columns}
+        return wanted.items() <= shape.items() and not wanted.keys() & set(file.odd)
+
+    def _rows_of(self, file: File, span: Span) -> Rows:
+        """A file's rows of a span, with keys and times, in the shape that is asked for."""
+        wanted = {column.id for column in self._making.shape.columns}
+        there = self.manifest.shapes[file.shape]
+        shape = Shape(tuple(column for column in there.columns if column.id in wanted))
+        known = self._footer(file)
+        names = [KEY, AT, *(name_of(column.id) for column in shape.columns), REST]
+        if _is_past(known):
+            names.insert(2, UNTIL)
+        groups, is_cut = self._groups(file, span)
+        rows = read_groups(self._files, file.name, known, groups, names)
+        if is_cut or UNTIL in names:
+            rows = rows.slice(*bounds_within(rows.column(KEY), span.lo[HEAD_BYTES:], self._end(span)))
+        return with_odd(of_file(self._making, file, shape, rows), self._asked.columns)
+
+    def _groups(self, file: File, span: Span) -> tuple[range, bool]:
+        """The row groups that may have rows of a span, and whether they may have others, too."""
+        firsts = self._footer(file).firsts
+        lo, hi = span.lo[HEAD_BYTES:], self._end(span)
+        start = max(0, bisect_right(firsts, lo) - 1)
+        while start > 0 and firsts[start] == lo and _is_past(self._footer(file)):
+            start -= 1  # there are several rows of a key, and those before may be of it, too
+        end = len(firsts) if hi is None else bisect_left(firsts, hi)
+        ends_with_group = hi is None or (firsts[end] == hi if end < len(firsts) else file.last < hi)
+        return range(start, end), firsts[start] < lo or not ends_with_group
+
+    def _end(self, span: Span) -> bytes | None:
+        """Where a span ends, without the head; None if that is the end of the index."""
+        return span.hi[HEAD_BYTES:] if span.hi.startswith(self._head) else None
+
+
+def _is_past(known: Footer) -> bool:
+    return UNTIL in known.metadata.schema.names

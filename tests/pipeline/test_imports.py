@@ -1,0 +1,65 @@
+"""IMPORT on Spark for real: the same statement, the same rows, the same errors."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenure.base.env import SystemEnv
+from tenure.front import Listen
+from tenure.node import Node
+from tests.spark_sessions import SparkSessions
+from tests.unit.bulk.imports import Importing
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def importing(spark_sessions: SparkSessions, tmp_path: Path) -> Iterator[Importing]:
+    node = Node(
+        f"sqlite:{tmp_path}/store.db",
+        SystemEnv(),
+        listen=Listen(port=0),
+        lake=str(tmp_path / "lake"),
+        files=str(tmp_path / "files"),
+        spark=spark_sessions.tasks,
+    )
+    try:
+        made = Importing(node, tmp_path)
+        made.done("SET CLUSTER SETTING pipeline.spark_min_rows = 0")
+        yield made
+        made.talk.close()
+    finally:
+        node.stop()
+
+
+def test_an_import_on_spark(importing: Importing) -> None:
+    importing.done("CREATE TABLE p (id int PRIMARY KEY)")
+    importing.csv("".join(f"{id}\n" for id in range(100)), "p")
+    importing.done(
+        "CREATE TABLE t (n serial, id int PRIMARY KEY CHECK (id >= 0), a text NOT NULL UNIQUE,"
+        " p int REFERENCES p)"
+    )
+    for part in range(4):
+        ids = [id * 7919 % ROWS for id in range(part, ROWS, 4)]
+        importing.file(f"in/{part}.csv", "".join(f"{id},text {id},{id % 100}\n" for id in ids))
+    said = importing.say(f"IMPORT INTO t (id, a, p) CSV DATA ('{importing.name}/in/*')")
+    assert importing.counts(said) == (str(ROWS), str(ROWS), "0")
+    ((job, *_),) = said.rows
+    ((engine,),) = importing.rows(f"SELECT running_status FROM tenure_internal.jobs WHERE job_id = {job}")
+    assert engine == f"{ROWS} rows"
+    assert importing.rows("SELECT count(*), count(DISTINCT n), sum(id) FROM t") == [
+        (str(ROWS), str(ROWS), str(ROWS * (ROWS - 1) // 2))
+    ]
+    assert importing.rows("SELECT id FROM t WHERE a = 'text 777'") == [("777",)]
+
+
+def test_an_error_comes_from_spark_as_it_is(importing: Importing) -> None:
+    importing.done("CREATE TABLE t (id int PRIMARY KEY)")
+    said = importing.csv("1\n2\nx\n")
+    assert (said.sqlstate, said.message) == ("22P02", 'invalid input syntax for type integer: "x"')
+    assert said.detail.endswith(", line 3, column id")
+    said = importing.csv("1\n2\n1\n")
+    assert said.sqlstate == "23505"
+    assert "line 1, and in file" in said.detail
+    importing.done("INSERT INTO t VALUES (1)")
