@@ -63,3 +63,26 @@ def test_an_error_comes_from_spark_as_it_is(importing: Importing) -> None:
     assert said.sqlstate == "23505"
     assert "line 1, and in file" in said.detail
     importing.done("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize("name", ["d.sql", "d.sql.gz"])
+def test_a_dump_on_spark(importing: Importing, name: str) -> None:
+    schema = f"{importing.name}_dump"
+    people = "".join(f"{id * 7919 % ROWS}\tit's\\t{id}\t{id % 10}\n" for id in range(ROWS))
+    teams = "".join(f"INSERT INTO {schema}.teams VALUES ({id});\n" for id in range(10))
+    location = importing.file(
+        name,
+        f"CREATE SCHEMA {schema};\nCREATE TABLE {schema}.people (id int, a text, team int);\n"
+        f"CREATE TABLE {schema}.teams (id int);\n"
+        f"COPY {schema}.people (id, a, team) FROM stdin;\n{people}\\.\n{teams}"
+        f"ALTER TABLE ONLY {schema}.people ADD CONSTRAINT people_pkey PRIMARY KEY (id);\n"
+        f"ALTER TABLE ONLY {schema}.teams ADD CONSTRAINT teams_pkey PRIMARY KEY (id);\n"
+        f"CREATE INDEX people_a ON {schema}.people (a);\n"
+        f"ALTER TABLE {schema}.people ADD CONSTRAINT c FOREIGN KEY (team) REFERENCES {schema}.teams(id);\n",
+    )
+    said = importing.say(f"IMPORT PGDUMP '{location}'")
+    assert importing.counts(said) == (str(ROWS + 10), str(ROWS), "0")
+    assert importing.rows(f"SELECT count(*), sum(id), sum(team) FROM {schema}.people") == [
+        (str(ROWS), str(ROWS * (ROWS - 1) // 2), str(ROWS * 9 // 2))
+    ]
+    assert importing.rows(f"SELECT id FROM {schema}.people WHERE a = E'it''s\\t1'") == [(str(7919 % ROWS),)]

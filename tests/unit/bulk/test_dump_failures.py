@@ -73,6 +73,8 @@ KEY = "ALTER TABLE ONLY SCHEMA_.t ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
         (TABLE.replace("2\t\\N", "\\N\tx"), "23502", 7),
         (TABLE.replace("2\t\\N", "1\tx") + KEY, "23505", 7),
         (TABLE + "ALTER TABLE SCHEMA_.t ADD CONSTRAINT c CHECK ((id < 2));", "23514", 7),
+        (TABLE + "ALTER TABLE SCHEMA_.t ADD CONSTRAINT c CHECK ((id < 2)) NOT VALID;", "23514", 7),
+        (TABLE + "CREATE UNIQUE INDEX i ON SCHEMA_.t USING btree ((id / 10));", "0A000", 9),
         (
             TABLE + KEY + "CREATE TABLE SCHEMA_.r (t int REFERENCES SCHEMA_.t);\n"
             "COPY SCHEMA_.r (t) FROM stdin;\n1\n\\N\n3\n\\.\n",

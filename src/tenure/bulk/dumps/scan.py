@@ -25,7 +25,7 @@ from typing import IO, NamedTuple, TypeAlias
 
 from tenure.bulk.dumps.faults import BadDump
 from tenure.bulk.importing.records import Range
-from tenure.pipeline.reading.insert_rows import STATEMENT as INSERT
+from tenure.pipeline.reading.insert_rows import STATEMENTS as INSERTS
 
 PIECE_BYTES = 1 << 20
 RANGE_BYTES = 32 << 20
@@ -84,10 +84,10 @@ _SPACE = re.compile(rb"(?:\s++|--[^\n]*+\n)*+")
 _META = re.compile(rb"\\(?:(?:un)?restrict|connect)\b[^\n\\]*+\n")
 _TAG = re.compile(rb"\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*+)?\$")
 _TOKEN = re.compile(
-    rb"""[eE]'(?:[^'\\]|\\.|'')*+'      # before names, which may end in an e
+    rb"""[eE]'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+'      # before names, which may end in an e
     | [A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*+
-    | '(?:[^']|'')*+'
-    | "(?:[^"]|"")*+"
+    | '[^']*+(?:''[^']*+)*+'
+    | "[^"]*+(?:""[^"]*+)*+"
     | --[^\n]*+\n
     | [^A-Za-z_\x80-\xff'"$;/\-]++
     """,
@@ -177,9 +177,9 @@ class _Scan:
     # ── what there is ──────────────────────────────────────────────────────────────────────────
 
     def _insert(self) -> tuple[str, int, int, int] | None:
-        """An INSERT of constants: its first words, its line, and where it starts and ends."""
+        """INSERTs of constants: their first words, the line, and where they start and end."""
         while True:
-            found = INSERT.match(self._data, self._at)
+            found = INSERTS.match(self._data, self._at)
             if found is not None:
                 break
             room = self._limits.insert_bytes_max - (len(self._data) - self._at)

@@ -34,6 +34,7 @@ from tenure.pipeline.reading.tasks import Limits, OpenInput, ReadBatch, ReadTask
 NULL = "\\N"
 RAW_BYTES = 2048
 _NUL = Fault("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+_USUAL = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
 _EXTRA = Fault(BAD_COPY, "extra data after last expected column")
 
 
@@ -109,10 +110,22 @@ def _read(texts: Any) -> Any:
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
     if not pc.any(escaped).as_py():
         return texts
-    read = [unescaped(each) for each in texts.filter(escaped).to_pylist()]
-    if any("\0" in each for each in read):
+    return pc.replace_with_mask(texts, escaped, _unescaped(texts.filter(escaped)))
+
+
+def _unescaped(texts: Any) -> Any:
+    """What pg_dump writes is read as whole arrays; NUL, which no text has, keeps the place of a backslash."""
+    read = pc.replace_substring(texts, "\\\\", "\0")
+    for sign, meant in _USUAL.items():
+        read = pc.replace_substring(read, sign, meant)
+    others = pc.match_substring(read, "\\")
+    read = pc.replace_substring(read, "\0", "\\")
+    if not pc.any(others).as_py():
+        return read
+    each_by_itself = [unescaped(each) for each in texts.filter(others).to_pylist()]
+    if any("\0" in each for each in each_by_itself):
         raise UserError(_NUL.reason)
-    return pc.replace_with_mask(texts, escaped, pa.array(read, pa.string()))
+    return pc.replace_with_mask(read, others, pa.array(each_by_itself, pa.string()))
 
 
 # ── record by record ───────────────────────────────────────────────────────────────────────────────

@@ -3,12 +3,12 @@ r"""INSERT statements with nothing but constants as batches: what `pg_dump --ins
     INSERT INTO app.t [(a, b)] [OVERRIDING SYSTEM VALUE] VALUES (1, 'it''s'), (2, NULL);
 
 The constants are read as text by the types of their columns, as PostgreSQL reads a quoted constant. What is
-anything else than a constant does not match `STATEMENT`, so it never gets here.
+anything else than a constant does not match `STATEMENTS`, so it never gets here.
 
 Simplifications: a range of statements is held in memory as a whole; whoever makes ranges sees to it that they
 are short.
 
-Walk: `bulk.dumps.scan` finds statements by `STATEMENT`; `reading.rows` calls `read_inserts`.
+Walk: `bulk.dumps.scan` finds statements by `STATEMENTS`; `reading.rows` calls `read_inserts`.
 """
 
 import re
@@ -24,10 +24,13 @@ from tenure.pipeline.reading.streams import opened
 from tenure.pipeline.reading.tasks import BadInput, Inserts, OpenInput, ReadBatch, ReadTask, encoding_fault
 
 BATCH_ROWS = 10_000
+QUOTE = ord("'")
 
 _NAME = rb'(?:"(?:[^"\0]|"")++"|[a-z_\x80-\xff][a-z0-9_$\x80-\xff]*+)'
 _COLUMNS = rb"\(%b(?:, ?%b)*+\)" % (_NAME, _NAME)
-_CONSTANT = rb"(?:'(?:[^']|'')*+'|NULL|true|false|DEFAULT|-?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+)"
+_CONSTANT = (
+    rb"(?:'[^']*+(?:''[^']*+)*+'|NULL|true|false|DEFAULT|-?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+)"
+)
 _ROW = rb"\(%b(?:, ?%b)*+\)" % (_CONSTANT, _CONSTANT)
 _HEAD = rb"INSERT INTO %b(?:\.%b){0,2}+(?: %b)?+(?: OVERRIDING (?:SYSTEM|USER) VALUE)?+ VALUES" % (
     _NAME,
@@ -35,8 +38,11 @@ _HEAD = rb"INSERT INTO %b(?:\.%b){0,2}+(?: %b)?+(?: OVERRIDING (?:SYSTEM|USER) V
     _COLUMNS,
 )
 
-STATEMENT = re.compile(rb"(%b)\s++%b(?:,\s*+%b)*+;" % (_HEAD, _ROW, _ROW))
-"""A whole statement as pg_dump writes it; its first group says into which columns of what."""
+_ROWS = rb"\s++%b(?:,\s*+%b)*+;" % (_ROW, _ROW)
+
+STATEMENTS = re.compile(rb"(%b)%b(?:\n\1%b)*+" % (_HEAD, _ROWS, _ROWS))
+"""Whole statements as pg_dump writes them; the first group, the same in all, says into which columns of what.
+"""
 
 _BLANK = re.compile(rb"\s*+")
 _VALUES = re.compile(rb"(?:%b)\s++" % _HEAD)
@@ -49,12 +55,13 @@ def read_inserts(task: ReadTask, format: Inserts, open_input: OpenInput) -> Iter
     with opened(task.input, open_input, task.limits, task.start, task.end) as stream:
         data = b"".join(iter(lambda: stream.read(1 << 20), b""))
     batches = Batches(task)
-    made = _Made(task, format)
+    is_text = encoding_fault(data) is None
+    made = _Made(task, format, is_text)
     for line, row in _rows(data, task):
         made.add(line, row)
         if made.count == BATCH_ROWS:
             yield made.batch(batches)
-            made = _Made(task, format)
+            made = _Made(task, format, is_text)
     yield made.batch(batches)
 
 
@@ -82,13 +89,14 @@ def _end_of(found: re.Match[bytes] | None) -> int:
 class _Made:
     """Rows of a batch to be."""
 
-    def __init__(self, task: ReadTask, format: Inserts) -> None:
+    def __init__(self, task: ReadTask, format: Inserts, is_text: bool) -> None:
         self._task = task
+        self._is_text = is_text
         self._skipped = frozenset(format.generated)
         self.count = 0
         self._rows: list[bytes] = []
         self._lines: list[int] = []
-        self._taken: list[list[str | None]] = []
+        self._taken: list[list[bytes | None]] = []
         self._refusals: list[Refusal] = []
 
     def add(self, line: int, row: bytes) -> None:
@@ -101,29 +109,32 @@ class _Made:
             self._lines.append(line)
             self._taken.append(made)
 
-    def _values(self, row: bytes) -> list[str | None] | Fault:
-        if fault := encoding_fault(row):
+    def _values(self, row: bytes) -> list[bytes | None] | Fault:
+        if not self._is_text and (fault := encoding_fault(row)):
             return Fault(*fault)
         targets = self._task.targets
-        constants = [each[0].decode() for each in _ONE_CONSTANT.finditer(row)]
+        constants = _ONE_CONSTANT.findall(row)
         if len(constants) > len(targets) + len(self._skipped):
             return Fault("42601", "INSERT has more expressions than target columns")
-        given = [each for place, each in enumerate(constants) if place not in self._skipped]
+        given = constants
+        if self._skipped:
+            given = [each for place, each in enumerate(constants) if place not in self._skipped]
         if len(given) < len(targets):
             return Fault(BAD_COPY, f'missing data for column "{targets[len(given)].name}"')
-        if "DEFAULT" in given or any(
-            constants[place] != "DEFAULT" for place in self._skipped if place < len(constants)
+        if b"DEFAULT" in given or any(
+            constants[place] != b"DEFAULT" for place in self._skipped if place < len(constants)
         ):
             return Fault("0A000", "DEFAULT stands for generated columns, and for them alone")
         return [_text(each) for each in given]
 
     def batch(self, batches: Batches) -> ReadBatch:
-        columns: Sequence[Sequence[str | None]] = list(zip(*self._taken, strict=True))
-        arrays = [pa.array(each, pa.string()) for each in columns or [()] * len(self._task.targets)]
+        columns: Sequence[Sequence[bytes | None]] = list(zip(*self._taken, strict=True))
+        texts = [pa.array(each, pa.binary()) for each in columns or [()] * len(self._task.targets)]
+        arrays = [each.cast(pa.string()) for each in texts]
         return batches.made(arrays, np.array(self._lines, np.int64), self._rows.__getitem__, self._refusals)
 
 
-def _text(constant: str) -> str | None:
-    if constant == "NULL":
+def _text(constant: bytes) -> bytes | None:
+    if constant == b"NULL":
         return None
-    return constant[1:-1].replace("''", "'") if constant[0] == "'" else constant
+    return constant[1:-1].replace(b"''", b"'") if constant[0] == QUOTE else constant
