@@ -9,11 +9,12 @@ import pytest
 from pyarrow import fs
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import TenureError
+from tenure.base.errors import FileMissing, InputOutput, TenureError
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.sql.tables.all import definitions
-from tenure.storage.files import open_files
+from tenure.storage.files import Files, open_files
+from tenure.table.lake.format import footer
 from tests.unit.bulk.test_flush import Served
 
 CANARY = "canary-1f3a"
@@ -134,6 +135,42 @@ def test_what_nobody_names_is_deleted_from_a_bucket(served: InBucket) -> None:
         output.write(b"left over")
     assert Upkeep(served.lake).delete_strays() == [stray]
     assert stray not in served.files() and served.run("SELECT count(*) FROM t") == [(500,)]
+
+
+def test_a_file_that_goes_while_it_is_read_is_missing(served: InBucket) -> None:
+    served.flush()
+    (file,) = served.manifest().live
+    files = _Fleeting(served.lake.files, file.name)
+    with pytest.raises(FileMissing):
+        footer(files, file.name)  # type: ignore[arg-type]
+
+
+class _Fleeting:
+    """Files of which one is deleted as soon as it is open."""
+
+    def __init__(self, files: Files, name: str) -> None:
+        self.arrow = self
+        self.reading, self.exists = files.reading, files.exists
+        self._files, self._name = files, name
+
+    def open_input_file(self, name: str) -> Any:
+        source = self._files.arrow.open_input_file(name)
+        self._files.delete([self._name])
+        return source
+
+
+def test_a_lake_that_does_not_answer_is_an_error_of_the_store(s3_endpoint: str) -> None:
+    files = open_files("s3://bucket/x?AWS_REGION=us-east-1&AWS_ENDPOINT=http://127.0.0.1:9")
+    with pytest.raises(InputOutput, match="the object store answers NETWORK_CONNECTION"):
+        footer(files, "1/a.parquet")
+
+
+def test_a_lost_file_of_a_bucket_is_told_as_one_of_a_directory(served: InBucket) -> None:
+    served.flush()
+    _clean(served)
+    served.lake.files.delete(served.files())
+    with pytest.raises(psycopg.Error, match=r"not all there|is gone"):
+        served.run("SELECT v FROM t WHERE id = 7")
 
 
 def test_files_of_a_bucket_are_imported_into_a_lake_in_a_bucket(served: InBucket) -> None:

@@ -20,14 +20,15 @@ Walk: merges call `write`; `lake.groups` reads groups, and turns rows back into 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tenure.base.errors import CorruptData, NewerFormat
+from tenure.base.errors import CorruptData, FileMissing, InputOutput, NewerFormat
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
@@ -150,7 +151,7 @@ class Footer(NamedTuple):
 
 
 def footer(files: Files, name: str) -> Footer:
-    with files.arrow.open_input_file(name) as source:
+    with _opened(files, name) as source:
         metadata = pq.read_metadata(source)
     described = metadata.metadata or {}
     if described.get(_FORMAT) != FORMAT:
@@ -169,10 +170,22 @@ def footer(files: Files, name: str) -> Footer:
 def read_groups(
     files: Files, name: str, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None = None
 ) -> Any:
-    with files.arrow.open_input_file(name) as source:
+    with _opened(files, name) as source:
         return pq.ParquetFile(source, metadata=footer.metadata).read_row_groups(
             groups, columns=columns, use_threads=False
         )
+
+
+@contextmanager
+def _opened(files: Files, name: str) -> Iterator[Any]:
+    """Raises FileMissing also if the file goes while it is read, whatever an object store says then."""
+    try:
+        with files.reading(name), files.arrow.open_input_file(name) as source:
+            yield source
+    except InputOutput as error:
+        if files.exists(name):
+            raise
+        raise FileMissing(f'file "{name}" does not exist any more') from error
 
 
 def entries(shape: Shape, rows: Any) -> list[bytes]:

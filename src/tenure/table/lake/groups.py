@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from tenure.base.env import Env
-from tenure.base.errors import BaseMoved
+from tenure.base.errors import BaseMoved, FileMissing
 from tenure.base.timestamp import Timestamp
 from tenure.storage.files import Files
 from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries, footer, read_groups
@@ -135,5 +135,5 @@ def _group(file: File, shape: Shape, rows: Any) -> Group:
 def _reading(file: File, read: Callable[[], T]) -> T:
     try:
         return read()
-    except FileNotFoundError as error:
+    except FileMissing as error:
         raise BaseMoved(f'file "{file.name}" of the lake is gone') from error
