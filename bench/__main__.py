@@ -45,6 +45,8 @@ MODULES: tuple[str, ...] = (
     "sql.memory",
     "sql.ddl",
     "sql.processes",
+    "bulk.select",
+    "bulk.point",
     "bulk.worker",
     "bulk.importing",
     "bulk.export",

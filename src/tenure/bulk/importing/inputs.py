@@ -16,9 +16,11 @@ from zoneinfo import ZoneInfo
 
 from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError, UserError
 from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, Payload, TableInput
+from tenure.pipeline.places import Place, opened
 from tenure.pipeline.reading import splits
 from tenure.pipeline.reading.tasks import CopyText, Csv, Input, Inserts, NdJson, Parquet, ReadTask, Target
 from tenure.pipeline.tasks import Attempt
+from tenure.storage.files import Files
 from tenure.storage.locations import Location, Locations
 from tenure.table.rows import Layout
 
@@ -32,6 +34,8 @@ def zone_of(name: str) -> tzinfo:
     """As a session has it: what reads times is quicker where it is UTC itself."""
     return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
 
+
+UNPACK_BYTES = 1 << 20
 
 PARQUET_ROWS_MAX = 1 << 32
 """Of a few row groups, which have less than 2**31 each by the library that reads them."""
@@ -76,8 +80,12 @@ class Split(NamedTuple):
     shown: str
     source: int
     task: ReadTask
+    unpacked: Place | None = None
+    """Where a dump was decompressed to: `name` is one of that lake then."""
 
     def open_input(self, shown: str) -> IO[bytes]:
+        if self.unpacked is not None:
+            return opened(self.unpacked).lake.open_input(self.name)
         return self.location.open_input(self.name)
 
     @property
@@ -152,11 +160,12 @@ def splits_of(
     sources: Sequence[Source],
     numbers: Sequence[int],
     survey: Survey,
+    unpacked: "Unpacked | None" = None,
 ) -> list[Split]:
     """All that is to be read, in the order of the files; `survey` runs the kernel of that name."""
     files = [_whole(payload, input, layout, source) for source in sources]
     if input.ranges:
-        return [*_ranges(input, files[0], sources[0], numbers[0])]
+        return [*_ranges(input, files[0], sources[0], numbers[0], unpacked)]
     pieces = [
         splits.pieces([file], partial(_open, source))[0] for file, source in zip(files, sources, strict=True)
     ]
@@ -189,13 +198,32 @@ def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) 
     )
 
 
-def _ranges(input: TableInput, file: ReadTask, source: Source, number: int) -> Iterator[Split]:
+class Unpacked(NamedTuple):
+    """A compressed dump as it is for the time of an import: its tables are in no order of reading."""
+
+    place: Place
+    name: str
+
+
+def unpack(lake: Files, name: str, source: Source, check: Callable[[], None]) -> None:
+    with source.location.open_decompressed(source.name) as content, lake.create_scratch(name) as output:
+        while data := content.read(UNPACK_BYTES):
+            check()
+            output.write(data)
+
+
+def _ranges(
+    input: TableInput, file: ReadTask, source: Source, number: int, unpacked: Unpacked | None
+) -> Iterator[Split]:
     """The parts of a dump that have rows of one table."""
     if source.bytes != input.bytes:
         raise InvalidParameter(f'file "{source.shown}" has changed since it was looked through')
     for each in input.ranges:
-        task = file.but(start=each.start, end=each.end, line=each.line, is_compressed=input.is_compressed)
-        yield Split(source.location, source.name, source.shown, number, task)
+        task = file.but(start=each.start, end=each.end, line=each.line)
+        if unpacked is None:
+            yield Split(source.location, source.name, source.shown, number, task)
+        else:
+            yield Split(source.location, unpacked.name, source.shown, number, task, unpacked.place)
 
 
 def _format(input: TableInput) -> Csv | NdJson | Parquet | CopyText | Inserts:

@@ -39,7 +39,7 @@ _EXTRA = Fault(BAD_COPY, "extra data after last expected column")
 
 def read_copy(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
     batches = Batches(task)
-    with opened(task.input, open_input, task.limits, task.start, task.end, task.is_compressed) as stream:
+    with opened(task.input, open_input, task.limits, task.start, task.end) as stream:
         for block in blocks(
             stream, Signs(), file=task.input.name, line=task.line, row_bytes_max=task.limits.row_bytes_max
         ):

@@ -46,7 +46,7 @@ _ONE_CONSTANT = re.compile(_CONSTANT)
 
 def read_inserts(task: ReadTask, format: Inserts, open_input: OpenInput) -> Iterator[ReadBatch]:
     assert task.end is not None, "statements are found by ranges"
-    with opened(task.input, open_input, task.limits, task.start, task.end, task.is_compressed) as stream:
+    with opened(task.input, open_input, task.limits, task.start, task.end) as stream:
         data = b"".join(iter(lambda: stream.read(1 << 20), b""))
     batches = Batches(task)
     made = _Made(task, format)

@@ -1,7 +1,6 @@
 """Files as streams of bytes, of which never more is read than was asked for.
 
-A whole file is decompressed if it is compressed, within its limits; a range is of a plain file, or of what a
-compressed one holds, which is then read from its start.
+A whole file is decompressed if it is compressed, within its limits; a range is of a plain file.
 
 Walk: `reading.csv_rows`, `ndjson_rows` and `splits` read from what `opened` gives; `storage.decompression`
 does what is compressed.
@@ -14,9 +13,6 @@ from typing import IO, Protocol
 from tenure.pipeline.reading.tasks import BadInput, Input, Limits, OpenInput
 from tenure.storage.decompression import HEAD_BYTES, codec_of, decompressed
 
-SKIP_BYTES = 1 << 20
-"""Read at a time to pass over what is not wanted."""
-
 
 class Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
@@ -24,22 +20,11 @@ class Stream(Protocol):
 
 @contextmanager
 def opened(
-    input: Input,
-    open_input: OpenInput,
-    limits: Limits,
-    start: int = 0,
-    end: int | None = None,
-    is_compressed: bool = False,
+    input: Input, open_input: OpenInput, limits: Limits, start: int = 0, end: int | None = None
 ) -> Iterator[Stream]:
     with open_input(input.name) as file:
         if end is None:
             yield decompressed(file, input.name, limits.decompression)
-        elif is_compressed:
-            content = decompressed(file, input.name, limits.decompression)
-            passed = start
-            while passed and (data := content.read(min(passed, SKIP_BYTES))):
-                passed -= len(data)
-            yield _Range(input, content, end - start)
         else:
             file.seek(start)
             yield _Range(input, file, end - start)

@@ -114,8 +114,6 @@ class ReadTask:
     """Whether the file starts here, with what is to be skipped."""
     ending: bytes = b""
     """How lines end, if that is known from the start of the file."""
-    is_compressed: bool = False
-    """Whether a range is one of what the file decompresses to."""
     zone: tzinfo = UTC
     rejects_max: int = 0
     limits: Limits = field(default_factory=Limits)
