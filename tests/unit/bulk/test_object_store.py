@@ -91,6 +91,15 @@ def test_rows_are_read_from_a_bucket_once_they_have_left_the_store(served: InBuc
     assert served.run("SELECT count(*), count(*) FILTER (WHERE v = 'new') FROM t") == [(500, 10)]
 
 
+def test_aggregates_take_the_base_from_a_bucket_and_what_is_newer_from_the_store(served: InBucket) -> None:
+    served.flush()
+    _clean(served)
+    served.run("UPDATE t SET v = 'new' WHERE id <= 10")
+    served.run("DELETE FROM t WHERE id > 400")
+    query = "SELECT v = 'new' AS is_new, count(*), sum(id), max(v) FROM t GROUP BY 1 ORDER BY 1"
+    assert served.run(query) == [(False, 390, 80145, "v99"), (True, 10, 55, "new")]
+
+
 def test_rows_of_a_bucket_are_written_and_flushed_again(served: InBucket) -> None:
     served.flush()
     _clean(served)
@@ -169,8 +178,9 @@ def test_a_lost_file_of_a_bucket_is_told_as_one_of_a_directory(served: InBucket)
     served.flush()
     _clean(served)
     served.lake.files.delete(served.files())
-    with pytest.raises(psycopg.Error, match=r"not all there|is gone"):
-        served.run("SELECT v FROM t WHERE id = 7")
+    for query in ("SELECT v FROM t WHERE id = 7", "SELECT v, count(*) FROM t GROUP BY v"):
+        with pytest.raises(psycopg.Error, match=r"not all there|is gone|the lake that belongs"):
+            served.run(query)
 
 
 def test_files_of_a_bucket_are_imported_into_a_lake_in_a_bucket(served: InBucket) -> None:
