@@ -57,6 +57,13 @@ class Paused:
         self._bases.pause("base")
         return self._base.page(span, at, limit, reverse=reverse)
 
+    def rows_within(self, span: Span) -> int:
+        return self._base.rows_within(span)
+
+    @property
+    def described(self) -> str:
+        return self._base.described
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
