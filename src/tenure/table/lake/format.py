@@ -49,8 +49,8 @@ FORMAT = b"1"
 _FORMAT, _GROUPS = b"tenure.format", b"tenure.groups"
 COMPRESSION = "snappy"
 DICTIONARY_BYTES = 16 << 10
-"""Of a row group's column. One that has more different values is written without: it took twice the time
-and more space with them.
+"""Of a row group's column. One that has more different values is written without: with a dictionary, writing
+rows with an unlike text, number and time each took 1.4 to 2 times the CPU and a sixth more space.
 """
 CHECKSUM_BYTES = 16
 
