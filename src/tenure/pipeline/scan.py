@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tenure.base.errors import FileMissing
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import ElementState
 from tenure.kv.keys import Span
@@ -114,7 +115,7 @@ def _groups(files: Files, file: File) -> list[tuple[bytes, int]]:
         return [(file.first, file.rows)]
     try:
         known = footer(files, file.name)
-    except FileNotFoundError:
+    except FileMissing:
         return [(file.first, file.rows)]
     return [(first, known.metadata.row_group(number).num_rows) for number, first in enumerate(known.firsts)]
 

@@ -9,11 +9,12 @@ import pytest
 from pyarrow import fs
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import TenureError
+from tenure.base.errors import FileMissing, InputOutput, TenureError
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.sql.tables.all import definitions
-from tenure.storage.files import open_files
+from tenure.storage.files import Files, open_files
+from tenure.table.lake.format import footer
 from tests.unit.bulk.test_flush import Served
 
 CANARY = "canary-1f3a"
@@ -90,6 +91,15 @@ def test_rows_are_read_from_a_bucket_once_they_have_left_the_store(served: InBuc
     assert served.run("SELECT count(*), count(*) FILTER (WHERE v = 'new') FROM t") == [(500, 10)]
 
 
+def test_aggregates_take_the_base_from_a_bucket_and_what_is_newer_from_the_store(served: InBucket) -> None:
+    served.flush()
+    _clean(served)
+    served.run("UPDATE t SET v = 'new' WHERE id <= 10")
+    served.run("DELETE FROM t WHERE id > 400")
+    query = "SELECT v = 'new' AS is_new, count(*), sum(id), max(v) FROM t GROUP BY 1 ORDER BY 1"
+    assert served.run(query) == [(False, 390, 80145, "v99"), (True, 10, 55, "new")]
+
+
 def test_rows_of_a_bucket_are_written_and_flushed_again(served: InBucket) -> None:
     served.flush()
     _clean(served)
@@ -134,6 +144,43 @@ def test_what_nobody_names_is_deleted_from_a_bucket(served: InBucket) -> None:
         output.write(b"left over")
     assert Upkeep(served.lake).delete_strays() == [stray]
     assert stray not in served.files() and served.run("SELECT count(*) FROM t") == [(500,)]
+
+
+def test_a_file_that_goes_while_it_is_read_is_missing(served: InBucket) -> None:
+    served.flush()
+    (file,) = served.manifest().live
+    files = _Fleeting(served.lake.files, file.name)
+    with pytest.raises(FileMissing):
+        footer(files, file.name)  # type: ignore[arg-type]
+
+
+class _Fleeting:
+    """Files of which one is deleted as soon as it is open."""
+
+    def __init__(self, files: Files, name: str) -> None:
+        self.arrow = self
+        self.reading, self.exists = files.reading, files.exists
+        self._files, self._name = files, name
+
+    def open_input_file(self, name: str) -> Any:
+        source = self._files.arrow.open_input_file(name)
+        self._files.delete([self._name])
+        return source
+
+
+def test_a_lake_that_does_not_answer_is_an_error_of_the_store(s3_endpoint: str) -> None:
+    files = open_files("s3://bucket/x?AWS_REGION=us-east-1&AWS_ENDPOINT=http://127.0.0.1:9")
+    with pytest.raises(InputOutput, match="the object store answers NETWORK_CONNECTION"):
+        footer(files, "1/a.parquet")
+
+
+def test_a_lost_file_of_a_bucket_is_told_as_one_of_a_directory(served: InBucket) -> None:
+    served.flush()
+    _clean(served)
+    served.lake.files.delete(served.files())
+    for query in ("SELECT v FROM t WHERE id = 7", "SELECT v, count(*) FROM t GROUP BY v"):
+        with pytest.raises(psycopg.Error, match=r"not all there|is gone|the lake that belongs"):
+            served.run(query)
 
 
 def test_files_of_a_bucket_are_imported_into_a_lake_in_a_bucket(served: InBucket) -> None:

@@ -20,14 +20,15 @@ Walk: merges call `write`; `lake.groups` reads groups, and turns rows back into 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tenure.base.errors import CorruptData, NewerFormat
+from tenure.base.errors import CorruptData, FileMissing, InputOutput, NewerFormat
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
@@ -48,8 +49,8 @@ FORMAT = b"1"
 _FORMAT, _GROUPS = b"tenure.format", b"tenure.groups"
 COMPRESSION = "snappy"
 DICTIONARY_BYTES = 16 << 10
-"""Of a row group's column. One that has more different values is written without: it took twice the time
-and more space with them.
+"""Of a row group's column. One that has more different values is written without: with a dictionary, writing
+rows with an unlike text, number and time each took 1.4 to 2 times the CPU and a sixth more space.
 """
 CHECKSUM_BYTES = 16
 
@@ -156,7 +157,7 @@ class Footer(NamedTuple):
 
 
 def footer(files: Files, name: str) -> Footer:
-    with files.arrow.open_input_file(name) as source:
+    with _opened(files, name) as source:
         metadata = pq.read_metadata(source)
     described = metadata.metadata or {}
     if described.get(_FORMAT) != FORMAT:
@@ -175,10 +176,22 @@ def footer(files: Files, name: str) -> Footer:
 def read_groups(
     files: Files, name: str, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None = None
 ) -> Any:
-    with files.arrow.open_input_file(name) as source:
+    with _opened(files, name) as source:
         return pq.ParquetFile(source, metadata=footer.metadata).read_row_groups(
             groups, columns=columns, use_threads=False
         )
+
+
+@contextmanager
+def _opened(files: Files, name: str) -> Iterator[Any]:
+    """Raises FileMissing also if the file goes while it is read, whatever an object store says then."""
+    try:
+        with files.reading(name), files.arrow.open_input_file(name) as source:
+            yield source
+    except InputOutput as error:
+        if files.exists(name):
+            raise
+        raise FileMissing(f'file "{name}" does not exist any more') from error
 
 
 def entries(shape: Shape, rows: Any) -> list[bytes]:

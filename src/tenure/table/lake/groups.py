@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from tenure.base.env import Env
-from tenure.base.errors import BaseMoved
+from tenure.base.errors import BaseMoved, FileMissing
 from tenure.base.timestamp import Timestamp
 from tenure.storage.files import Files
 from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries, footer, read_groups
@@ -178,5 +178,5 @@ def _copied(keys: Any) -> Any:
 def _reading(file: File, read: Callable[[], T]) -> T:
     try:
         return read()
-    except FileNotFoundError as error:
+    except FileMissing as error:
         raise BaseMoved(f'file "{file.name}" of the lake is gone') from error

@@ -135,7 +135,7 @@ class Scanner:
                         if len(rows):
                             yield rows
                 return
-            except (BaseMoved, FileMissing, FileNotFoundError) as error:
+            except (BaseMoved, FileMissing) as error:
                 self._move_on(error)
 
     def _newest(self) -> Manifest:
