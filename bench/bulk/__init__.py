@@ -1,1 +1,1 @@
-"""Bulk work beside PostgreSQL and DuckDB: files into tables and out of them, queries of a base, and workers."""
+"""Bulk work beside PostgreSQL and DuckDB: import, export, queries of a base, workers."""
