@@ -45,9 +45,11 @@ MODULES: tuple[str, ...] = (
     "sql.memory",
     "sql.ddl",
     "sql.processes",
-    "bulk.export",
+    "bulk.select",
+    "bulk.point",
     "bulk.worker",
     "bulk.importing",
+    "bulk.export",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

@@ -1,1 +1,1 @@
-"""Bulk work beside PostgreSQL's and DuckDB's: import, export, and how soon a worker is ready."""
+"""Bulk work beside PostgreSQL and DuckDB: import, export, queries of a base, and how soon a worker is ready."""

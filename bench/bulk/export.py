@@ -19,7 +19,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.bulk.laid import BulkPlace, lay, node
+from bench.bulk.places import BulkPlace, lay, node
 from bench.ratio import Bar, Ratio, compare
 from bench.sql.places import Place, peer
 from bench.store.rounds import note

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.bulk.inputs import SHAPES, Shape, sort_bare, write
-from bench.bulk.places import BulkPlace, bulk_place
+from bench.bulk.workers import Crew, crew
 from bench.ratio import Bar, Ratio, compare
 from bench.sql.places import Place, peer
 from bench.store.rounds import note
@@ -42,8 +42,8 @@ def measure(rows: int, *, rounds: int, has_bars: bool = False) -> list[Ratio]:
     with (
         _files(rows) as files,
         peer() as postgres,
-        bulk_place(files, executors=2) as two,
-        bulk_place(files, executors=1) as one,
+        crew(files, executors=2) as two,
+        crew(files, executors=1) as one,
     ):
         for place in (two, one):
             _warm(place)
@@ -93,7 +93,7 @@ def _medians(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, fl
     return {name: statistics.median(seconds) for name, seconds in found.items()}
 
 
-def _ours(imports: "_Imports", place: BulkPlace, shape: str) -> Callable[[], float]:
+def _ours(imports: "_Imports", place: Crew, shape: str) -> Callable[[], float]:
     return lambda: imports.ours(place, shape)
 
 
@@ -110,7 +110,7 @@ def _files(rows: int) -> Iterator[Path]:
         yield path
 
 
-def _warm(place: BulkPlace) -> None:
+def _warm(place: Crew) -> None:
     """The first tasks start the Python workers, which import what kernels need."""
     with place.sql.connect() as connection:
         connection.execute("SET CLUSTER SETTING pipeline.spark_min_rows = 0")
@@ -139,7 +139,7 @@ class _Imports(NamedTuple):
     files: Path
     rows: int
 
-    def ours(self, place: BulkPlace, name: str) -> float:
+    def ours(self, place: Crew, name: str) -> float:
         shape = _shape(name)
         with place.sql.connect() as connection:
             connection.execute(f"CREATE TABLE t ({shape.definitions}, {shape.primary_key})")

@@ -1,109 +1,93 @@
-"""Where bulk work is measured: a node and a worker with Spark, over a store and a lake of their own.
+"""Where bulk work is measured: a node with a lake and a directory for files, and tables that lie in the lake.
 
-The worker is started by hand and not by the node, so that its start can be timed and its processes are known:
-itself, Java below it, and below that the Python workers which do the tasks.
+A table of millions of rows is not loaded by SQL here: its files and its manifest are written as a merge
+would have written them.
 
-Walk: the modules of `bench.bulk` open a `BulkPlace` here.
+Walk: `bench.bulk.export` opens a `BulkPlace` and fills it with `lay`.
 """
 
-import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
-from bench.sql.places import Place, memory
+import pyarrow as pa
 
-STOP_SECONDS = 60
+from bench.sql.places import STOP_SECONDS, Place
+from tenure.base.env import SystemEnv
+from tenure.catalog.descriptors import Table
+from tenure.catalog.stored import Catalog
+from tenure.kv.store import Store
+from tenure.storage.addresses import open_engine
+from tenure.storage.files import open_files
+from tenure.table.key_arrays import key_array, key_columns
+from tenure.table.lake.format import FILE_ROWS, name_of, shape_of, write
+from tenure.table.lake.manifests import Manifests, no_base
+from tenure.table.lake.publishing import Replaced, publish
+from tenure.table.rows import Layouts
 
 
 class BulkPlace(NamedTuple):
     sql: Place
-    worker: int
-    """Its process."""
-    worker_seconds: float
-    """From its start to its ready line."""
+    directory: Path
 
-    def task_megabytes(self) -> float:
-        """The most that one of the Python workers ever held. Those not busy for a minute are gone."""
-        workers = [pid for pid in descendants(self.worker) if "pyspark.daemon" in _command_line(pid)]
-        return max((memory(pid).peak for pid in workers), default=0.0)
-
-    def cpu_seconds(self) -> float:
-        """Of the node, the worker and all below them, those that have ended among them."""
-        pids = [*self.sql.pids, self.worker, *descendants(self.worker)]
-        return sum(map(_cpu_seconds, pids))
+    @property
+    def files(self) -> Path:
+        return self.directory / "files"
 
 
 @contextmanager
-def bulk_place(files: Path, *, executors: int) -> Iterator[BulkPlace]:
-    """`tenure start` and `tenure worker`; statements read from and write to `files`."""
-    with tempfile.TemporaryDirectory(prefix="tenure-bench-") as directory:
-        shared = ["--store", f"sqlite:{directory}/store.db", "--lake", f"{directory}/lake"]
-        shared += ["--files", str(files), "--spark-master", f"local[{executors}]"]
-        with _process(["start", "--sql", "127.0.0.1:0", "--insecure", *shared]) as node:
-            port = int(node.ready.split()[1].rpartition(":")[2])
-            with _process(["worker", *shared]) as worker:
-                place = Place(port, "root", "defaultdb", (node.pid,), node.seconds)
-                yield BulkPlace(place, worker.pid, worker.seconds)
-
-
-class _Process(NamedTuple):
-    pid: int
-    ready: str
-    seconds: float
-
-
-@contextmanager
-def _process(arguments: list[str]) -> Iterator[_Process]:
-    with tempfile.TemporaryFile("w+") as log:
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tenure.cli", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
-        )
+def node() -> Iterator[BulkPlace]:
+    """`tenure start` over a store, a lake and a directory of its own; it starts its worker itself."""
+    with tempfile.TemporaryDirectory(prefix="tenure-bench-") as name, tempfile.TemporaryFile("w+") as log:
+        directory = Path(name)
+        command = [sys.executable, "-m", "tenure.cli", "start", "--store", f"sqlite:{directory}/store.db"]
+        command += ["--lake", str(directory / "lake"), "--files", str(directory / "files")]
+        command += ["--sql", "127.0.0.1:0", "--insecure"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            seconds = time.perf_counter() - began
-            assert line.startswith("ready "), _read(log)
-            yield _Process(process.pid, line, seconds)
+            log.seek(0)
+            assert line.startswith("ready "), log.read()
+            port = int(line.split()[1].rpartition(":")[2])
+            yield BulkPlace(Place(port, "root", "defaultdb", (process.pid,)), directory)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(STOP_SECONDS)
 
 
-def _read(log: IO[str]) -> str:
-    log.seek(0)
-    return log.read()
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(each) for each in path.read_text(encoding="utf-8").split()]
-        except OSError:  # its thread has ended
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
-    return found
-
-
-def _command_line(pid: int) -> str:
+def lay(place: BulkPlace, name: str, columns: dict[str, Any]) -> None:
+    """Makes rows, in the order of their keys, the base of a table that is there and has none."""
+    env = SystemEnv()
+    engine = open_engine(f"sqlite:{place.directory}/store.db", env)
+    store = Store(engine, env)
+    files = open_files(str(place.directory / "lake"))
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _cpu_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+        found = [each for each in Catalog(store.keyspace).list(store.snapshot()) if each.name == name]
+        (table,) = [each for each in found if isinstance(each, Table)]
+        layout = Layouts(store.keyspace).of(table)
+        shape, ids = shape_of(layout, table.primary), {each.name: each.id for each in table.columns}
+        by_id = {ids[each]: values for each, values in columns.items()}
+        keys = key_array(key_columns(layout.primary), by_id)
+        rows = len(keys)
+        at = store.snapshot().at
+        named = {"key": keys, "at": pa.array([at] * rows, pa.int64())}
+        named |= {name_of(column.id): by_id[column.id] for column in shape.columns}
+        named["rest"] = pa.nulls(rows, pa.binary())
+        whole = pa.table(named)
+        stem = f"{store.keyspace.tenant}/{table.id}/{table.primary}/laid"
+        written = tuple(
+            write(files, f"{stem}-{start}.parquet", shape, whole.slice(start, FILE_ROWS))
+            for start in range(0, rows, FILE_ROWS)
+        )
+        began_with, manifests = no_base(table.id, table.primary), Manifests(store.keyspace)
+        made = Replaced((), written)
+        store.transact(lambda txn: publish(txn, store.keyspace, manifests, began_with, made, at))
+    finally:
+        store.close()
+        engine.close()

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.bulk.places import bulk_place
+from bench.bulk.workers import crew
 from bench.ratio import Bar, Ratio, compare
 from bench.store.rounds import note
 from tenure.worker import cache_directory
@@ -35,7 +35,7 @@ def run(quick: bool) -> list[Ratio]:
 
 
 def _start(files: Path) -> float:
-    with bulk_place(files, executors=2) as place:
+    with crew(files, executors=2) as place:
         return place.worker_seconds
 
 

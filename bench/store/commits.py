@@ -21,8 +21,8 @@ from bench.store.rounds import Pace, alternate, note
 from bench.store.slow_disk import slow_disk
 from tenure.base.env import SystemEnv
 from tenure.kv.store import Store
-from tenure.node import CHECKPOINT_SECONDS
 from tenure.storage.sqlite import SCHEMA, WAL_PAGES_MAX
+from tenure.storage.upkeep import CHECKPOINT_SECONDS
 
 THREADS = 16
 KEYS_PER_THREAD = 500

@@ -17,9 +17,9 @@ from tenure.base.loops import Loop
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.node import CHECKPOINT_SECONDS
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.upkeep import CHECKPOINT_SECONDS
 from tests import postgres_server
 
 TABLE = USER_TABLES

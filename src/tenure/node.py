@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from itertools import count
 from uuid import UUID
 
-from tenure.base.clock import check_offset
 from tenure.base.env import Env
 from tenure.base.errors import CorruptData, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
@@ -27,7 +26,6 @@ from tenure.base.settings import (
     DUCKDB_MEMORY,
     LAKE_MEMORY,
     LIVENESS_TTL,
-    MAX_OFFSET,
     VERSION,
     Settings,
 )
@@ -92,18 +90,13 @@ from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
 from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
+from tenure.storage.upkeep import upkeep
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
 from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
 from tenure.table.sequences import Sequences, SessionSequences
-
-CHECKPOINT_SECONDS = 0.2
-"""Short enough that the WAL stays small under full load, long enough to cost nothing when idle."""
-
-CLOCK_CHECK_SECONDS = 5.0
-"""Commits check the offset themselves; this says it in the log before one is refused."""
 
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
@@ -146,7 +139,7 @@ class Node:
             undo.callback(_close, "engine", engine.close)
             self.store = Store(engine, env, settings=settings)
             undo.callback(_close, "store", self.store.close)
-            self._run_loops(undo, _upkeep(engine, env, settings))
+            self._run_loops(undo, upkeep(engine, env, settings))
             self._start_settings(undo, settings)
             self._start_session(undo)
             self._make_locks(undo)
@@ -445,8 +438,9 @@ class Node:
         )
 
     def _duck(self) -> Duck:
-        settings = self.settings.current()
-        return Duck(self.store, cache_bytes=settings[COLUMNS_MEMORY], memory_bytes=settings[DUCKDB_MEMORY])
+        settings, lake = self.settings.current(), self.lake and self.lake.files
+        cache_bytes, memory_bytes = settings[COLUMNS_MEMORY], settings[DUCKDB_MEMORY]
+        return Duck(self.store, lake=lake, cache_bytes=cache_bytes, memory_bytes=memory_bytes)
 
     def _loop(self, name: str, step: Step, interrupt: Callable[[], None] = lambda: None) -> Loop:
         """A loop at the pace of liveness: after errors too it comes back well within a session's ttl."""
@@ -477,23 +471,6 @@ class Node:
 def _drain_jobs(runner: Runner) -> None:
     if not runner.drain(timeout=DRAIN_SECONDS):
         _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)
-
-
-def _upkeep(engine: OpenEngine, env: Env, settings: Settings) -> list[Loop]:
-    max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
-
-    def check_clock() -> None:
-        check_offset(
-            node_micros=env.wall_micros(),
-            engine_micros=engine.wall_micros(),
-            max_offset_micros=max_offset_micros,
-        )
-
-    loops = [Loop("clock check", check_clock, env, interval_seconds=CLOCK_CHECK_SECONDS, log=_log)]
-    if isinstance(engine, SqliteEngine):
-        step = engine.checkpoint
-        loops.append(Loop("checkpointer", step, env, interval_seconds=CHECKPOINT_SECONDS, log=_log))
-    return loops
 
 
 def _close(name: str, close: Callable[[], None]) -> None:

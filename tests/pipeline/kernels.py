@@ -10,7 +10,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tenure.base.errors import Unavailable, UserError
+from tenure.pipeline.merge import MergedRange, MergeTask, merge_range
 from tenure.pipeline.tasks import Attempt
+from tenure.storage.engine import HEAD_BYTES
 
 LONG_SECONDS = 60.0
 """Longer than any test would wait."""
@@ -119,3 +121,18 @@ def rows_below(number: int, attempt: Attempt) -> Iterator[pa.RecordBatch]:
 def odd_rows(number: int, attempt: Attempt) -> Iterator[pa.RecordBatch]:
     refuse_odd(number, attempt)
     yield from rows_below(number, attempt)
+
+
+def merge_or_fail(task: MergeTask, attempt: Attempt) -> MergedRange:
+    """Merges, and then in some attempts but the last fails: what it had written nobody may name."""
+    made = merge_range(task, attempt)
+    fail_at_random(0, attempt)
+    return made
+
+
+def merge_slowly_at_times(task: MergeTask, attempt: Attempt) -> MergedRange:
+    """Merges; the first attempt at the first range takes so long that it gets a twin, which is not slow."""
+    made = merge_range(task, attempt)
+    if len(task.range.lo) == HEAD_BYTES and attempt.name.endswith("-0"):
+        time.sleep(LONG_SECONDS)
+    return made

@@ -46,6 +46,15 @@ class Base(Protocol):
         """The first rows of a span, or the last ones: fewer than `limit` only if there are no more."""
         ...
 
+    def rows_within(self, span: Span) -> int:
+        """At least so many of its rows lie in a span: cheap, for planning."""
+        ...
+
+    @property
+    def described(self) -> str:
+        """How large it is, in words."""
+        ...
+
 
 class Bases(Protocol):
     def of(self, head: bytes) -> Base | None:

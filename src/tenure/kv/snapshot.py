@@ -87,16 +87,18 @@ class Snapshot:
 
         return accept
 
-    def stored(self, span: Span, rows: int) -> Iterator[Sequence[Revision]]:
+    def stored(self, span: Span, rows: int, *, since_at: Timestamp = ZERO_AT) -> Iterator[Sequence[Revision]]:
         """What the store has that is visible, in key order, so many at a time, with their timestamps.
 
-        Nothing of it may have left the store.
+        With `since_at` what is newer than that, tombstones too; the keys in between are passed over, so a
+        page may have few. Nothing of it may have left the store.
         """
         guard, lo = self._keyspace.guard(span), span.lo
         while True:
-            page = self._engine.scan(Scan(lo, span.hi, guard, at=self.at, limit=rows))
-            judge(page, read_at=self.at)
-            yield page.revisions
+            query = Scan(lo, span.hi, guard, at=self.at, limit=rows, tombstones=since_at > ZERO_AT)
+            page = self._engine.scan(query)
+            judge(page, read_at=self.at, flushed_at=since_at)
+            yield [each for each in page.revisions if each.at > since_at] if since_at else page.revisions
             if len(page.revisions) < rows:
                 return
             lo = page.revisions[-1].key + b"\0"

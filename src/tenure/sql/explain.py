@@ -39,6 +39,8 @@ class Seen:
     seconds: float = 0.0
     is_taken: bool = False
     """By DuckDB."""
+    notes: tuple[str, ...] = ()
+    """Where it finds its rows."""
 
     def __str__(self) -> str:
         if self.is_taken and not self.loops:
@@ -67,10 +69,15 @@ def _taken(query: Query, run: Run) -> dict[int, Seen]:
     while waiting:
         plan = waiting.pop()
         if rendered(plan, run) is not None:
-            found[id(plan)] = Seen(is_taken=True)
+            found[id(plan)] = Seen(is_taken=True, notes=_noted(plan, run))
         else:
             waiting += inputs(plan)
     return found
+
+
+def _noted(plan: Plan, run: Run) -> tuple[str, ...]:
+    noted: Callable[[Plan, Run], tuple[str, ...]] | None = getattr(run.instead, "noted", None)
+    return () if noted is None else noted(plan, run)
 
 
 def analyzed(query: Query, runner: Runner, run: Run, clock: Clock) -> Iterator[str]:
@@ -96,6 +103,7 @@ class _Watching:
         rows = self._run.instead(plan, run)
         if rows is not None:
             self._of(plan).is_taken = True
+            self._of(plan).notes = _noted(plan, replace(run, instead=self._run.instead))
         return rows
 
     def watch(self, plan: Plan, rows: Rows) -> Rows:
@@ -130,7 +138,7 @@ def _node(plan: Plan, writer: Writer, seen: dict[int, Seen]) -> Iterator[str]:
     is_analyzed = any(each.loops for each in seen.values())
     never = " (never executed)" if is_analyzed and noted is None else ""
     yield f"{writer.title(plan)}{noted or never}"
-    yield from (f"  {line}" for line in writer.details(plan))
+    yield from (f"  {line}" for line in (*writer.details(plan), *(noted.notes if noted else ())))
     if noted is not None and noted.is_taken:
         seen = {}  # what is below is DuckDB's own
     for each in inputs(plan):

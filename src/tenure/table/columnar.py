@@ -21,12 +21,19 @@ Invariant (columnar-exact): what a reader gets are the rows that a scan of the p
 Invariant (columnar-read): the whole primary index counts as read in the reader's transaction, and is
 judged by the marks after its rows are there.
 
-Simplifications: all rows are in the store (no lake yet); another column wanted means loading again.
+Of a table that has a base in the lake, only what is newer is held, from the flush on. The base is read by
+whoever reads these columns, from its files; here is known which of their rows are to be seen
+(`Columns.base`).
+If it has moved meanwhile, reading starts over with the newest one, at the same time.
 
-Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history.
+Simplifications: another column wanted means loading again, and so does a new base.
+
+Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history;
+`lake.hidden` and `lake.visible` say what is to be read of a base.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,10 +41,16 @@ import pyarrow as pa
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import COLUMNS_MEMORY
-from tenure.base.timestamp import MAX_AT, Timestamp
+from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
+from tenure.kv.bases import Base, with_base
+from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.storage.engine import Revision
+from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
+from tenure.table.lake.base import LakeBase
+from tenure.table.lake.hidden import Hiding
+from tenure.table.lake.visible import Based, based, visible_files
 from tenure.table.parts import Held, Part, applied, piece, sorted_keys, together
 from tenure.table.read import Source
 from tenure.table.rows import Layout
@@ -65,6 +78,8 @@ class Columns(NamedTuple):
     """An Arrow table; or a reader of batches that can be read once."""
     has_dead: bool
     """Whether a column `alive` says which rows are visible; otherwise all are."""
+    base: Based | None = None
+    """What is to be read of the lake's files besides."""
 
 
 class Columnar:
@@ -77,22 +92,72 @@ class Columnar:
         self._slots: dict[tuple[Any, ...], _Slot] = {}
         """The one used last comes last."""
 
-    def read(self, layout: Layout, columns: Sequence[int], source: Source, check: Check) -> Columns:
-        """The rows that the source sees. Raises Unrepresentable if a value has no place in Arrow."""
+    def read(
+        self,
+        layout: Layout,
+        columns: Sequence[int],
+        source: Source,
+        check: Check,
+        within: Span | None = None,
+    ) -> Columns:
+        """The rows that the source sees; of the base at least those `within` a span of the primary index.
+
+        Raises Unrepresentable if a value has no place in Arrow.
+        """
         wanted = Wanted.of(layout, columns)
+
+        def read(base: Base | None) -> Columns:
+            assert base is None or isinstance(base, LakeBase)
+            return self._read(base, wanted, source, check, within)
+
+        return with_base(self._store.bases, layout.primary.head, read)
+
+    def _read(
+        self, base: LakeBase | None, wanted: Wanted, source: Source, check: Check, within: Span | None
+    ) -> Columns:
         read_at = source.read_at
-        held = self._held(wanted, read_at, check)
+        if base is not None and read_at < base.flushed_at:
+            held: Held | None = _nothing(wanted, ZERO_AT)
+        else:
+            held = self._held(base, wanted, read_at, check)
+        over = source.read_span(wanted.span, flushed_at=_flushed_at(base))
         if held is None:
-            return self._stream(wanted, read_at, source.read_span(wanted.span), check)
-        return _visible(held, wanted, read_at, source.read_span(wanted.span))
+            found, hiding = self._stream(base, wanted, read_at, over, check)
+        else:
+            found, hiding = _visible(held, wanted, read_at, over), held.hiding
+        if base is None:
+            return found
+        files = visible_files(base.manifest, read_at)
+        own = Hiding().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT))
+        return found._replace(base=based(base.manifest, wanted, read_at, (hiding, own), within))
+
+    def has_moved(self, read: Iterable[Columns]) -> bool:
+        """Whether one of the bases that columns were read of is no longer the newest."""
+        moved = False
+        for columns in read:
+            if columns.base is not None:
+                manifest = columns.base.manifest
+                head = self._store.keyspace.head(manifest.table, manifest.index)
+                newest = self._store.bases.newer(head, None)
+                assert isinstance(newest, LakeBase)
+                moved = moved or newest.manifest != manifest
+        return moved
 
     def rows(self, layout: Layout) -> int | None:
         """About how many rows a table has, if that is known here."""
+        slot, base = self._slots.get(_key(layout)), self._store.bases.of(layout.primary.head)
+        if slot is None and base is None:
+            return None
+        held = 0 if slot is None else slot.rows
+        return held + (base.rows_within(layout.primary.span()) if base is not None else 0)
+
+    def delta_rows(self, layout: Layout) -> int | None:
+        """How many rows are held of a table, besides its base; None if that is not known."""
         slot = self._slots.get(_key(layout))
-        return None if slot is None else slot.rows
+        return None if slot is None or slot.held is None else slot.held.rows
 
     def is_too_large(self, layout: Layout) -> bool:
-        """Whether a table was found too large to be held."""
+        """Whether a table, or what is not in its base, was found too large to be held."""
         slot = self._slots.get(_key(layout))
         return slot is not None and slot.too_large_bytes > self._bytes_max
 
@@ -102,9 +167,13 @@ class Columnar:
         with self._lock:
             slots = [each for each in self._slots.values() if each.used >= used_since]
         for slot in slots:
-            with slot.lock:
+            with slot.lock, suppress(BaseMoved, Unrepresentable):  # the next query sees to it
                 if slot.held is not None:
-                    slot.held = self._caught_up(slot.held, self._store.snapshot().at, lambda: None)
+                    wanted, read_at = slot.held.wanted, self._store.snapshot().at
+                    base = self._store.bases.of(wanted.layout.primary.head)
+                    assert base is None or isinstance(base, LakeBase)
+                    if slot.takes(base):
+                        self._bring_up(slot, wanted, read_at, lambda: None)
         return KEEP_UP_SECONDS
 
     @property
@@ -115,19 +184,45 @@ class Columnar:
 
     # ── what is held ───────────────────────────────────────────────────────────────────────────
 
-    def _held(self, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
+    def _held(self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
         """What is held of a table, up to `read_at` at least; None if it cannot tell, or is too large."""
         slot = self._slot(_key(wanted.layout))
         with slot.lock:
-            if slot.held is not None and slot.held.has(wanted):
-                if read_at < slot.held.loaded_at:
-                    return None
-                slot.held = self._caught_up(slot.held, read_at, check)
-            if slot.held is None or not slot.held.has(wanted):
-                self._load(slot, wanted, read_at, check)
+            if not slot.takes(base):
+                return None
+            if slot.held is not None and slot.held.has(wanted) and read_at < slot.held.loaded_at:
+                return None
+            self._bring_up(slot, wanted, read_at, check)
             held = slot.held
         self._evict(slot)
         return held
+
+    def _bring_up(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
+        """Catches up, or loads, or finds that there is too much of it."""
+        held, slot.held = slot.held, None
+        try:
+            if held is not None and held.has(wanted):
+                with suppress(SnapshotTooOld, BaseMoved, Unrepresentable):
+                    slot.held = self._caught_up(slot.base, held, read_at, check)
+            if slot.held is None and slot.too_large_bytes <= self._bytes_max:
+                slot.held = self._loaded_with_others(slot.base, wanted, held, read_at, check)
+        except _TooLarge as error:
+            slot.rows, slot.too_large_bytes = error.rows, error.bytes
+            pa.default_memory_pool().release_unused()
+        if slot.held is not None:
+            slot.rows = slot.held.rows
+
+    def _loaded_with_others(
+        self, base: LakeBase | None, wanted: Wanted, held: Held | None, read_at: Timestamp, check: Check
+    ) -> Held | None:
+        """With the columns that were held before, too: who asked for them once will again."""
+        both = wanted.with_columns_of(None if held is None else held.wanted)
+        try:
+            return self._loaded(base, both, read_at, check)
+        except Unrepresentable:
+            if both.columns == wanted.columns:
+                raise
+            return self._loaded(base, wanted, read_at, check)
 
     def _slot(self, key: tuple[Any, ...]) -> "_Slot":
         with self._lock:
@@ -136,35 +231,37 @@ class Columnar:
             self._slots[key] = slot
             return slot
 
-    def _load(self, slot: "_Slot", wanted: Wanted, read_at: Timestamp, check: Check) -> None:
-        if slot.too_large_bytes > self._bytes_max:
-            return
-        wanted = wanted.with_columns_of(None if slot.held is None else slot.held.wanted)
-        slot.held = None
+    def _loaded(self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
+        if base is not None:
+            with suppress(SnapshotTooOld):  # history since the flush is not all there: what is visible is
+                return self._caught_up(base, _nothing(wanted, base.flushed_at), read_at, check)
+            return None
         pieces: list[Part] = []
         used_bytes = 0
         for made, keys, at in self._batches(wanted, read_at, check):
             pieces.append(piece(keys, at, made))
             used_bytes += pieces[-1].held_bytes
             if used_bytes > self._bytes_max:
-                slot.rows, slot.too_large_bytes = sum(len(each.at) for each in pieces), used_bytes
-                pieces.clear()
-                pa.default_memory_pool().release_unused()
-                return
-        slot.held = Held(wanted, (together(pieces, wanted.schema),), read_at, read_at)
-        slot.rows = len(slot.held.parts[0].at)
+                raise _TooLarge(sum(len(each.at) for each in pieces), used_bytes)
+        return Held(wanted, (together(pieces, wanted.schema),), read_at, read_at)
 
     def _batches(
-        self, wanted: Wanted, read_at: Timestamp, check: Check, without: Mapping[bytes, object] | None = None
+        self,
+        wanted: Wanted,
+        read_at: Timestamp,
+        check: Check,
+        *,
+        since_at: Timestamp = ZERO_AT,
+        without: Container[bytes] = (),
     ) -> Iterator[tuple[Any, list[bytes], list[Timestamp]]]:
         """The rows visible at a time in batches, each with its keys and timestamps."""
         builder = Builder(wanted)
         keys: list[bytes] = []
         at: list[Timestamp] = []
-        for page in self._store.snapshot(read_at).stored(wanted.span, PAGE_ROWS):
+        for page in self._store.snapshot(read_at).stored(wanted.span, PAGE_ROWS, since_at=since_at):
             check()
-            if without:
-                page = [each for each in page if each.key not in without]
+            if without or since_at:
+                page = [each for each in page if each.value is not None and each.key not in without]
             keys += [key for key, _, _ in page]
             at += [each for _, each, _ in page]
             builder.add(page)
@@ -174,16 +271,18 @@ class Columnar:
         if builder.rows:
             yield builder.batch(), keys, at
 
-    def _caught_up(self, held: Held, read_at: Timestamp, check: Check) -> Held | None:
-        """With all that happened up to `read_at`; None if that is no longer all there."""
+    def _caught_up(self, base: LakeBase | None, held: Held, read_at: Timestamp, check: Check) -> Held:
+        """With all that happened up to `read_at`; raises if that is no longer all there."""
         span = held.wanted.span
         while held.through_at < read_at:
             check()
-            try:
-                interval = self._store.history(span, since_at=held.through_at, limit=HISTORY_ROWS)
-            except (SnapshotTooOld, BaseMoved):
-                return None
+            interval = self._store.history(span, since_at=held.through_at, limit=HISTORY_ROWS)
             held = applied(held, interval.revisions, interval.through_at, read_at)
+            if base is not None:
+                hiding = held.hiding.with_revisions(base.groups, base.manifest.live, interval.revisions)
+                held = held._replace(hiding=hiding)
+            if held.held_bytes > self._bytes_max:
+                raise _TooLarge(held.rows, held.held_bytes)
         return held
 
     def _evict(self, used: "_Slot") -> None:
@@ -199,16 +298,38 @@ class Columnar:
     # ── what is not ────────────────────────────────────────────────────────────────────────────
 
     def _stream(
-        self, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None], check: Check
-    ) -> Columns:
+        self,
+        base: LakeBase | None,
+        wanted: Wanted,
+        read_at: Timestamp,
+        over: Mapping[bytes, bytes | None],
+        check: Check,
+    ) -> tuple[Columns, Hiding]:
+        """Rows as they are read from the store, once; what they hide of a base is known before."""
+        since_at = _flushed_at(base)
+        hiding = Hiding() if base is None else self._hidden(base, wanted, read_at, check)
+
         def batches() -> Iterator[Any]:
-            for made, _, _ in self._batches(wanted, read_at, check, without=over):
+            for made, _, _ in self._batches(wanted, read_at, check, since_at=since_at, without=over):
                 yield made
             yield batch(wanted, _own(over))
 
-        return Columns(
-            pa.RecordBatchReader.from_batches(wanted.schema, batches()), has_dead=not wanted.columns
-        )
+        reader = pa.RecordBatchReader.from_batches(wanted.schema, batches())
+        return Columns(reader, has_dead=not wanted.columns), hiding
+
+    def _hidden(self, base: LakeBase, wanted: Wanted, read_at: Timestamp, check: Check) -> Hiding:
+        hiding = Hiding()
+        snapshot = self._store.snapshot(read_at)
+        for page in snapshot.stored(wanted.span, HISTORY_ROWS, since_at=base.flushed_at):
+            check()
+            hiding = hiding.with_revisions(base.groups, base.manifest.live, page)
+        return hiding
+
+
+class _TooLarge(Exception):
+    def __init__(self, rows: int, bytes: int) -> None:
+        self.rows = rows
+        self.bytes = bytes
 
 
 class _Slot:
@@ -216,7 +337,9 @@ class _Slot:
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
+        self.base: LakeBase | None = None
         self.held: Held | None = None
+        """Of a table with a base, what is newer."""
         self.rows = 0
         self.too_large_bytes = 0
         self.used = 0.0
@@ -225,6 +348,24 @@ class _Slot:
     def held_bytes(self) -> int:
         held = self.held
         return 0 if held is None else held.held_bytes
+
+    def takes(self, base: LakeBase | None) -> bool:
+        """Makes room for what is newer than a base, if that is another one; not if it is an older one."""
+        if _flushed_at(base) < _flushed_at(self.base):
+            return False
+        if base is not self.base and (
+            base is None or self.base is None or base.manifest != self.base.manifest
+        ):
+            self.base, self.held, self.rows, self.too_large_bytes = base, None, 0, 0
+        return True
+
+
+def _flushed_at(base: LakeBase | None) -> Timestamp:
+    return ZERO_AT if base is None else base.flushed_at
+
+
+def _nothing(wanted: Wanted, at: Timestamp) -> Held:
+    return Held(wanted, (together([], wanted.schema),), at, at)
 
 
 def _key(layout: Layout) -> tuple[Any, ...]:

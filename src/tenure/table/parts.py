@@ -22,6 +22,7 @@ import pyarrow as pa
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.column_batches import Wanted, batch
+from tenure.table.lake.hidden import Hiding
 
 KEY_BYTES_MAX = 48
 """Keys longer than this are held as Python's bytes: an array as wide as the longest would be large."""
@@ -56,10 +57,16 @@ class Held(NamedTuple):
     """Readable from here,"""
     through_at: Timestamp
     """to here."""
+    hiding: Hiding = Hiding()
+    """Which rows of the base have changed since it was made, if the table has one."""
+
+    @property
+    def rows(self) -> int:
+        return sum(len(part.at) for part in self.parts)
 
     @property
     def held_bytes(self) -> int:
-        return sum(part.held_bytes for part in self.parts)
+        return sum(part.held_bytes for part in self.parts) + self.hiding.held_bytes
 
     def has(self, wanted: Wanted) -> bool:
         return wanted.columns.items() <= self.wanted.columns.items()

@@ -145,7 +145,7 @@ def test_bad_rows_of_all_files_count_together(t: Importing) -> None:
         ("../store.db", "22023"),
         ("/etc/passwd", "42501"),
         ("file:///etc/passwd", "42501"),
-        ("http://example.com/a.csv", "42501"),
+        ("http://example.com/a.csv", "22023"),
         ("a%00b", "22023"),
     ],
 )
@@ -153,8 +153,7 @@ def test_locations_that_lead_nowhere_are_refused_before_there_is_a_job(
     t: Importing, location: str, sqlstate: str
 ) -> None:
     jobs = t.rows("SELECT count(*) FROM tenure_internal.jobs")
-    said = t.say(f"IMPORT INTO t CSV DATA ('{location}')")
-    assert said.sqlstate in (sqlstate, "22023", "42501", "58P01")
+    assert t.say(f"IMPORT INTO t CSV DATA ('{location}')").sqlstate == sqlstate
     assert t.rows("SELECT count(*) FROM tenure_internal.jobs") == jobs
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from tenure.cluster.job_states import State
 from tenure.sql.redaction import without_secrets
 from tests.unit.bulk.gates import Gate, held
 from tests.unit.bulk.imports import Importing
-from tests.unit.sql.sessions import Said
+from tests.unit.sql.sessions import Said, Talk, running
 
 
 class Background:
@@ -173,11 +174,24 @@ def test_not_inside_a_transaction(t: Importing) -> None:
         ("IMPORT INTO t CSV DATA ('a') WITH max_bad_rows = many", "22023"),
         ("IMPORT INTO t PARQUET DATA ('a') WITH delimiter = ','", "22023"),
         ("IMPORT INTO pg_catalog.pg_class CSV DATA ('a')", "42501"),
-        ("IMPORT PGDUMP 'a'", "0A000"),
     ],
 )
 def test_what_is_wrong_with_a_statement(t: Importing, text: str, sqlstate: str) -> None:
     assert t.say(text).sqlstate == sqlstate
+
+
+def test_an_import_that_has_ended_cannot_be_canceled(t: Importing) -> None:
+    ((job, *_),) = t.csv("2,new\n").rows
+    assert t.say(f"CANCEL JOB {job}").sqlstate == "55000"
+    assert t.rows() == [("1", "old"), ("2", "new")]
+
+
+def test_a_node_without_a_lake_cannot_import(tmp_path: Path) -> None:
+    with running(tmp_path) as node:
+        talk = Talk(node)
+        talk.say("CREATE TABLE t (id int)")
+        assert talk.say("IMPORT INTO t CSV DATA ('a.csv')").sqlstate == "0A000"
+        talk.close()
 
 
 def test_two_imports_of_one_table_come_one_after_the_other(t: Importing, gate: Gate) -> None:

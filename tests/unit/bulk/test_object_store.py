@@ -149,11 +149,39 @@ def test_rejects_of_an_import_are_written_to_a_bucket(served: InBucket) -> None:
     location = served.put("a.csv", b"1001,one\nno number,two\n")
     rejects = served.location("bad", CANARY)
     served.run(f"IMPORT INTO t CSV DATA ('{location}') WITH max_bad_rows = '1', rejects = '{rejects}'")
+    assert b"no number" in _written(served, "bad")
+
+
+def _written(served: InBucket, directory: str) -> bytes:
     host = served.endpoint.removeprefix("http://")
     store = fs.S3FileSystem(region="us-east-1", scheme="http", endpoint_override=host)
-    (written,) = store.get_file_info(fs.FileSelector(f"{served.bucket}/in/bad"))
+    (written,) = store.get_file_info(fs.FileSelector(f"{served.bucket}/in/{directory}"))
     with store.open_input_file(written.path) as file:
-        assert b"no number" in file.read() and written.path.endswith(".rejects.ndjson")
+        return bytes(file.read())
+
+
+@pytest.mark.parametrize("source", ["TABLE t", "SELECT * FROM t WHERE id <> 1 ORDER BY id"])
+def test_rows_of_a_bucket_are_exported_to_a_bucket(served: InBucket, source: str) -> None:
+    served.flush()
+    _clean(served)
+    served.run("DELETE FROM t WHERE id = 1")
+    served.run(f"EXPORT INTO CSV '{served.location('out')}' FROM {source}")
+    assert _written(served, "out").splitlines()[:2] == [b"2,v2", b"3,v3"]
+
+
+@pytest.mark.invariant("S24-jobs")
+def test_an_export_tells_nobody_the_keys_of_its_location(
+    served: InBucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    location = served.location("out")
+    told = repr(served.run(f"EXPORT INTO CSV '{location}' FROM TABLE t"))
+    told += repr(served.run(f"EXPORT INTO CSV '{location}' FROM SELECT 1"))
+    with pytest.raises(psycopg.Error) as failed:
+        served.run(f"EXPORT INTO CSV '{location}' FROM SELECT 1 / (id - 1) FROM t")
+    told += repr(served.run("SHOW JOBS")) + served.told() + caplog.text + repr(vars(failed.value.diag))
+    assert "/out" in told and CANARY not in told
+    assert not any(CANARY.encode() in path.read_bytes() for path in tmp_path.glob("store.db*"))
 
 
 @pytest.mark.invariant("S24-jobs")

@@ -26,13 +26,13 @@ class Lake:
     """A store in a file, or at an address, and a lake beside it; `table` is how the table is just now."""
 
     def __init__(
-        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, address: str = ""
+        self, directory: Path, table: Table, *, cache_bytes: int = 1 << 20, address: str = "", lake: str = ""
     ) -> None:
         self.env = SystemEnv()
+        self.files = open_files(lake or str(directory / "lake"))
         address = address or f"sqlite:{directory}/store.db"
-        self.place = Place(address, str(directory / "lake"), DEFAULT_TENANT)
+        self.place = Place(address, self.files.address, DEFAULT_TENANT, self.files.credentials)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
-        self.files = open_files(self.place.lake)
         self.manifests = Manifests(self.store.keyspace)
         self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
         self.bases.load()

@@ -41,6 +41,9 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 class History:
     """What was visible at each time at which something changed."""
 
+    odd = Decimal("NaN")
+    """A value that has no place in its column of a file."""
+
     def __init__(self, lake: Lake, seed: int) -> None:
         self.lake = lake
         self.rng = random.Random(seed)
@@ -48,10 +51,10 @@ class History:
         self.seen: list[tuple[Timestamp, Table, dict[int, dict[int, Any]]]] = []
 
     def values(self, id: int) -> dict[int, Any]:
-        odd = [None, Decimal("NaN"), Decimal(25 * id).scaleb(-2), Decimal(-100 * id).scaleb(-2)]
+        some = [None, self.odd, Decimal(25 * id).scaleb(-2), Decimal(-100 * id).scaleb(-2)]
         known = {
             ID: id,
-            A: self.rng.choice(odd),
+            A: self.rng.choice(some),
             B: None if self.rng.random() < 0.3 else f"{id}-{self.rng.random()}",
         }
         if NOTE in self.lake.layout.columns:

@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple
 
 from tenure.base.errors import TenureError
-from tenure.bulk.exporting.records import Payload, RunQuery, Saved
+from tenure.bulk.exporting.records import RunQuery, Saved, payload_of
 from tenure.bulk.lakes import Lake, label
 from tenure.cluster.runs import Run
 from tenure.kv.records import pack, unpack
@@ -40,7 +40,7 @@ class Export:
         self._lake = lake
         self._locations = locations
         self._run = run
-        self._payload = unpack(run.job.payload, Payload)
+        self._payload = payload_of(lake, run)
         self._stem = f"{file_stem(self._payload.name)}-{run.job.id}"
         self._saved = unpack(run.progress.data, Saved) if run.progress.data else None
 

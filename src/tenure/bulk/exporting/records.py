@@ -9,10 +9,11 @@ from typing import TypeAlias
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
+from tenure.bulk.sealing import sealed, unsealed
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.expr.datatype import Datum
-from tenure.kv.records import Record, pack, unpack
+from tenure.kv.records import Record, pack, replace, unpack
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
 from tenure.pipeline.writing.formats import MadeFile, Writing
@@ -26,7 +27,7 @@ SQL = "sql"
 
 class Payload(Record, frozen=True):
     location: str
-    """As it was written, with its secrets: resolved anew by every run."""
+    """As it was written, and resolved anew by every run; in the job's record it is sealed if it has keys."""
     writing: Writing
     at: Timestamp
     name: str
@@ -68,14 +69,21 @@ def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:
     needs = (SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else ()
+    kept = replace(payload, location=sealed(txn, lake.store.keyspace, payload.location))
     return lake.jobs.create(
         txn,
         kind=KIND,
-        payload=pack(payload),
+        payload=pack(kept),
         owner=owner,
         description=description,
         needs=needs if payload.table else (SQL,),
     )
+
+
+def payload_of(lake: Lake, run: Run) -> Payload:
+    kept = unpack(run.job.payload, Payload)
+    store = lake.store
+    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, kept.location))
 
 
 def files_of(data: bytes) -> tuple[MadeFile, ...]:

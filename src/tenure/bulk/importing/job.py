@@ -87,7 +87,7 @@ def guessed_rows(sources: "Sequence[Source]") -> int:
 
 def summary_of(data: bytes) -> Summary:
     """What a job's progress says of an import that has ended well."""
-    return unpack(data, Saved).summary if data else Summary()
+    return unpack(data, Saved).summary
 
 
 def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
@@ -143,16 +143,17 @@ class _Import:
         found = [self._read(table, share) for table, share in zip(tables, _shares(len(tables)), strict=True)]
         rejects = [each for of_table in found for result in of_table for each in result.rejects]
         self._tolerate(rejects)
+        names = self._write_names()
         merged = [
             each
             for table, results in zip(tables, found, strict=True)
-            for each in self._merge(snapshot, table, results)
+            for each in self._merge(snapshot, table, results, names)
         ]
         for table, results in zip(tables, found, strict=True):
-            self._check_references(snapshot, table, results, tables, found)
+            self._check_references(table, results, tables, found, names)
         self._write_rejects(rejects)
         self._publish(merged, self._summary(tables, found, len(rejects)))
-        self._delete_scratch(found)
+        self._delete_scratch(found, names)
 
     def _table(self, snapshot: Snapshot, input: TableInput) -> _Table:
         from tenure.bulk.importing.references import references_of
@@ -227,9 +228,19 @@ class _Import:
         if len(rejects) > self._payload.bad_rows_max:
             raise too_many(rejects, self._payload.bad_rows_max)
 
+    def _write_names(self) -> str:
+        from tenure.bulk.importing.names import write_names
+
+        attempt = attempt_name(label(self._run), self._lake.store.env)
+        name = f"{self._lake.place.tenant}/scratch/{attempt}-names.json"
+        write_names(self._lake.files, name, self._files)
+        return name
+
     # ── the second pass ────────────────────────────────────────────────────────────────────────
 
-    def _merge(self, snapshot: Snapshot, table: _Table, results: "list[Sorted]") -> Iterator[_Merged]:
+    def _merge(
+        self, snapshot: Snapshot, table: _Table, results: "list[Sorted]", names: str
+    ) -> Iterator[_Merged]:
         from tenure.bulk.importing.merging import merge_runs, tasks_of
         from tenure.pipeline.merge import replaced
 
@@ -240,7 +251,7 @@ class _Import:
             manifest = self._manifest(snapshot, table.version.table.id, index)
             runs = [run for result in results for run in result.indexes[index]]
             made = tasks_of(
-                self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs, self._files
+                self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs, names
             )
             begun.append((manifest, len(made)))
             tasks += made
@@ -253,14 +264,16 @@ class _Import:
 
     def _check_references(
         self,
-        snapshot: Snapshot,
         table: _Table,
         results: "list[Sorted]",
         tables: Sequence[_Table],
         found: "Sequence[list[Sorted]]",
+        names: str,
     ) -> None:
+        """As of now: nothing of what was there when the table went offline can have been deleted."""
         from tenure.bulk.importing.references import check_references, tasks_of
 
+        snapshot = self._lake.store.snapshot()
         tasks = []
         for reference in table.references:
             target, index = reference.target.id, reference.target_index
@@ -274,7 +287,7 @@ class _Import:
             ]
             manifest = self._manifest(snapshot, target, index)
             tasks += tasks_of(
-                self._lake.place, table.version, reference, manifest, snapshot.at, runs, own, self._files
+                self._lake.place, table.version, reference, manifest, snapshot.at, runs, own, names
             )
         if tasks:
             self._do(check_references, tasks, "checking foreign keys", (0.9, 0.95))
@@ -331,7 +344,7 @@ class _Import:
         except StoreError as error:
             raise InputFailed(error) from error
 
-    def _delete_scratch(self, found: "Sequence[list[Sorted]]") -> None:
+    def _delete_scratch(self, found: "Sequence[list[Sorted]]", *others: str) -> None:
         """Early, and only to have it done: what is left, `bulk.upkeep` deletes."""
         names = [
             run.name
@@ -342,7 +355,7 @@ class _Import:
         ]
         if self._unpacked is not None:
             names.append(self._unpacked.name)
-        self._lake.files.delete(names)
+        self._lake.files.delete([*names, *others])
 
     def _do(
         self, kernel: "Kernel[Any, Any]", tasks: Sequence[Any], what: str, part: tuple[float, float]

@@ -10,14 +10,16 @@ Walk: `importing.job` calls `tasks_of` and runs `merge_runs` as a kernel, which 
 what the table has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, cuts, meets, read_runs, rows_per_range
+from tenure.bulk.importing.names import where
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, cuts, read_runs, rows_per_range, within
 from tenure.bulk.importing.sorting import PRIMARY_KEY
 from tenure.kv.encoding import decode
 from tenure.kv.store import Store
@@ -35,7 +37,6 @@ from tenure.table.lake.publishing import with_shapes
 from tenure.table.lake.ranges import ranges
 from tenure.table.lake.tables import Making
 from tenure.table.readers import FORMAT
-from tenure.table.rows import Keyed, Layout
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 """New rows per task: sorting holds them about three times."""
@@ -44,8 +45,8 @@ RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 class RunTask(NamedTuple):
     merge: MergeTask
     runs: tuple[Run, ...]
-    files: tuple[str, ...]
-    """What the sources' numbers stand for, for an error."""
+    names: str
+    """The file with the names of the input's files, for an error."""
 
 
 def tasks_of(
@@ -55,7 +56,7 @@ def tasks_of(
     store: Store,
     until_at: Timestamp,
     runs: Sequence[Run],
-    files: tuple[str, ...],
+    names: str,
 ) -> list[RunTask]:
     span = store.keyspace.index_span(manifest.table, manifest.index)
     head = span.lo[:HEAD_BYTES]
@@ -69,8 +70,7 @@ def tasks_of(
             place, version, manifest.index, manifest.shapes, each, older, manifest.flushed_at, until_at
         )
         lo, hi = _bounds(merge)
-        met = tuple(run for run in runs if meets(run, lo, hi))
-        made.append(RunTask(merge, met, files))
+        made.append(RunTask(merge, within(runs, lo, hi), names))
     return made
 
 
@@ -91,9 +91,9 @@ def merge_runs(task: RunTask, attempt: Attempt) -> MergedRange:
     making, merged, changes = found
     if added is not None:
         added = _in_order(added)
-        layout = making.layout
-        _refuse_doubles(layout, making.keyed, added, task.files)
-        merged = merged._replace(live=_together(layout, making, merged, added, task.files))
+        named = partial(where, place.lake, task.names)
+        _refuse_doubles(making, added, named)
+        merged = merged._replace(live=_together(making, merged, added, named))
     return written(place, task.merge, attempt, making.shape, merged, changes)
 
 
@@ -108,7 +108,7 @@ def _keys(rows: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _together(layout: Layout, making: Making, merged: Merged, added: Any, files: tuple[str, ...]) -> Any:
+def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any], str]) -> Any:
     """Live rows that are there, and new ones, in the order of keys."""
     rows = _shaped(making, added)
     if not len(merged.live):
@@ -119,8 +119,7 @@ def _together(layout: Layout, making: Making, merged: Merged, added: Any, files:
     again = doubled(_keys(together))
     if len(again):
         row = added.slice(int(order[again[0]]) - len(merged.live), 1)
-        where = f"It is in the table, and in {_where(row, files)}."
-        raise _duplicate(layout, making.keyed, row, where)
+        raise _duplicate(making, row, f"It is in the table, and in {named(row)}.")
     return together
 
 
@@ -146,7 +145,7 @@ def _values(added: Any) -> Any:
     return pc.binary_join_element_wise(FORMAT, added.column(PRIMARY_KEY), b"")
 
 
-def _refuse_doubles(layout: Layout, index: Keyed, added: Any, files: tuple[str, ...]) -> None:
+def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> None:
     again = doubled(_keys(added))
     if not len(again):
         return
@@ -154,21 +153,17 @@ def _refuse_doubles(layout: Layout, index: Keyed, added: Any, files: tuple[str, 
         (added.slice(int(place), 1) for place in (again[0] - 1, again[0])),
         key=lambda row: (row.column(SOURCE)[0].as_py(), row.column(LINE)[0].as_py()),
     )
-    where = f"It is in {_where(one, files)}, and in {_where(other, files)}."
-    raise _duplicate(layout, index, one, where)
+    raise _duplicate(making, one, f"It is in {named(one)}, and in {named(other)}.")
 
 
-def _where(row: Any, files: tuple[str, ...]) -> str:
-    return f'file "{files[row.column(SOURCE)[0].as_py()]}", line {row.column(LINE)[0].as_py()}'
-
-
-def _duplicate(layout: Layout, index: Keyed, row: Any, where: str) -> UniqueViolation:
+def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
+    layout, index = making.layout, making.keyed
     elements = decode(row.column(KEY)[0].as_py())
     pairs = zip(index.parts, elements, strict=False)
     values = {kept.id: kept.from_key(element) for (kept, _), element in pairs}
     return UniqueViolation(
         f'duplicate key value violates unique constraint "{index.name}"',
-        detail=f"Key {key_text(layout.columns, index.columns, values)} is there twice. {where}",
+        detail=f"Key {key_text(layout.columns, index.columns, values)} is there twice. {places}",
         table=layout.table,
         constraint=index.name,
     )

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from tenure.base.errors import CorruptData
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, cuts, meets, read_runs, rows_per_range
+from tenure.bulk.importing.names import where
+from tenure.bulk.importing.runs import Run, cuts, read_runs, rows_per_range, within
 from tenure.bulk.importing.sorting import Reference, layout_of
 from tenure.catalog.descriptors import ElementState, Index, Table
 from tenure.kv.encoding import decode
@@ -51,7 +52,8 @@ class ReferenceTask(NamedTuple):
     runs: tuple[Run, ...]
     own: tuple[Run, ...]
     """What the import itself brings to the target's index."""
-    files: tuple[str, ...]
+    names: str
+    """The file with the names of the input's files, for an error."""
 
 
 def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[Reference, ...]:
@@ -85,7 +87,7 @@ def tasks_of(
     at: Timestamp,
     runs: Sequence[Run],
     own: Sequence[Run],
-    files: tuple[str, ...],
+    names: str,
 ) -> list[ReferenceTask]:
     if not runs:
         return []
@@ -94,9 +96,8 @@ def tasks_of(
     made = []
     for lo, hi in pairwise(bounds):
         assert lo is not None
-        met = tuple(run for run in runs if meets(run, lo, hi))
-        brought = tuple(run for run in own if meets(run, lo, hi))
-        made.append(ReferenceTask(place, version, reference, manifest, at, lo, hi, met, brought, files))
+        met, brought = within(runs, lo, hi), within(own, lo, hi)
+        made.append(ReferenceTask(place, version, reference, manifest, at, lo, hi, met, brought, names))
     return made
 
 
@@ -109,7 +110,7 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> int:
     is_there = pc.is_in(referring.column(KEY), value_set=_keys_there(place, task, referring))
     missing = referring.filter(pc.invert(is_there))
     if len(missing):
-        raise _broken(layout_of(place, task.version), task, missing)
+        raise _broken(layout_of(place, task.version), task, missing, where(place.lake, task.names, missing))
     return len(referring)
 
 
@@ -158,21 +159,19 @@ def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:
     return pa.array(written, pa.binary()), pa.array(removed, pa.binary())
 
 
-def _broken(layout: Layout, task: ReferenceTask, missing: Any) -> ForeignKeyViolation:
-    first = missing.slice(0, 1)
+def _broken(layout: Layout, task: ReferenceTask, missing: Any, place: str) -> ForeignKeyViolation:
     parts = task.reference.parts
-    elements = decode(first.column(KEY)[0].as_py())
+    elements = decode(missing.column(KEY)[0].as_py())
     values = {
         part.column: layout.columns[part.column].from_key(element)
         for part, element in zip(parts, elements, strict=False)
     }
     constraint, target = task.reference.constraint, task.reference.target
     key = key_text(layout.columns, constraint.columns, values)
-    where = f'file "{task.files[first.column(SOURCE)[0].as_py()]}", line {first.column(LINE)[0].as_py()}'
     return ForeignKeyViolation(
         f'insert or update on table "{layout.table.name}" violates '
         f'foreign key constraint "{constraint.name}"',
-        detail=f'Key {key} is not present in table "{target.name}". It is in {where}.',
+        detail=f'Key {key} is not present in table "{target.name}". It is in {place}.',
         table=layout.table,
         constraint=constraint.name,
     )

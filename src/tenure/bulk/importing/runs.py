@@ -18,8 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tenure.kv.records import Record
+from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
+from tenure.storage.tree import Output
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.format import KEY
 
@@ -30,6 +31,9 @@ BATCH_ROWS = 4_096
 """Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
 
 
+WRITE_BYTES = 1 << 20
+
+
 class Run(Record, frozen=True):
     name: str
     firsts: tuple[bytes, ...]
@@ -37,21 +41,50 @@ class Run(Record, frozen=True):
     rows: int
     size: int
     """In memory, in bytes."""
+    passed: int = 0
+    """Batches of the file before the first of these."""
 
 
 def write_run(files: Files, name: str, rows: Any) -> Run:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-    # Arrow writes in small pieces: gathered first, they are one.
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, rows.schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
     with files.create_scratch(name) as output:
-        output.write(sink.getvalue())
+        gathered = _Gathered(output)
+        with pa.ipc.new_file(gathered, rows.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        gathered.flush()
     firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
     keys = rows.column(KEY)
     return Run(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
+
+
+class _Gathered:
+    """Arrow writes in small pieces; some of them together are one write."""
+
+    closed = False
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        self._written += len(piece)
+        if self._waiting >= WRITE_BYTES:
+            self.flush()
+        return len(piece)
+
+    def flush(self) -> None:
+        self._output.write(b"".join(self._pieces))
+        self._pieces, self._waiting = [], 0
+
+    def tell(self) -> int:
+        return self._written
 
 
 def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) -> Any:
@@ -61,22 +94,33 @@ def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) ->
 
 
 def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:
-    # Rows with the first key of a batch may begin in the one before.
-    start = max(0, bisect_left(run.firsts, lo) - 1)
-    end = len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
+    start, end = _batches(run, lo, hi)
     if start >= end or run.last < lo:
         return []
     with files.reading(run.name), files.arrow.open_input_file(run.name) as source:
         reader = pa.ipc.open_file(source)
-        batches = [reader.get_batch(number) for number in range(start, end)]
+        batches = [reader.get_batch(run.passed + number) for number in range(start, end)]
     for number in {0, len(batches) - 1}:  # those between lie within
         batch = batches[number]
         batches[number] = batch.slice(*bounds_within(batch.column(KEY), lo, hi))
     return batches
 
 
-def meets(run: Run, lo: bytes, hi: bytes | None) -> bool:
-    return run.last >= lo and (hi is None or run.firsts[0] < hi)
+def _batches(run: Run, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+    """Those that may have rows of a range: from which on, and up to which."""
+    # Rows with the first key of a batch may begin in the one before.
+    start = max(0, bisect_left(run.firsts, lo) - 1)
+    return start, len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
+
+
+def within(runs: Iterable[Run], lo: bytes, hi: bytes | None) -> tuple[Run, ...]:
+    """What a task of a range needs to know of runs: no more than the batches that it reads."""
+    made = []
+    for run in runs:
+        start, end = _batches(run, lo, hi)
+        if start < end and run.last >= lo:
+            made.append(replace(run, firsts=run.firsts[start:end], passed=run.passed + start))
+    return tuple(made)
 
 
 def cuts(runs: Sequence[Run], rows_per_range: int) -> list[bytes]:

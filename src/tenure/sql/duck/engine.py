@@ -1,7 +1,8 @@
 """DuckDB itself: one database in memory per node, one connection per query.
 
-It is shut in: no files, no network, no extensions, its configuration locked; all it sees are the Arrow
-columns that a query is given. Memory is bounded for all queries together, and nothing is spilled.
+It is shut in: no network, no extensions, no files but the lake's, its configuration locked; all else it sees
+are the Arrow columns that a query is given. Memory is bounded for all queries together, and nothing is
+spilled.
 
 A result is fetched whole before the first row is given, so that an error comes while the rows executor
 can still take over. One too large for that is run twice: once to see that it ends well, once to stream.
@@ -18,7 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 import numpy as np
@@ -26,8 +27,10 @@ import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
+from tenure.sql.duck.based import base_sql
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.duck.shapes import Value
+from tenure.sql.duck.shapes import Value, quoted
+from tenure.storage.files import Files
 from tenure.table.columnar import Check, Columns
 
 Rows: TypeAlias = Iterator[tuple[Any, ...]]
@@ -49,8 +52,9 @@ _FAILURES = (duckdb.Error, pa.ArrowException, OSError)
 
 
 class DuckEngine:
-    def __init__(self, env: Env, *, memory_bytes: int, threads: int) -> None:
+    def __init__(self, env: Env, *, memory_bytes: int, threads: int, lake: Files | None = None) -> None:
         self._env = env
+        self._lake = lake
         made: list[Any] = []
 
         def make() -> None:
@@ -59,6 +63,10 @@ class DuckEngine:
 
         env.spawn("duckdb", make).join()
         self._database = made[0]
+        if lake is not None:
+            self._database.execute("SET GLOBAL parquet_metadata_cache = true")  # its files never change
+            lake.let_duckdb_read(self._database)
+            self._database.execute(f"SET allowed_directories = [{quoted(lake.duck_root)}]")
         self._database.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def close(self) -> None:
@@ -67,13 +75,17 @@ class DuckEngine:
     def run(self, rendered: Rendered, open: Open, check: Check) -> Rows | None:
         """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises."""
         fetched = _Fetched()
-        with closing(_Connection(self._database.cursor(), rendered, open())) as connection:
+        with closing(self._connection(rendered, open())) as connection:
             self._watched(lambda: fetched.fetch(connection), connection.interrupt, check)
         if fetched.error is not None:
             return None
         if fetched.is_whole:
             return _rows(fetched.batches, rendered.columns)
         return self._streamed(rendered, open(), check)
+
+    def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> "_Connection":
+        query = _query(rendered, tables, self._lake)
+        return _Connection(self._database.cursor(), query, tables)
 
     def _watched(self, run: Callable[[], None], interrupt: Callable[[], None], check: Check) -> None:
         """Runs it beside, and stops it when `check` raises."""
@@ -97,7 +109,7 @@ class DuckEngine:
 
     def _streamed(self, rendered: Rendered, tables: Mapping[int, Columns], check: Check) -> Rows:
         """Once more, a batch at a time; it has been seen to end well."""
-        with closing(_Connection(self._database.cursor(), rendered, tables)) as connection:
+        with closing(self._connection(rendered, tables)) as connection:
             try:
                 for batch in connection.batches():
                     check()
@@ -131,20 +143,24 @@ def _step_back() -> None:
             os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
 
 
+class _Query(NamedTuple):
+    sql: str
+    bitmaps: dict[str, bytes]
+
+
 class _Connection:
     """A connection that knows the tables of one query."""
 
-    def __init__(self, cursor: Any, rendered: Rendered, tables: Mapping[int, Columns]) -> None:
+    def __init__(self, cursor: Any, query: _Query, tables: Mapping[int, Columns]) -> None:
         self._cursor = cursor
-        withs = []
+        self._query = query
         for id, columns in tables.items():
             cursor.register(f"a{id}", columns.data)
-            withs.append(_table(id, columns, rendered.tables[id].times))
-        withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
-        self._sql = f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select
 
     def batches(self) -> Iterator[Any]:
-        yield from self._cursor.sql(self._sql).to_arrow_reader(FETCH_ROWS)
+        sql, bitmaps = self._query
+        relation = self._cursor.sql(sql, params=bitmaps) if bitmaps else self._cursor.sql(sql)
+        yield from relation.to_arrow_reader(FETCH_ROWS)
 
     def interrupt(self) -> None:
         self._cursor.interrupt()
@@ -153,12 +169,32 @@ class _Connection:
         self._cursor.close()
 
 
-def _table(id: int, columns: Columns, times: int) -> str:
-    """What d<id> is: the visible rows of what was registered; a stream can be read but once."""
+def _query(rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None) -> _Query:
+    withs: list[str] = []
+    bitmaps: dict[str, bytes] = {}
+    for id, columns in tables.items():
+        base = None if columns.base is None else base_sql(id, columns.base, lake)
+        withs += _table(id, columns, rendered.tables[id].times, [] if base is None else base.selects)
+        bitmaps |= {} if base is None else base.bitmaps
+    withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
+    return _Query(f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select, bitmaps)
+
+
+def _table(id: int, columns: Columns, times: int, based: Sequence[str]) -> Iterator[str]:
+    """What d<id> is: what the base has, and the visible rows of what was registered."""
     is_stream = isinstance(columns.data, pa.RecordBatchReader)
+    # A stream can be read but once.
     kept = "MATERIALIZED" if is_stream and times > 1 else "NOT MATERIALIZED"
     where = " WHERE alive" if columns.has_dead else ""
-    return f"d{id} AS {kept} (SELECT * FROM a{id}{where})"
+    yield f"e{id} AS {kept} (SELECT * FROM a{id}{where})"
+    is_empty = based and not is_stream and not len(columns.data)
+    selects = [*based] if is_empty else [*based, f"SELECT {_names(columns)} FROM e{id}"]
+    yield f"d{id} AS NOT MATERIALIZED ({' UNION ALL '.join(selects)})"
+
+
+def _names(columns: Columns) -> str:
+    """In the order of the base's; of a table without one, all."""
+    return "*" if columns.base is None else ", ".join(f"c{id}" for id in columns.base.kepts) or "alive"
 
 
 class _Fetched:

@@ -66,8 +66,12 @@ class Rendered:
 class Used:
     table: Table
     columns: set[int] = field(default_factory=set)
-    times: int = 0
-    """How often it is read."""
+    scans: list[Scan | None] = field(default_factory=list)
+    """Each time it is read; None if what is read depends on another row."""
+
+    @property
+    def times(self) -> int:
+        return len(self.scans)
 
 
 class Relation(NamedTuple):
@@ -189,7 +193,7 @@ class _Renderer:
         if used.table != plan.table:
             raise NotShared("two versions of a table")
         used.columns.update(plan.columns)
-        used.times += 1
+        used.scans.append(None if outer else plan)
         name = self._name()
         columns = tuple(
             Value(f"{name}.c{id}", output.type, shape_of(output.type))

@@ -27,8 +27,10 @@ from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
+from tenure.kv.keys import Span
 from tenure.kv.store import Store
-from tenure.sql.duck.rendering import Rendered, render
+from tenure.sql.duck.rendering import Rendered, Used, render
+from tenure.sql.duck.shapes import NotShared
 from tenure.sql.plans.facts import everything
 from tenure.sql.plans.plan import (
     Aggregate,
@@ -47,6 +49,8 @@ from tenure.sql.plans.plan import (
     Window,
 )
 from tenure.sql.rows.run import Run
+from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.files import Files
 from tenure.table.rows import Bound as KeyBound
 from tenure.table.rows import Layout
 
@@ -71,10 +75,12 @@ class Duck:
         self,
         store: Store,
         *,
+        lake: Files | None = None,
         cache_bytes: int = COLUMNS_MEMORY.default,
         memory_bytes: int = DUCKDB_MEMORY.default,
     ) -> None:
         self._store = store
+        self._lake = lake
         self._cache_bytes = cache_bytes
         self._memory_bytes = memory_bytes
         self._lock = store.env.lock()
@@ -102,15 +108,20 @@ class Duck:
         engine, columnar = self._parts()
         from tenure.table.arrow import Unrepresentable
 
+        read: dict[int, Columns] = {}
+
         def tables() -> "dict[int, Columns]":
-            return {
-                id: columnar.read(run.layouts(used.table), tuple(used.columns), run.source, run.check)
-                for id, used in rendered.tables.items()
-            }
+            for id, used in rendered.tables.items():
+                layout = run.layouts(used.table)
+                within = _within(used, layout, run.context)
+                read[id] = columnar.read(layout, tuple(used.columns), run.source, run.check, within)
+            return read
 
         try:
             rows = engine.run(rendered, tables, run.check)
-        except (Unrepresentable, SnapshotTooOld, BaseMoved):
+            while rows is None and columnar.has_moved(read.values()):
+                rows = engine.run(rendered, tables, run.check)  # a file may have been gone
+        except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # whoever reads by rows says what is wrong, if anything is
         if rows is None:
             self.given_up += 1
@@ -124,18 +135,31 @@ class Duck:
             if scan.table.id in self._large:
                 return True
             known = None if self._columnar is None else self._columnar.rows(layout)
-            is_large = known >= ROWS_MIN if known else self._peek(layout.primary.span())
+            is_large = known >= ROWS_MIN if known else self._has_many(layout.primary.span())
             if is_large:
                 self._large.add(scan.table.id)
             return is_large
         span = _span(scan, layout, context)
-        return span is not None and self._peek(span)
+        return span is not None and self._has_many(span)
 
     def streams(self, layout: Layout) -> bool:
         """Whether a table is too large to be held as columns."""
         return self._columnar is not None and self._columnar.is_too_large(layout)
 
-    def _peek(self, span: Any) -> bool:
+    def based(self, rendered: Rendered, run: Run) -> Iterator[str]:
+        """Where the rows of tables with a base lie, for EXPLAIN."""
+        for used in rendered.tables.values():
+            layout = run.layouts(used.table)
+            base = self._store.bases.of(layout.primary.head)
+            if base is not None:
+                delta = None if self._columnar is None else self._columnar.delta_rows(layout)
+                held = "" if delta is None else f"; delta: {delta} rows"
+                yield f'Base of "{used.table.name}": {base.described}{held}'
+
+    def _has_many(self, span: Span) -> bool:
+        base = self._store.bases.of(span.lo[:HEAD_BYTES])
+        if base is not None and base.rows_within(span) >= ROWS_MIN:
+            return True
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
 
@@ -146,7 +170,9 @@ class Duck:
                 from tenure.table.columnar import Columnar
 
                 threads = max(1, (os.cpu_count() or 1) - 1)
-                self._engine = DuckEngine(self._store.env, memory_bytes=self._memory_bytes, threads=threads)
+                self._engine = DuckEngine(
+                    self._store.env, memory_bytes=self._memory_bytes, threads=threads, lake=self._lake
+                )
                 self._columnar = Columnar(self._store, bytes_max=self._cache_bytes)
             return self._engine, self._columnar
 
@@ -167,6 +193,11 @@ class _Taking:
         if rows is None:
             self._refused.add(id(plan))
         return rows
+
+    def noted(self, plan: Plan, run: Run) -> tuple[str, ...]:
+        """What EXPLAIN says of a node that is taken."""
+        rendered = render(_query(run), plan, run.context, self._enum)
+        return () if rendered is None else tuple(self._duck.based(rendered, run))
 
     def rendered(self, plan: Plan, run: Run) -> Rendered | None:
         """What DuckDB would be asked; None if the node is not for it."""
@@ -216,7 +247,20 @@ def _gathers(plan: Plan) -> bool:
     return isinstance(plan, Aggregate | Distinct | Join | SetOperation | Window)
 
 
-def _span(scan: Scan, layout: Layout, context: Context) -> Any:
+def _within(used: Used, layout: Layout, context: Context) -> Span | None:
+    """The part of a table's primary index that all its scans lie in; None if that is not known."""
+    spans = []
+    for scan in used.scans:
+        if scan is None or scan.access is None or scan.access.index != layout.primary.id:
+            return None
+        spans.append(_span(scan, layout, context))
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    return Span(min(span.lo for span in known), max(span.hi for span in known))
+
+
+def _span(scan: Scan, layout: Layout, context: Context) -> Span | None:
     """The keys that a scan along an index goes through; None if they are surely few."""
     access = scan.access
     assert access is not None

@@ -24,7 +24,7 @@ from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, TypeRef, visible
 from tenure.catalog.errors import DuplicateColumn, InvalidObject, UndefinedColumn
 from tenure.cluster.job_records import DETAIL
-from tenure.cluster.job_states import TERMINAL, IllegalStep, State
+from tenure.cluster.job_states import TERMINAL, IllegalStep
 from tenure.cluster.jobs import Control as JobControl
 from tenure.expr.errors import NotSupported
 from tenure.expr.types import type_of
@@ -105,16 +105,19 @@ class ByJob(Control):
             return await_jobs(execution, [id], TERMINAL.__contains__)
         except BaseException:
             _cancel(execution, id)
+            snapshot = execution.session.parts.store.snapshot()
+            if execution.session.parts.jobs.progress(snapshot, id).data:
+                return snapshot  # it was too late: the rows are there
             raise
 
     def _result(self, execution: "Execution", snapshot: Snapshot, id: int) -> tuple[int, ...]:
         from tenure.bulk.importing.job import summary_of
 
         jobs = execution.session.parts.jobs
-        control = jobs.control(snapshot, id)
-        if control is None or control.state is not State.SUCCEEDED:
-            raise _failure(id, control)
-        summary = summary_of(jobs.progress(snapshot, id).data)
+        data = jobs.progress(snapshot, id).data
+        if not data:  # it was saved by the very commit that published the rows, if there was one
+            raise _failure(id, jobs.control(snapshot, id))
+        summary = summary_of(data)
         return id, summary.rows, summary.entries, summary.bytes, summary.rejected
 
 

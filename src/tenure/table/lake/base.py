@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
+from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.kv.bases import Row
@@ -26,13 +27,41 @@ CHUNK_ROWS = 256
 """Rows that are turned into stored values at once: a page asks for some, and seldom for a whole group."""
 
 
+class Asked(NamedTuple):
+    """What a page is asked for."""
+
+    lo: bytes
+    hi: bytes | None
+    at: Timestamp
+    reverse: bool
+    chunk_rows: int
+
+
 class LakeBase:
     def __init__(self, manifest: Manifest, groups: Groups, head: bytes) -> None:
         self.manifest = manifest
         self.flushed_at = manifest.flushed_at
-        self._groups = groups
+        self.groups = groups
         self._head = head
         self._firsts = [file.first for file in manifest.live]
+
+    @property
+    def described(self) -> str:
+        return f"{len(self.manifest.live)} files, {self.manifest.rows} rows"
+
+    def rows_within(self, span: Span) -> int:
+        """So many at least."""
+        lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
+        return sum(self._rows_of(file, lo, hi) for file in self._live_within(lo, hi))
+
+    def _rows_of(self, file: File, lo: bytes, hi: bytes | None) -> int:
+        if lo <= file.first and (hi is None or file.last < hi):
+            return file.rows
+        firsts = self.groups.footer(file).firsts
+        first = bisect_left(firsts, lo)
+        end = len(firsts) if hi is None else bisect_left(firsts, hi)
+        # Of the last group that begins within, who knows how much is.
+        return max(0, end - first - 1) * (file.rows // len(firsts))
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         suffix = key[HEAD_BYTES:]
@@ -66,9 +95,9 @@ class LakeBase:
     def _walk(self, file: File, key: bytes) -> Iterator[tuple[Group, int]]:
         """The rows of a file from a key on."""
         shape = self.manifest.shapes[file.shape]
-        count = len(self._groups.footer(file).firsts)
-        for number in range(self._groups.place(file, key), count):
-            group = self._groups.group(file, shape, number)
+        count = len(self.groups.footer(file).firsts)
+        for number in range(self.groups.place(file, key), count):
+            group = self.groups.group(file, shape, number)
             for row in range(group.seek(key), len(group)):
                 yield group, row
 
@@ -79,10 +108,11 @@ class LakeBase:
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
-        live = self._rows(self._live_within(lo, hi), lo, hi, at, reverse)
+        asked = Asked(lo, hi, at, reverse, max(1, min(limit, CHUNK_ROWS)))
+        live = self._rows(self._live_within(lo, hi), asked)
         if at >= self.flushed_at:
             return list(islice(live, limit))
-        past = [self._rows([file], lo, hi, at, reverse) for file in self._past_at(at) if _meets(file, lo, hi)]
+        past = [self._rows([file], asked) for file in self._past_at(at) if _meets(file, lo, hi)]
         return list(islice(merge(live, *past, reverse=reverse), limit))
 
     def _end(self, hi: bytes) -> bytes | None:
@@ -95,41 +125,36 @@ class LakeBase:
         end = len(live) if hi is None else bisect_left(self._firsts, hi)
         return [file for file in live[first:end] if file.last >= lo]
 
-    def _rows(
-        self, files: Sequence[File], lo: bytes, hi: bytes | None, at: Timestamp, reverse: bool
-    ) -> Iterator[Row]:
-        for file in reversed(files) if reverse else files:
-            for group, first, end in self._slices(file, lo, hi, reverse):
-                yield from self._visible(group, first, end, at, reverse)
+    def _rows(self, files: Sequence[File], asked: Asked) -> Iterator[Row]:
+        for file in reversed(files) if asked.reverse else files:
+            for group, first, end in self._slices(file, asked):
+                yield from self._visible(group, first, end, asked)
 
-    def _slices(
-        self, file: File, lo: bytes, hi: bytes | None, reverse: bool
-    ) -> Iterator[tuple[Group, int, int]]:
+    def _slices(self, file: File, asked: Asked) -> Iterator[tuple[Group, int, int]]:
         """Parts of groups, in order, that lie between two keys."""
-        firsts = self._groups.footer(file).firsts
-        start = self._groups.place(file, lo)
-        stop = len(firsts) if hi is None else bisect_left(firsts, hi)
+        firsts = self.groups.footer(file).firsts
+        start = self.groups.place(file, asked.lo)
+        stop = len(firsts) if asked.hi is None else bisect_left(firsts, asked.hi)
         numbers = range(start, stop)
-        for number in reversed(numbers) if reverse else numbers:
-            group = self._groups.group(file, self.manifest.shapes[file.shape], number)
-            first = group.seek(lo)
-            end = len(group) if hi is None else group.seek(hi)
-            cuts = range(first, end, CHUNK_ROWS)
-            if reverse:
+        for number in reversed(numbers) if asked.reverse else numbers:
+            group = self.groups.group(file, self.manifest.shapes[file.shape], number)
+            first = group.seek(asked.lo)
+            end = len(group) if asked.hi is None else group.seek(asked.hi)
+            if asked.reverse:
                 # From the end, so that the last rows come first and few are made in vain.
-                for cut in range(end, first, -CHUNK_ROWS):
-                    yield group, max(first, cut - CHUNK_ROWS), cut
+                for cut in range(end, first, -asked.chunk_rows):
+                    yield group, max(first, cut - asked.chunk_rows), cut
             else:
-                for cut in cuts:
-                    yield group, cut, min(end, cut + CHUNK_ROWS)
+                for cut in range(first, end, asked.chunk_rows):
+                    yield group, cut, min(end, cut + asked.chunk_rows)
 
-    def _visible(self, group: Group, first: int, end: int, at: Timestamp, reverse: bool) -> Iterator[Row]:
+    def _visible(self, group: Group, first: int, end: int, asked: Asked) -> Iterator[Row]:
         keys = group.keys.slice(first, end - first).to_pylist()
         values = group.values(first, end)
         rows = range(end - first)
-        is_past_read = at < self.flushed_at
-        for row in reversed(rows) if reverse else rows:
-            if not is_past_read or group.is_visible(first + row, at):
+        is_past_read = asked.at < self.flushed_at
+        for row in reversed(rows) if asked.reverse else rows:
+            if not is_past_read or group.is_visible(first + row, asked.at):
                 yield self._head + keys[row], values[row]
 
 

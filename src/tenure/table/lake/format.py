@@ -40,7 +40,7 @@ from tenure.table.rows import Layout
 
 KEY, AT, UNTIL, REST, VALUE = "key", "at", "until", "rest", "value"
 
-GROUP_ROWS = 16_384
+GROUP_ROWS = 8_192
 FILE_ROWS = 1 << 20
 """A file has at most so many rows: a task holds one in memory, and a merge rewrites no more than it must."""
 
@@ -100,7 +100,7 @@ def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
         sink,
         row_group_size=GROUP_ROWS,
         compression=COMPRESSION,
-        use_dictionary=[name for name in table.column_names if name not in plain],
+        use_dictionary=[name for name in table.column_names if name not in plain and _repeats(table, name)],
         dictionary_pagesize_limit=DICTIONARY_BYTES,
         store_decimal_as_integer=True,
         write_statistics=[name for name in table.column_names if name not in (KEY, REST, VALUE)],
@@ -111,6 +111,12 @@ def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
     bounds = firsts[0], keys[len(keys) - 1].as_py()
     made = File(name, *bounds, len(keys), data.size, checksum(data), 0, *_times(table), _odd(table, shape))
     return Written(made, shape)
+
+
+def _repeats(table: Any, name: str) -> bool:
+    """Whether values come again, as far as the first rows show: else a dictionary only costs time."""
+    some = table.column(name).slice(0, GROUP_ROWS)
+    return bool(2 * pc.count_distinct(some).as_py() <= len(some))
 
 
 def _times(table: Any) -> tuple[Timestamp, Timestamp, Timestamp]:

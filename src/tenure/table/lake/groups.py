@@ -10,8 +10,10 @@ Walk: `lake.base` -> `Groups.group` -> `lake.format`.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import BaseMoved
@@ -76,6 +78,8 @@ class Groups:
         self._bytes_max = bytes_max
         self._groups: dict[tuple[str, int], Group] = {}
         """The one used last comes last."""
+        self._keys: dict[tuple[str, int], Any] = {}
+        """Keys alone, of groups that only these were wanted of: they go before groups do."""
         self._footers: dict[str, Footer] = {}
         self.held_bytes = 0
 
@@ -113,7 +117,41 @@ class Groups:
             self._evict()
         return group
 
+    def keys(self, file: File, numbers: Sequence[int]) -> list[Any]:
+        """The keys of some groups; those not held are read at once, and nothing else of the file."""
+        with self._lock:
+            held = {number: self._keys.get((file.name, number)) for number in numbers}
+        missing = [number for number, keys in held.items() if keys is None]
+        if missing:
+            footer = self.footer(file)
+            read = _reading(file, lambda: read_groups(self._files, file.name, footer, missing, [KEY]))
+            keys, start = read.column(KEY).combine_chunks(), 0
+            for number in missing:
+                count = footer.metadata.row_group(number).num_rows
+                held[number] = _copied(keys.slice(start, count))
+                start += count
+            self._hold_keys(file, {number: held[number] for number in missing})
+        return [held[number] for number in numbers]
+
+    def _hold_keys(self, file: File, made: dict[int, Any]) -> None:
+        with self._lock:
+            for number, keys in made.items():
+                if (file.name, number) not in self._keys:
+                    self._keys[file.name, number] = keys
+                    self.held_bytes += keys.nbytes
+            self._evict()
+
+    def forget(self) -> None:
+        """All that is held."""
+        with self._lock:
+            self._groups.clear()
+            self._keys.clear()
+            self._footers.clear()
+            self.held_bytes = 0
+
     def _evict(self) -> None:
+        while self.held_bytes > self._bytes_max and self._keys:
+            self.held_bytes -= self._keys.pop(next(iter(self._keys))).nbytes
         while self.held_bytes > self._bytes_max and len(self._groups) > 1:
             oldest = next(iter(self._groups))
             self.held_bytes -= self._groups.pop(oldest).held_bytes
@@ -130,6 +168,11 @@ def _group(file: File, shape: Shape, rows: Any) -> Group:
         return chunks[0] if chunks else rows.column(name).combine_chunks()
 
     return Group(file, shape, rows, column(KEY), column(AT), column(UNTIL))
+
+
+def _copied(keys: Any) -> Any:
+    """Without the rest of what it was cut from."""
+    return keys.take(pa.array(range(len(keys)), pa.int32()))
 
 
 def _reading(file: File, read: Callable[[], T]) -> T:

@@ -319,7 +319,7 @@ class Scanner:
         shape = Shape(tuple(column for column in there.columns if column.id in wanted))
         known = self._footer(file)
         names = [KEY, AT, *(name_of(column.id) for column in shape.columns), REST]
-        if UNTIL in known.metadata.schema.names:
+        if _is_past(known):
             names.insert(2, UNTIL)
         groups, is_cut = self._groups(file, span)
         rows = read_groups(self._files, file.name, known, groups, names)
@@ -332,8 +332,8 @@ class Scanner:
         firsts = self._footer(file).firsts
         lo, hi = span.lo[HEAD_BYTES:], self._end(span)
         start = max(0, bisect_right(firsts, lo) - 1)
-        while start > 0 and firsts[start] == lo:
-            start -= 1  # a past file has several rows of a key, and those before may be of it, too
+        while start > 0 and firsts[start] == lo and _is_past(self._footer(file)):
+            start -= 1  # there are several rows of a key, and those before may be of it, too
         end = len(firsts) if hi is None else bisect_left(firsts, hi)
         ends_with_group = hi is None or (firsts[end] == hi if end < len(firsts) else file.last < hi)
         return range(start, end), firsts[start] < lo or not ends_with_group
@@ -341,3 +341,7 @@ class Scanner:
     def _end(self, span: Span) -> bytes | None:
         """Where a span ends, without the head; None if that is the end of the index."""
         return span.hi[HEAD_BYTES:] if span.hi.startswith(self._head) else None
+
+
+def _is_past(known: Footer) -> bool:
+    return UNTIL in known.metadata.schema.names

@@ -19,6 +19,7 @@ from tenure.front import Listen
 from tenure.kv.records import unpack
 from tenure.node import Node
 from tenure.pipeline import scan
+from tenure.sql.redaction import without_secrets
 from tests.unit.sql.sessions import Said, Talk
 
 ROWS = 40
@@ -164,6 +165,41 @@ def test_csv_comes_back_by_copy(talk: Talk, directory: Path) -> None:
     data = exported(directory, talk.say("EXPORT INTO CSV 'back' FROM TABLE t"), "back")
     read = list(csv.reader(io.StringIO(data.decode())))
     assert [row[0] for row in read] == [str(number) for number in range(1, ROWS + 1)]
+
+
+@pytest.mark.invariant("S24")
+def test_the_keys_of_an_object_store_are_shown_to_nobody(talk: Talk) -> None:
+    keys = "AWS_ACCESS_KEY_ID=one&AWS_SECRET_ACCESS_KEY=hidden/word%26&AWS_SESSION_TOKEN=hidden"
+    said = talk.say(f"EXPORT INTO CSV 's3://bucket/x?{keys}&AWS_ENDPOINT=https://nowhere' FROM TABLE t")
+    assert said.sqlstate == "42501"
+    assert "hidden" not in f"{said.message} {said.hint} {said.detail} {talk.session.statement}"
+    assert "hidden" not in without_secrets(f"EXPORT INTO CSV 's3://b/x?{keys}' FROM TABLE t")
+
+
+@pytest.mark.parametrize("format", ["CSV", "NDJSON", "PARQUET"])
+def test_what_is_exported_can_be_imported(talk: Talk, format: str) -> None:
+    columns = (
+        "id int PRIMARY KEY, a int8, b numeric, c numeric(12, 3), d text, e bool, f float8, g float4, "
+        "h date, i timestamp, j timestamptz, k time, l uuid, m bytea, n jsonb, o int[], p interval, "
+        "q char(4), r mood"
+    )
+    for name in ("made", "read"):
+        assert not talk.say(f"CREATE TABLE {name}_{format} ({columns})").sqlstate
+    said = talk.say(
+        f"INSERT INTO made_{format} SELECT g, g * 10000000000, g / 7.0, g * 1.5, repeat('x\"y,', g), "
+        "g % 2 = 0, g / 3.0::float8, g / 3.0::float4, date '2024-02-29' + g, "
+        "timestamp '2024-01-01 10:00:00.25', "
+        "timestamptz '2024-01-01 10:00:00.5+02', time '10:11:12.5', '00000000-0000-0000-0000-00000000000a', "
+        "'\\x00ff', '{\"a\": [1.50, null]}', ARRAY[g, NULL], interval '1 mon 2 days 3.5 s', 'ab', 'sad' "
+        "FROM generate_series(1, 5) g"
+    )
+    assert not said.sqlstate, said
+    assert not talk.say(f"INSERT INTO made_{format} (id, d) VALUES (6, '')").sqlstate
+    assert not talk.say(f"EXPORT INTO {format} 'trip/{format}' FROM TABLE made_{format}").sqlstate
+    said = talk.say(f"IMPORT INTO read_{format} {format} DATA ('trip/{format}/*')")
+    assert not said.sqlstate, said
+    rows = [talk.say(f"SELECT * FROM {name}_{format} ORDER BY id").rows for name in ("made", "read")]
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize(

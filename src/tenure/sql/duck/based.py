@@ -1,0 +1,82 @@
+"""A table's rows in the lake as DuckDB's SQL.
+
+    SELECT CAST(c1 AS BIGINT) AS c1, CAST('new' AS VARCHAR) AS c4
+      FROM read_parquet(['…/live-1.parquet', …])                                       nothing of them changed
+    SELECT ... FROM read_parquet(['…/live-7.parquet'], file_row_number=true)
+      WHERE get_bit($b104_0::BLOB::BIT, file_row_number::INTEGER) = 0                   without hidden rows
+
+DuckDB pushes filters and columns through a UNION ALL into each scan, and reads no row group that the
+statistics rule out; the bitmap is looked at for the rows that are left.
+
+Walk: `duck.engine` -> `base_sql`; `table.lake.visible` says what there is to scan.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from tenure.sql.duck.shapes import NotShared, literal, quoted, shape_of
+from tenure.storage.files import Files
+from tenure.table.columns import Kept
+from tenure.table.lake.visible import Based, FileScan, Times
+
+GLOB = frozenset("*?[")
+"""What a path must not have: DuckDB would take it for a pattern."""
+
+
+class BaseSql(NamedTuple):
+    selects: list[str]
+    """To be united, all of them."""
+    bitmaps: dict[str, bytes]
+    """Parameters by name."""
+
+
+def base_sql(table: int, based: Based, lake: Files | None) -> BaseSql:
+    """Raises NotShared if DuckDB cannot read the files, or a value cannot be written as a literal."""
+    if lake is None or not GLOB.isdisjoint(lake.duck_root):
+        raise NotShared("a lake that DuckDB cannot read")
+    made = BaseSql([], {})
+    for scans in _together(based.scans):
+        conditions = _visible(scans[0].times)
+        if scans[0].hidden is not None:
+            name = f"b{table}_{len(made.bitmaps)}"
+            made.bitmaps[name] = scans[0].hidden
+            conditions.append(f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER) = 0")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        columns = ", ".join(_column(kept, scans[0]) for kept in based.kepts.values()) or "TRUE AS alive"
+        made.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")
+    return made
+
+
+def _together(scans: Sequence[FileScan]) -> Iterator[Sequence[FileScan]]:
+    """Scans that differ by their file alone are one; each bitmap is for a file of its own."""
+    bare = [scan for scan in scans if scan.hidden is None]
+    for _, alike in groupby(sorted(bare, key=_likeness), _likeness):
+        yield list(alike)
+    yield from ([scan] for scan in scans if scan.hidden is not None)
+
+
+def _likeness(scan: FileScan) -> tuple[int, Times]:
+    return scan.shape, scan.times or Times(0, False, False)
+
+
+def _column(kept: Kept, scan: FileScan) -> str:
+    value = literal(kept.type, kept.filled).sql if kept.id in scan.filled else f"c{kept.id}"
+    return f"CAST({value} AS {shape_of(kept.type).sql}) AS c{kept.id}"
+
+
+def _files(scans: Sequence[FileScan], lake: Files) -> str:
+    names = ", ".join(quoted(lake.duck_path(scan.name)) for scan in scans)
+    numbered = ", file_row_number=true" if scans[0].hidden is not None else ""
+    return f"read_parquet([{names}], hive_partitioning=false{numbered})"
+
+
+def _visible(times: Times | None) -> list[str]:
+    """Rows without a time of their own have the file's."""
+    if times is None:
+        return []
+    known = "TRUE" if times.is_published else "FALSE"
+    conditions = [f'coalesce("at" <= {times.at}, {known})']
+    if times.has_until:
+        conditions.append(f'coalesce("until" > {times.at}, NOT {known})')
+    return conditions

@@ -1,0 +1,409 @@
+"""DuckDB over a base in the lake and a delta in the store, against reading row by row."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tenure.base.errors import CorruptData
+from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.kv.keys import Span
+from tenure.kv.transaction import Transaction
+from tenure.sql import explain
+from tenure.sql.access.planner import with_access
+from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.rendering import Rendered, Used
+from tenure.sql.duck.shapes import Value, shape_of
+from tenure.sql.duck.taking import Duck
+from tenure.sql.parse import one
+from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.runner import compile
+from tenure.table import columnar
+from tenure.table.columnar import Columnar
+from tenure.table.lake import format
+from tenure.table.read import Source, at, rows, visible
+from tests.postgres_server import Server
+from tests.unit.pipeline.lakes import Lake
+from tests.unit.pipeline.test_merge import NOTE, History
+from tests.unit.sql import schema
+from tests.unit.table.tables import ID, A, B, column, table
+from tests.unit.table.trees import CONTEXT
+
+
+def _table() -> Table:
+    columns = [
+        column(ID, "id", is_nullable=False),
+        column(A, "a", TypeRef("numeric", (20, 2))),
+        column(B, "b", TypeRef("text")),
+    ]
+    return table(columns=columns)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    if request.param == "sqlite":
+        lake = Lake(tmp_path, _table())
+        yield lake
+        lake.close()
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = f"lake_{uuid4().hex[:12]}"
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        lake = Lake(tmp_path, _table(), address=f"postgresql://postgres@127.0.0.1:{server.port}/{name}")
+        yield lake
+        lake.close()
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def duck(lake: Lake) -> Iterator[Duck]:
+    duck = Duck(lake.store, lake=lake.files)
+    yield duck
+    duck.close()
+
+
+class Asked:
+    """Columns of a table, asked of DuckDB and read row by row."""
+
+    def __init__(self, lake: Lake, duck: Duck, version: Table | None = None) -> None:
+        self.lake, self.duck = lake, duck
+        self.version = version or lake.table
+        self.layout = lake._layouts.of(self.version)
+
+    def by_duck(
+        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
+    ) -> list[str] | None:
+        kinds = [self.layout.columns[id].type for id in columns]
+        named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
+        used = Used(self.version, set(columns), [None])
+        rendered = Rendered(
+            f"SELECT {named} FROM d{self.version.id} AS t{where}",
+            (),
+            {self.version.id: used},
+            tuple(Value("", kind, shape_of(kind)) for kind in kinds),
+        )
+        run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, Memory(1 << 30))
+        found = self.duck.answer(rendered, run)
+        return None if found is None else sorted(map(repr, found))
+
+    def by_rows(self, source: Source, *columns: int) -> list[str]:
+        found = [visible(self.layout, row) for row in rows(source, self.layout)]
+        return sorted(repr(tuple(row[id] for id in columns)) for row in found)
+
+    def agree(self, source: Source, *columns: int) -> bool:
+        """Whether DuckDB answered; if so, rightly."""
+        found = self.by_duck(source, *columns)
+        assert found is None or found == self.by_rows(source, *columns)
+        return found is not None
+
+
+class Plain(History):
+    """Without values that files cannot hold in their columns."""
+
+    odd = Decimal("1.00")
+
+
+def _own_writes(history: History, txn: Transaction) -> None:
+    """Changes a few rows: some that the base has, some of the delta, some that are new."""
+    lake, writer = history.lake, history.lake.writer()
+    for id in history.rng.sample(range(70), 9):
+        old = at(txn, lake.layout, lake.layout.key({ID: id}))
+        if old is None:
+            writer.insert(txn, history.values(id))
+        elif history.rng.random() < 0.5:
+            writer.delete(txn, old)
+        else:
+            writer.update(txn, old, history.values(id))
+
+
+@pytest.mark.invariant("hidden-exact")
+@pytest.mark.invariant("columnar-exact")
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_at_any_time_are_those_of_reading_row_by_row(
+    lake: Lake, duck: Duck, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    history = (Plain if seed % 2 else History)(lake, seed)
+    rng, txn = history.rng, lake.store.begin()
+    for step in range(20):
+        history.write(rng.randrange(1, 12))
+        if step == 7:
+            history.add_column()
+        if step == 14:
+            history.drop_column()
+        if rng.random() < 0.3:
+            lake.flush_all()
+        if rng.random() < 0.3:
+            lake.bases.load()
+        if rng.random() < 0.3:
+            lake.clean(rng.choice([None, *[at for at, _, _ in history.seen]]))
+        for committed_at, version, _ in rng.sample(history.seen, min(5, len(history.seen))):
+            asked = Asked(lake, duck, version)
+            ids = [id for id in (ID, B, NOTE) if id in asked.layout.columns]
+            source = lake.store.snapshot(committed_at)
+            assert asked.agree(source, *ids)
+            assert asked.agree(source)
+            if A in asked.layout.columns:
+                is_answered = asked.agree(source, A, B)
+                # A column that was dropped is in `rest`, for what was written before.
+                assert is_answered or seed % 2 == 0 or step >= 14
+        txn.rollback()
+        txn = lake.store.begin()
+        _own_writes(history, txn)
+        assert Asked(lake, duck).agree(txn, ID, B)
+        if rng.random() < 0.2:
+            lake.flush_all()  # the transaction reads before the flush, its own writes included
+            lake.bases.load()
+            assert Asked(lake, duck).agree(txn, ID, B)
+    txn.rollback()
+    assert lake.manifest().past, "no history has been flushed"
+
+
+def _filled(lake: Lake, *ids: int) -> None:
+    writer = lake.writer()
+
+    def work(txn: Transaction) -> None:
+        for id in ids:
+            writer.insert(txn, {ID: id, A: Decimal(id), B: f"row {id}"})
+
+    lake.write(work)
+
+
+def _changed(lake: Lake, id: int, text: str) -> None:
+    def work(txn: Transaction) -> None:
+        row = at(txn, lake.layout, lake.layout.key({ID: id}))
+        assert row is not None
+        lake.writer().update(txn, row, {**visible(lake.layout, row), B: text})
+
+    lake.write(work)
+
+
+def test_a_reader_whose_base_moves_before_it_reads_the_delta_starts_over(lake: Lake, duck: Duck) -> None:
+    _filled(lake, *range(10))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 3, "changed")
+    source, asked = lake.store.snapshot(), Asked(lake, duck)
+    moved: list[object] = []
+    expected = asked.by_rows(source, ID, B)
+
+    def check() -> None:
+        if not moved:  # the manifest is in hand, the delta is not
+            moved.append(lake.bases.of(asked.layout.primary.head))
+            _changed(lake, 3, "too late")
+            lake.flush()
+            assert lake.clean() > 0
+
+    assert asked.by_duck(source, ID, B, check=check) == expected
+    assert moved and lake.bases.of(asked.layout.primary.head) is not moved[0]
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_a_reader_whose_files_are_gone_plans_again(lake: Lake, duck: Duck, is_cached: bool) -> None:
+    _filled(lake, *range(10))
+    old = lake.flush()
+    lake.bases.load()
+    _changed(lake, 3, "changed")
+    asked, source = Asked(lake, duck), lake.store.snapshot()
+    expected = asked.by_rows(source, ID, B)
+    if is_cached:
+        assert asked.by_duck(source, ID, B) == expected
+    lake.flush()
+    lake.files.delete([file.name for file in old.live])
+    given_up = duck.given_up
+    if not is_cached:
+        lake.bases.bases()[0].groups.forget()
+    assert asked.by_duck(source, ID, B) == expected
+    assert duck.given_up == given_up
+
+
+def test_files_that_the_newest_manifest_names_and_that_are_gone_are_an_error(lake: Lake, duck: Duck) -> None:
+    _filled(lake, *range(10))
+    lake.files.delete([file.name for file in lake.flush().live])
+    lake.bases.load()
+    source = lake.store.snapshot()
+    assert Asked(lake, duck).by_duck(source, ID, B) is None
+    with pytest.raises(CorruptData, match="not all there"):
+        list(rows(source, lake.layout))
+
+
+def test_a_delta_too_large_to_be_held_is_streamed(lake: Lake) -> None:
+    _filled(lake, *range(500))
+    lake.flush()
+    lake.clean()
+    lake.bases.load()
+    _filled(lake, *range(500, 1000))
+    _changed(lake, 7, "changed")
+    duck = Duck(lake.store, lake=lake.files, cache_bytes=1000)
+    asked = Asked(lake, duck)
+    assert asked.agree(lake.store.snapshot(), ID, A, B)
+    assert asked.agree(lake.store.snapshot())
+    assert duck.streams(asked.layout)
+    lake.flush()
+    lake.bases.load()
+    assert asked.agree(lake.store.snapshot(), ID, A, B)
+    assert not duck.streams(asked.layout)
+    duck.close()
+
+
+def test_only_files_that_meet_the_span_are_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 100)
+    _filled(lake, *range(500))
+    lake.flush()
+    lake.bases.load()
+    layout = lake.layout
+    within = Span(layout.key({ID: 150}), layout.key({ID: 180}))
+    found = Columnar(lake.store).read(layout, (ID,), lake.store.snapshot(), lambda: None, within)
+    assert found.base is not None
+    assert len(found.base.scans) == 1 < len(found.base.manifest.live)
+
+
+def test_filters_and_columns_reach_the_files_through_the_bitmap(
+    lake: Lake, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(lake, *range(50))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 7, "changed")
+    engine, _ = duck._parts()
+    plans: list[str] = []
+    execute = type(engine)._connection
+
+    def connection(self: Any, rendered: Rendered, tables: Any) -> Any:
+        made = execute(self, rendered, tables)
+        sql, bitmaps = made._query
+        plans.append(made._cursor.sql(f"EXPLAIN {sql}", params=bitmaps).fetchall()[0][1])
+        return made
+
+    monkeypatch.setattr(type(engine), "_connection", connection)
+    assert Asked(lake, duck).by_duck(lake.store.snapshot(), ID, where=" WHERE t.c1 > 47") is not None
+    (plan,) = plans
+    scan = plan[plan.index("Read Parquet") :]
+    assert "get_bit" in scan and "c1 > 47" in scan
+
+
+def test_what_is_held_follows_the_base_between_queries(lake: Lake, duck: Duck) -> None:
+    _filled(lake, *range(20))
+    lake.flush()
+    lake.bases.load()
+    asked = Asked(lake, duck)
+    assert asked.agree(lake.store.snapshot(), ID, B)
+    _changed(lake, 3, "changed")
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 4, "changed")
+    duck.step()
+    _, cache = duck._parts()
+    assert cache.delta_rows(asked.layout) == 1
+    assert asked.agree(lake.store.snapshot(), ID, B)
+
+
+def test_a_base_tells_how_many_rows_there_are(lake: Lake, duck: Duck) -> None:
+    _filled(lake, *range(30))
+    lake.flush()
+    lake.bases.load()
+    _filled(lake, 100)
+    asked = Asked(lake, duck)
+    asked.by_duck(lake.store.snapshot(), ID)
+    _, cache = duck._parts()
+    assert cache.rows(asked.layout) == 31
+
+
+def test_a_column_that_became_wider_is_read_as_it_is_now(lake: Lake, duck: Duck) -> None:
+    wide = [column(ID, "id", is_nullable=False), column(A, "a", TypeRef("int2")), column(B, "b")]
+    lake.table = replace(lake.table, columns=tuple(wide))
+    writer = lake.writer()
+    lake.write(lambda txn: writer.insert(txn, {ID: 1, A: 5, B: 6}))
+    lake.flush()
+    lake.bases.load()
+    columns = (wide[0], column(A, "a", TypeRef("int8")), wide[2])
+    lake.table = replace(lake.table, version=lake.table.version + 1, columns=columns)
+    assert Asked(lake, duck).agree(lake.store.snapshot(), ID, A, B)
+
+
+def test_a_column_of_another_type_by_now_is_read_row_by_row(lake: Lake, duck: Duck) -> None:
+    _filled(lake, 1)
+    lake.flush()
+    lake.bases.load()
+    columns = tuple(
+        replace(each, type=TypeRef("numeric", (22, 4))) if each.id == A else each
+        for each in lake.table.columns
+    )
+    lake.table = replace(lake.table, version=lake.table.version + 1, columns=columns)
+    asked = Asked(lake, duck)
+    assert asked.by_duck(lake.store.snapshot(), A) is None
+    assert asked.agree(lake.store.snapshot(), ID, B)
+
+
+def test_catching_up_that_finds_too_much_goes_over_to_streams(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columnar, "HISTORY_ROWS", 100)
+    _filled(lake, *range(10))
+    duck = Duck(lake.store, lake=lake.files, cache_bytes=20_000)
+    asked = Asked(lake, duck)
+    assert asked.agree(lake.store.snapshot(), ID, B)
+    assert not duck.streams(asked.layout)
+    for first in range(10, 1010, 100):
+        _filled(lake, *range(first, first + 100))
+    assert asked.agree(lake.store.snapshot(), ID, B)
+    assert duck.streams(asked.layout)
+    duck.close()
+
+
+def test_a_lake_in_an_object_store_is_read_as_well(tmp_path: Path, bucket_address: str) -> None:
+    lake = Lake(tmp_path, _table(), lake=bucket_address)
+    duck = Duck(lake.store, lake=lake.files)
+    _filled(lake, *range(30))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 7, "changed")
+    assert Asked(lake, duck).agree(lake.store.snapshot(), ID, A, B)
+    duck.close()
+    lake.close()
+
+
+def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, _table())
+    duck = Duck(lake.store, lake=lake.files)
+    outside = tmp_path / "outside.parquet"
+    _filled(lake, 1)
+    (file,) = lake.flush().live
+    outside.write_bytes(Path(lake.files.duck_path(file.name)).read_bytes())
+    engine, _ = duck._parts()
+    kind = lake.layout.columns[B].type
+    for path, is_reached in ((lake.files.duck_path(file.name), True), (str(outside), False)):
+        rendered = Rendered(
+            f"SELECT c3 AS c0 FROM read_parquet('{path}')", (), {}, (Value("", kind, shape_of(kind)),)
+        )
+        assert (engine.run(rendered, dict, lambda: None) is not None) == is_reached
+    duck.close()
+    lake.close()
+
+
+def test_explain_says_where_the_rows_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sales = schema.table(300, "sales", "id bigint; qty int", ["id"])
+    monkeypatch.setitem(schema.TABLES, "sales", sales)
+    lake = Lake(tmp_path, sales)
+    duck = Duck(lake.store, lake=lake.files)
+    lake.write(lambda txn: [lake.writer().insert(txn, {1: id, 2: id}) for id in range(3)])
+    lake.flush()
+    lake.bases.load()
+    lake.write(lambda txn: lake.writer().insert(txn, {1: 9, 2: 9}))
+    statement = one("SELECT sum(qty) FROM sales WHERE qty > 1")
+    assert statement is not None
+    query = with_access(bind_query(statement.tree, schema.KnownNames(), Parameters(())))
+    source = lake.store.snapshot()
+    run = Run(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, Memory(1 << 30))
+    run.instead = duck.taking(is_forced=True)
+    assert any('Base of "sales": 1 files, 3 rows' in line for line in explain.lines(query, run))
+    shown = list(explain.analyzed(query, compile(query), run, lake.env.monotonic))
+    assert any('Base of "sales": 1 files, 3 rows; delta: 1 rows' in line for line in shown)
+    duck.close()
+    lake.close()

@@ -1,0 +1,145 @@
+"""Readers that pause while rows and files move under them: at their time, nothing has changed."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.base.timestamp import Timestamp
+from tenure.kv.bases import Base, Row
+from tenure.kv.keys import Span
+from tenure.kv.transaction import Transaction
+from tenure.table.lake.base import LakeBase
+from tests.unit.pipeline.lakes import Lake
+from tests.unit.table.tables import ID, A, B, table
+
+IDS = range(40)
+
+
+class Pausing:
+    """The lake's bases, with something that happens once: before the store is read, or before the base is."""
+
+    def __init__(self, lake: Lake, between: Callable[[], None], *, before: str) -> None:
+        self._lake = lake
+        self._between: Callable[[], None] | None = between
+        self._before = before
+
+    def pause(self, before: str) -> None:
+        between = self._between
+        if between is not None and before == self._before:
+            self._between = None
+            between()
+
+    def of(self, head: bytes) -> "Paused | None":
+        base = self._lake.bases.of(head)
+        if base is None:
+            return None
+        self.pause("store")
+        return Paused(self, base)
+
+    def newer(self, head: bytes, base: Base | None) -> "Paused":
+        return Paused(self, self._lake.bases.newer(head, base))
+
+
+class Paused:
+    def __init__(self, bases: Pausing, base: LakeBase) -> None:
+        self._bases = bases
+        self._base = base
+        self.manifest = base.manifest
+        self.flushed_at = base.flushed_at
+
+    def get(self, key: bytes, at: Timestamp) -> bytes | None:
+        self._bases.pause("base")
+        return self._base.get(key, at)
+
+    def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
+        self._bases.pause("base")
+        return self._base.page(span, at, limit, reverse=reverse)
+
+    def rows_within(self, span: Span) -> int:
+        return self._base.rows_within(span)
+
+    @property
+    def described(self) -> str:
+        return self._base.described
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """Its rows are in a base, and nowhere else."""
+    lake = Lake(tmp_path, table(), cache_bytes=1)
+    _write(lake, lambda writer, txn: [writer.insert(txn, {ID: id, A: id, B: id}) for id in IDS])
+    _move(lake)
+    yield lake
+    lake.close()
+
+
+def _write(lake: Lake, work: Callable[..., object]) -> None:
+    writer = lake.writer()
+    lake.write(lambda txn: work(writer, txn))
+
+
+def _move(lake: Lake) -> None:
+    """Flushes, cleans, and deletes at once what no manifest names any more."""
+    lake.flush()
+    lake.clean()
+    lake.files.delete([file.name for file in lake.manifests.dropped(lake.store.snapshot())])
+
+
+def _change_and_move(lake: Lake) -> None:
+    keyspace = lake.store.keyspace
+
+    def work(txn: Transaction) -> None:
+        for key, value in list(txn.scan(keyspace.index_span(lake.table.id)))[::2]:
+            if key[-1] % 4:
+                txn.put(key, value[:-1] + b"\x7f")
+            else:
+                txn.delete(key)
+
+    lake.write(work)
+    _move(lake)
+
+
+def _get(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes | None]:
+    return {key: source.get(key) for key in keys}
+
+
+def _scan(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes | None]:
+    return dict.fromkeys(keys) | dict(source.scan(span))
+
+
+def _backwards(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes | None]:
+    return dict.fromkeys(keys) | dict(source.scan(span, reverse=True))
+
+
+def _together(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes | None]:
+    if isinstance(source, Transaction):
+        source.read_ahead(keys)
+    return _get(source, span, keys)
+
+
+@pytest.mark.invariant("base-exact")
+@pytest.mark.parametrize("before", ["store", "base"])
+@pytest.mark.parametrize("read", [_get, _scan, _backwards, _together])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_reader_that_pauses_while_rows_move_sees_its_own_time(
+    lake: Lake, before: str, read: Callable[..., dict[bytes, bytes | None]], in_transaction: bool
+) -> None:
+    span = lake.store.keyspace.index_span(lake.table.id)
+    expected = dict(lake.store.snapshot().scan(span))
+    assert len(expected) == len(IDS)
+    happened: list[bool] = []
+
+    def between() -> None:
+        lake.store.use_bases(lake.bases)
+        _change_and_move(lake)
+        happened.append(True)
+
+    lake.store.use_bases(Pausing(lake, between, before=before))
+    source: Any = lake.store.begin() if in_transaction else lake.store.snapshot()
+    if in_transaction:
+        source.get(lake.store.keyspace.key(300, [1]))  # it reads as of now, whatever comes
+    assert read(source, span, list(expected)) == expected
+    assert happened
+    assert dict(lake.store.snapshot().scan(span)) != expected

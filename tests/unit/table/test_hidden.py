@@ -1,0 +1,74 @@
+"""Where keys lie in files: both ways of looking for them, against a naive search."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tenure.base.env import SystemEnv
+from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.files import open_files
+from tenure.table.lake import format, hidden
+from tenure.table.lake.format import schema_of, write
+from tenure.table.lake.groups import Groups
+from tenure.table.lake.hidden import Hiding, hidden_at
+from tenure.table.lake.manifests import File, Shape
+
+HEAD = b"h" * HEAD_BYTES
+SHAPE = Shape((), is_entries=True)
+
+
+def _file(directory: Path, keys: list[bytes]) -> tuple[Groups, File]:
+    files = open_files(str(directory))
+    times = pa.array([1] * len(keys), pa.int64())
+    rows = pa.table(
+        [pa.array(keys, pa.binary()), times, pa.array(keys, pa.binary())], schema=schema_of(SHAPE)
+    )
+    written = write(files, "a.parquet", SHAPE, rows)
+    return Groups(files, SystemEnv(), bytes_max=1 << 20), written.file
+
+
+def _positions(bits: bytes | None) -> list[int]:
+    unpacked = np.unpackbits(np.frombuffer(bits or b"", dtype=np.uint8))
+    return [int(each) for each in np.flatnonzero(unpacked)]
+
+
+@pytest.mark.invariant("hidden-exact")
+@pytest.mark.parametrize("few", [0, 1, 10_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_hidden_from_the_time_on_at_which_their_keys_changed(
+    tmp_path: Path, few: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 7)
+    monkeypatch.setattr(hidden, "FEW", few)
+    rng = random.Random(seed)
+    keys = sorted(rng.choices([b"%03d" % number for number in range(60)], k=50))
+    groups, file = _file(tmp_path, keys)
+    hiding, since = Hiding(), dict[bytes, int]()
+    for at in range(10, 60, 10):
+        changed = {b"%03d" % rng.randrange(70): at + rng.randrange(10) for _ in range(rng.randrange(9))}
+        hiding = hiding.with_keys(groups, [file], {HEAD + key: time for key, time in changed.items()})
+        since = {**changed, **since}
+        for read_at in (5, at - 3, at + 4, at + 9, 100):
+            expected = [place for place, key in enumerate(keys) if since.get(key, 1000) <= read_at]
+            assert _positions(hidden_at([hiding], file, read_at)) == expected
+
+
+def test_what_two_hide_is_hidden_by_either(tmp_path: Path) -> None:
+    groups, file = _file(tmp_path, [b"a", b"b", b"c"])
+    one = Hiding().with_keys(groups, [file], {HEAD + b"a": 1})
+    other = Hiding().with_keys(groups, [file], {HEAD + b"c": 1})
+    assert _positions(hidden_at([one, other], file, 5)) == [0, 2]
+    assert hidden_at([Hiding()], file, 5) is None
+
+
+def test_keys_that_are_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(format, "GROUP_ROWS", 7)
+    groups, file = _file(tmp_path, [b"%03d" % number for number in range(70)])
+    small = Groups(open_files(str(tmp_path)), SystemEnv(), bytes_max=100)
+    for each in (groups, small):
+        arrays = each.keys(file, range(10))
+        assert b"".join(key for array in arrays for key in array.to_pylist())[:9] == b"000001002"
+    assert groups.held_bytes > 100 >= small.held_bytes
