@@ -12,7 +12,7 @@ allowed here is then run as any other statement of the user who imports it, with
 
 Invariant (dump-listed): nothing of a dump is run that is not on this list.
 
-Walk: `sql.dumps.reading` calls `judge` for each item of `bulk.dumps.scan`.
+Walk: `sql.statements.import_dump` calls `judge` for each item of `bulk.dumps.scan`.
 """
 
 from collections.abc import Callable
