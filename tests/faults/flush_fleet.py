@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,6 +35,7 @@ WAIT_SECONDS = 120.0
 QUIET_SECONDS = 30.0
 """Within which a run that has lost its job has written its last file."""
 
+WRITE_SECONDS = 1.0
 FAILURES = 0.15
 PACE_SECONDS = 0.15
 SETTINGS = (
@@ -125,6 +127,22 @@ class FlushFleet:
 
     def signal(self, name: str, number: signal.Signals) -> None:
         self._workers[name].send_signal(number)
+
+    def freeze(self, name: str) -> None:
+        """Stops a driver, but not inside a commit: with SQLite nobody could write until it goes on."""
+        while True:
+            self.signal(name, signal.SIGSTOP)
+            writing = threading.Thread(target=self._write, daemon=True)
+            writing.start()
+            writing.join(WRITE_SECONDS)
+            if not writing.is_alive():
+                return
+            self.signal(name, signal.SIGCONT)
+            writing.join()
+
+    def _write(self) -> None:
+        with self.connect() as client:
+            client.execute(SETTINGS[0].encode())
 
     def kill(self, name: str) -> None:
         """The driver alone: Java and its Python workers see by themselves that it is gone."""

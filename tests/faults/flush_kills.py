@@ -119,7 +119,7 @@ def _stop_driver(fleet: FlushFleet, job: int, result: Result) -> State:
     """Stopped with most of its tasks done: what it has to publish comes after another's."""
     driver = fleet.await_share(job, 0.9)
     run = fleet.runs(job)
-    fleet.signal(driver, signal.SIGSTOP)
+    fleet.freeze(driver)
     _launch_next(fleet)
     taken = wait_for(lambda: fleet.runs(job) > run or not fleet.is_open(job), WAIT_SECONDS)
     result.require(taken, "nobody took the job of a stopped worker")
@@ -131,7 +131,7 @@ def _stop_driver(fleet: FlushFleet, job: int, result: Result) -> State:
 def _cancel(fleet: FlushFleet, job: int, result: Result) -> State:
     """Canceled while its driver cannot hear of it: its tasks write files after the job has ended."""
     driver = fleet.await_share(job, 0.3)
-    fleet.signal(driver, signal.SIGSTOP)
+    fleet.freeze(driver)
     with closing(fleet.connect()) as client:
         client.execute(f"CANCEL JOB {job}".encode())
     _launch_next(fleet)

@@ -198,9 +198,8 @@ def test_a_node_that_has_not_heard_of_the_newest_base_leaves_cleaning_to_others(
     older = served.manifest()
     served.run("UPDATE t SET v = 'new'")
     served.flush()
-    upkeep = Upkeep(served.lake)
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
     served.until(lambda: served.lake.settings()[CLEAN_AFTER] == 0)
-    upkeep._clean(served.manifest())
-    upkeep._clean(older)
+    Upkeep(served.lake)._clean(served.manifest())
+    Upkeep(served.lake)._clean(older)
     assert served.run("SELECT count(*) FROM t WHERE v = 'new'") == [(500,)]
