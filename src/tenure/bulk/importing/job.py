@@ -322,7 +322,7 @@ class _Import:
             for each in merged:
                 publish(txn, lake.store.keyspace, lake.manifests, each.began_with, each.replaced, None)
             self._targets.bring_back(txn, settled)
-            text = f"{summary.rows} rows"
+            text = f"{self._tasks.engine}: {summary.rows} rows"
             self._run.save(txn, fraction=1.0, status=text, data=pack(Saved(summary)))
 
         self._run.transact(work)
