@@ -3,7 +3,7 @@
     == a case begins with its name
     given: 1,10 2,20                 rows of a table t(id, a), which has no index but its primary one
     a1: begin                        a1, a2 are transactions on node a; each binds to its node's lease
-    a1: look -> v2 i=delete_only     the table as the transaction sees it: what is on its way
+    a1: look -> v2 i=delete_only     the table as the transaction sees it from now on: what is on its way
     a1: insert 3,30                  likewise: delete 3, update 3 a=31, select, select a=31 (by the index)
     a1: commit -> ok                 an error by its SQLSTATE
     a: renew                         the node takes a lease on the catalog as it is now
@@ -86,6 +86,7 @@ class _Player:
         self._uses[who] = self._node(who).bind()
 
     def _look(self, who: str, _: str) -> str:
+        assert self._uses[who].txn.read_at  # from here on it sees the rows of this time, too
         return _described(table_of(self._uses[who], self._table))
 
     def _insert(self, who: str, rest: str) -> None:

@@ -81,7 +81,7 @@ def test_the_worlds_take_turns() -> None:
         ("frozen mark ignored", "I14"),
         ("claim taken from the living", "I22"),
         ("effect before checkpoint", "effects"),
-        ("retry keeps the claim of the dead", "I22"),
+        ("retry keeps the claim of the dead", "I23"),
         ("mixed claim ignores the old lease", "I22"),
         ("finalized beside older nodes", "version-join"),
         ("settings never read again", "settings-watched"),

@@ -81,7 +81,7 @@ def test_a_failure_is_shrunk() -> None:
     assert result is not None
     case = shrink.case_of(result, seconds=60.0, nodes=3, profile=mutant.profile, mutant=mutant.name)
     with mutant.applied():
-        smaller = shrink.shrink(case, replays_max=20)
+        smaller = shrink.shrink(case, replays_max=60)
         assert smaller.violation() is not None
     assert sum(map(len, smaller.draws.values())) < sum(map(len, case.draws.values()))
 
