@@ -12,28 +12,26 @@ It is not part of any transaction: the table has to be free of the statement's o
 Walk: `sql.planning` -> `plan_import` -> `Import.control` -> `bulk.importing.job.start`.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import InvalidParameter, TenureError, UserError
+from tenure.base.errors import InvalidParameter
 from tenure.bulk.importing.records import CSV, NDJSON, PARQUET, CsvOptions, Payload, TableInput
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, TypeRef, visible
 from tenure.catalog.errors import DuplicateColumn, InvalidObject, UndefinedColumn
-from tenure.cluster.job_records import DETAIL
-from tenure.cluster.job_states import TERMINAL, IllegalStep
-from tenure.cluster.jobs import Control as JobControl
+from tenure.cluster.job_states import TERMINAL
 from tenure.expr.errors import NotSupported
 from tenure.expr.types import type_of
 from tenure.kv.snapshot import Snapshot
-from tenure.sql.answers import Answer, Column, QueryCanceled
+from tenure.sql.answers import Answer, Column
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statement import Control
+from tenure.sql.statements.job_waits import cancel_job, failure_of
 from tenure.sql.statements.jobs import await_jobs
 from tenure.sql.statements.writes import WrongKind, refuse_system
 
@@ -44,24 +42,10 @@ if TYPE_CHECKING:
     from tenure.storage.locations import Locations
 
 FORMATS = (CSV, NDJSON, PARQUET)
-CANCEL_SECONDS, LOOK_SECONDS = 10.0, 0.05
-"""How long a canceled statement waits for its job to take everything back."""
-
 _INT8 = type_of(TypeRef("int8"))
 RESULT = tuple(Column(name, _INT8) for name in ("job_id", "rows", "index_entries", "bytes", "rejected"))
-_WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 
 NO_CSV_OPTIONS = CsvOptions()
-
-
-class ImportFailed(TenureError):
-    """What the job failed with."""
-
-    def __init__(self, described: str) -> None:
-        found = _WITH_SQLSTATE.fullmatch(described)
-        message, _, detail = (found[2] if found else described).partition(DETAIL)
-        super().__init__(message, detail=detail)
-        self.sqlstate = found[1] if found else TenureError.sqlstate
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +88,7 @@ class ByJob(Control):
         try:
             return await_jobs(execution, [id], TERMINAL.__contains__)
         except BaseException:
-            _cancel(execution, id)
+            cancel_job(execution, id)
             snapshot = execution.session.parts.store.snapshot()
             if execution.session.parts.jobs.progress(snapshot, id).data:
                 return snapshot  # it was too late: the rows are there
@@ -116,7 +100,7 @@ class ByJob(Control):
         jobs = execution.session.parts.jobs
         data = jobs.progress(snapshot, id).data
         if not data:  # it was saved by the very commit that published the rows, if there was one
-            raise _failure(id, jobs.control(snapshot, id))
+            raise failure_of(id, jobs.control(snapshot, id))
         summary = summary_of(data)
         return id, summary.rows, summary.entries, summary.bytes, summary.rejected
 
@@ -157,26 +141,6 @@ def places(execution: "Execution") -> "tuple[Lake, Locations]":
     if parts.lake is None or parts.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
     return parts.lake, parts.locations
-
-
-def _cancel(execution: "Execution", id: int) -> None:
-    """Cancels the job, and gives it a moment to bring the table back."""
-    parts = execution.session.parts
-    try:
-        parts.store.transact(lambda txn: parts.jobs.request_cancel(txn, id))
-    except IllegalStep:
-        return  # it has ended meanwhile, or ends already
-    until = parts.env.monotonic() + CANCEL_SECONDS
-    while parts.jobs.is_open(parts.store.snapshot(), id) and parts.env.monotonic() < until:
-        parts.env.sleep(LOOK_SECONDS)
-
-
-def _failure(id: int, control: JobControl | None) -> TenureError:
-    if control is None:
-        return UserError(f"nothing is known any more of job {id}")
-    if control.canceled:
-        return QueryCanceled(f"job {id} was canceled")
-    return ImportFailed(control.error or f"job {id} was {control.state.value}")
 
 
 # Reading it

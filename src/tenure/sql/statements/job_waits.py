@@ -3,7 +3,8 @@
 If the statement is canceled, or its client goes away, so is the job. What a job failed with is raised as if
 the statement had failed with it.
 
-Walk: `statements.exporting` -> `await_job`.
+Walk: `statements.exporting` -> `await_job`; `statements.importing`, which knows by itself when a cancel came
+too late, -> `cancel_job`, `failure_of`.
 """
 
 import re
@@ -40,15 +41,15 @@ def await_job(execution: "Execution", id: int) -> bytes:
     try:
         snapshot = await_jobs(execution, [id], TERMINAL.__contains__)
     except BaseException:
-        _cancel(execution, id)
+        cancel_job(execution, id)
         raise
     control = parts.jobs.control(snapshot, id)
     if control is None or control.state is not State.SUCCEEDED:
-        raise _failure(id, control)
+        raise failure_of(id, control)
     return parts.jobs.progress(snapshot, id).data
 
 
-def _cancel(execution: "Execution", id: int) -> None:
+def cancel_job(execution: "Execution", id: int) -> None:
     """Cancels the job, and gives it a moment to take back what it did."""
     parts = execution.session.parts
     try:
@@ -60,7 +61,7 @@ def _cancel(execution: "Execution", id: int) -> None:
         parts.env.sleep(LOOK_SECONDS)
 
 
-def _failure(id: int, control: Control | None) -> TenureError:
+def failure_of(id: int, control: Control | None) -> TenureError:
     if control is None:
         return UserError(f"nothing is known any more of job {id}")
     if control.canceled:
