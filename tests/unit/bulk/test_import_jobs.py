@@ -241,3 +241,20 @@ def _states(t: Importing) -> list[str]:
 def test_what_sessions_show_has_no_keys_of_an_object_store() -> None:
     text = "IMPORT INTO t CSV DATA ('s3://b/k?AWS_ACCESS_KEY_ID=me&AWS_SECRET_ACCESS_KEY=hush')"
     assert without_secrets(text) == ("IMPORT INTO t CSV DATA ('s3://b/k?redacted")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IMPORT INTO {0}.t CSV DATA ('{0}/a.csv')",
+        "IMPORT PGDUMP '{0}/a.sql'",
+        "EXPORT INTO CSV '{0}/out' FROM TABLE {0}.t",
+    ],
+)
+def test_files_are_for_superusers(t: Importing, text: str) -> None:
+    t.file("a.csv", "2,new\n")
+    t.file("a.sql", "CREATE TABLE u (id int);\n")
+    t.done(f"CREATE USER {t.name} PASSWORD 'a long enough one'")
+    said = Talk(t.node, user=t.name).say(text.format(t.name))
+    assert said.sqlstate == "42501"
+    assert said.message.startswith("permission denied to")

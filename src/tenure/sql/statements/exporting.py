@@ -40,14 +40,14 @@ from tenure.pipeline.writing.formats import (
 from tenure.sql import as_of, parse
 from tenure.sql.answers import Answer, Column
 from tenure.sql.block import Block
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction, InsufficientPrivilege, PlanChanged
+from tenure.sql.errors import ActiveTransaction, InFailedTransaction, PlanChanged
 from tenure.sql.execution import Execution
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Control
 from tenure.sql.statements import ddl, queries
-from tenure.sql.statements.job_waits import await_job
+from tenure.sql.statements.job_waits import await_job, require_superuser
 
 if TYPE_CHECKING:
     from tenure.sql.clients import SqlSessions
@@ -101,7 +101,7 @@ class Export(Control):
     def _start(self, execution: Execution) -> int:
         session, parts = execution.session, execution.session.parts
         lake = parts.lake
-        _check_superuser(session)
+        require_superuser(session, "EXPORT to files")
         if lake is None or parts.locations is None:
             raise NotSupported("this node has no lake", hint="Start it with --lake and --files.")
         location = parts.locations.resolve(self.location)
@@ -150,12 +150,6 @@ class Export(Control):
             given.chunk_rows,
             session.variables["TimeZone"],
         )
-
-
-def _check_superuser(session: "Session") -> None:
-    user = session.parts.users.get(session.parts.store.snapshot(), session.user)
-    if user is None or not user.is_superuser:
-        raise InsufficientPrivilege("permission denied to EXPORT to files", hint="Only superusers may.")
 
 
 def _rows_about(lake: Lake, table: int) -> int:

@@ -31,7 +31,7 @@ from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statement import Control
-from tenure.sql.statements.job_waits import cancel_job, failure_of
+from tenure.sql.statements.job_waits import cancel_job, failure_of, require_superuser
 from tenure.sql.statements.jobs import await_jobs
 from tenure.sql.statements.writes import WrongKind, refuse_system
 
@@ -138,6 +138,7 @@ class Import(ByJob):
 
 def places(execution: "Execution") -> "tuple[Lake, Locations]":
     parts = execution.session.parts
+    require_superuser(execution.session, "IMPORT from files")
     if parts.lake is None or parts.locations is None:
         raise NotSupported("this node has no lake to import into", hint="Start it with --lake and --files.")
     return parts.lake, parts.locations

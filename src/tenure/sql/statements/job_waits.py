@@ -14,10 +14,12 @@ from tenure.base.errors import TenureError, UserError
 from tenure.cluster.job_records import DETAIL, Control
 from tenure.cluster.job_states import TERMINAL, IllegalStep, State
 from tenure.sql.answers import QueryCanceled
+from tenure.sql.errors import InsufficientPrivilege
 from tenure.sql.statements.jobs import await_jobs
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
+    from tenure.sql.session import Session
 
 CANCEL_SECONDS, LOOK_SECONDS = 10.0, 0.05
 """How long a canceled statement waits for its job to take everything back."""
@@ -67,3 +69,10 @@ def failure_of(id: int, control: Control | None) -> TenureError:
     if control.canceled:
         return QueryCanceled(f"job {id} was canceled")
     return JobFailed(control.error or f"job {id} was {control.state.value}")
+
+
+def require_superuser(session: "Session", what: str) -> None:
+    """Files are the operator's: who may read tables may not, by that, read or write them."""
+    user = session.parts.users.get(session.parts.store.snapshot(), session.user)
+    if user is None or not user.is_superuser:
+        raise InsufficientPrivilege(f"permission denied to {what}", hint="Only superusers may.")
