@@ -47,7 +47,7 @@ def test_an_import_on_spark(importing: Importing) -> None:
     assert importing.counts(said) == (str(ROWS), str(ROWS), "0")
     ((job, *_),) = said.rows
     ((engine,),) = importing.rows(f"SELECT running_status FROM tenure_internal.jobs WHERE job_id = {job}")
-    assert engine == f"{ROWS} rows"
+    assert engine == f"spark: {ROWS} rows"
     assert importing.rows("SELECT count(*), count(DISTINCT n), sum(id) FROM t") == [
         (str(ROWS), str(ROWS), str(ROWS * (ROWS - 1) // 2))
     ]

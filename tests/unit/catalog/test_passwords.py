@@ -44,6 +44,10 @@ PASSWORDS = [
 ]
 
 
+# The server is shared by all workers of a run, and its roles are too: one worker at a time.
+pytestmark = pytest.mark.xdist_group("roles")
+
+
 @pytest.fixture(scope="module")
 def superuser(postgres: Server) -> Iterator[psycopg.Connection]:
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
