@@ -233,7 +233,7 @@ def holds(
 
 def rest_of(table: Any, name: str = REST) -> dict[int, dict[int, Any]]:
     """What the columns of rows could not hold, by row and column id."""
-    if name not in table.column_names or table.column(name).null_count == len(table):
+    if name not in table.schema.names or table.column(name).null_count == len(table):
         return {}
     found = table.column(name).to_pylist()
     return {row: unpack_columns(each) for row, each in enumerate(found) if each is not None}
