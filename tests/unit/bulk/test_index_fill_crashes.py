@@ -192,6 +192,7 @@ def test_what_a_flush_has_made_of_a_new_index_goes(t: Filling, is_taken_back: bo
     while _state(t) is not ElementState.WRITE_ONLY:
         commit += 1
         assert by_hand.crash(commit, is_after=True)
+    t.node.leases.renew()
     t.done("UPDATE t SET a = -a WHERE id = 1")
     t.done("INSERT INTO t VALUES (1000, 1000)")
     table = t.table()
