@@ -39,7 +39,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
 from tenure.table.arrow import is_opaque
 from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, too_long
-from tenure.table.key_order import argsort, doubled
+from tenure.table.key_order import argsort, doubled, even
 from tenure.table.lake.format import KEY, REST, name_of
 from tenure.table.rows import Keyed, Layout, Layouts
 from tenure.table.sequences import Sequences
@@ -230,8 +230,9 @@ class _Chunks:
 
     def write(self) -> None:
         for name, tables in self._tables.items():
-            rows = _sorted(pa.concat_tables(tables))
+            rows = pa.concat_tables(tables).combine_chunks()
             tables.clear()
+            rows = _sorted(rows.set_column(0, KEY, even(_keys_of(rows))))
             runs = self.indexes if name[0] == "i" else self.references
             if name[0] == "f":
                 rows = _distinct(rows)
@@ -264,19 +265,19 @@ def _of_reference(reference: Reference, batch: Batch, source: int) -> Any:
 
 
 def _sorted(rows: Any) -> Any:
-    rows = rows.combine_chunks()
-    keys = (
-        rows.column(KEY).combine_chunks() if rows.column(KEY).num_chunks != 1 else rows.column(KEY).chunk(0)
-    )
-    order = argsort(keys)
+    order = argsort(_keys_of(rows))
     if (order[1:] > order[:-1]).all():
         return rows
     return rows.take(pa.array(order))
 
 
+def _keys_of(rows: Any) -> Any:
+    keys = rows.column(KEY)
+    return keys.chunk(0) if keys.num_chunks == 1 else keys.combine_chunks()
+
+
 def _distinct(rows: Any) -> Any:
-    keys = rows.column(KEY).combine_chunks()
-    again = doubled(keys)
+    again = doubled(_keys_of(rows))
     if not len(again):
         return rows
     kept = np.ones(len(rows), bool)
