@@ -2,7 +2,8 @@
 
 Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that are not
 the same everywhere, then, of those that are still equal, by the next eight. Most keys are told apart by
-the first. Keys that are all as long may be values of fixed size. That the shorter key is filled up with zeros is no matter: no key begins with another.
+the first. That the shorter key is filled up with zeros is no matter: no key begins with another. Keys
+that are all as long may also be given as values of fixed size.
 
 Walk: import and merge call `argsort` per run of keys, then `doubled` on what is sorted.
 """
