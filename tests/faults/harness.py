@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -97,6 +98,13 @@ class Result:
     def require(self, holds: bool, why: str) -> None:
         if not holds:
             self.violations.append(why)
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """What goes wrong inside says under which blow."""
+        before = len(self.violations)
+        yield
+        self.violations[before:] = [f"{name}: {wrong}" for wrong in self.violations[before:]]
 
 
 def merged(*results: Result) -> Result:

@@ -13,7 +13,9 @@ from tests.faults import (
     cuts,
     dead_sessions,
     disks,
+    export_kills,
     flush_kills,
+    import_kills,
     inputs,
     job_kills,
     job_stops,
@@ -76,5 +78,7 @@ SCENARIOS = (
     Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("spark_kill", spark_kills.spark_kill),
     Scenario("flush_kill", flush_kills.flush_kill),
+    Scenario("import_kill", import_kills.import_kill),
+    Scenario("export_kill", export_kills.export_kill),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )
