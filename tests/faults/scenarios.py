@@ -14,6 +14,7 @@ from tests.faults import (
     dead_sessions,
     disks,
     flush_kills,
+    import_history,
     inputs,
     job_kills,
     job_stops,
@@ -76,5 +77,6 @@ SCENARIOS = (
     Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("spark_kill", spark_kills.spark_kill),
     Scenario("flush_kill", flush_kills.flush_kill),
+    Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

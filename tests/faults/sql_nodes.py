@@ -52,8 +52,8 @@ class SqlNodes:
         self.directory = run.files / f"{name}-{run.seed}"
         self.directory.mkdir(parents=True)
         self._more = more
-        self._store = self._make_store(name)
-        set_up(self._store)
+        self.store = self._make_store(name)
+        set_up(self.store)
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self.ports: dict[str, int] = {}
         self.violations: list[str] = []
@@ -90,7 +90,7 @@ class SqlNodes:
 
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
-        command = [sys.executable, "-m", "tenure.cli", "start", "--insecure", "--store", self._store]
+        command = [sys.executable, "-m", "tenure.cli", "start", "--insecure", "--store", self.store]
         command += ["--sql", at, *self._more]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         former = self._processes.get(name)
@@ -166,6 +166,18 @@ class SqlNodes:
         text = self.log(name).read_text()
         found = [mark for mark in TROUBLE_MARKS if mark in text]
         return [f"{name}'s log: {text[max(0, text.index(mark) - 300) :][:2500]}" for mark in found[:1]]
+
+
+def cut(connection: "psycopg.Connection[tuple[Any, ...]]") -> bool:
+    """Ends a client's connection under its hands."""
+    if connection.closed:
+        return False
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as twin:
+            twin.shutdown(socket.SHUT_RDWR)
+    except (OSError, psycopg.Error):
+        return False
+    return True
 
 
 def set_up(address: str) -> None:
