@@ -103,7 +103,7 @@ class Load:
 
     @property
     def states(self) -> dict[str, int]:
-        imports = [each for each in self.attempts if isinstance(each.steps[0].statement, Import)]
+        imports = [each for each in self.attempts if each.is_import]
         return {
             "transactions": sum(each.state == ACKED for each in self.attempts),
             "imports": sum(each.state == ACKED for each in imports),

@@ -61,6 +61,10 @@ class Attempt:
     sqlstate: str = ""
     message: str = ""
 
+    @property
+    def is_import(self) -> bool:
+        return bool(self.steps) and isinstance(self.steps[0].statement, Import)
+
 
 class Revision(NamedTuple):
     table: str
@@ -130,13 +134,13 @@ class _Checking:
         for revision in self._facts.revisions:
             self._by_at[revision.at][revision.table, revision.id] = revision.row
             attempt = None if revision.row is None else self._attempts.get(revision.row.tag)
-            if attempt is not None and _is_import(attempt):
+            if attempt is not None and attempt.is_import:
                 at = self._landed.setdefault(attempt.number, revision.at)
                 if at != revision.at:
                     yield f"half: import {attempt.number} is there at {at} and at {revision.at}"
         for number, at in self._landed.items():
             attempt = self._attempts.get(number)
-            if attempt is not None and _is_import(attempt):
+            if attempt is not None and attempt.is_import:
                 self._imports[_table(attempt)].append(at)
 
     def _outcomes(self) -> Iterator[str]:
@@ -162,7 +166,7 @@ class _Checking:
             before = self._states[-1]
             after = dict(before)
             if attempt is not None:
-                yield from _wrong_answers(attempt, after, at)
+                yield from _wrong_answers(attempt, after, at, has_landed=True)
             changes = _changes(before, after)
             there = {
                 key: row
@@ -257,25 +261,24 @@ class _Checking:
                 yield f"error: {_shown(attempt)}: {attempt.sqlstate} {attempt.message}"
 
 
-def _is_import(attempt: Attempt) -> bool:
-    return bool(attempt.steps) and isinstance(attempt.steps[0].statement, Import)
-
-
 def _table(attempt: Attempt) -> str:
     return attempt.steps[0].statement.table
 
 
-def _wrong_answers(attempt: Attempt, state: State, at: int) -> Iterator[str]:
-    """Runs an attempt's statements; yields the first answer that is not the one its client got."""
+def _wrong_answers(attempt: Attempt, state: State, at: int, *, has_landed: bool = False) -> Iterator[str]:
+    """Runs an attempt's statements; yields the first answer that is not the one its client got.
+
+    Of one that has landed all have run, whatever its client heard of it.
+    """
     for number, (statement, answer) in enumerate(attempt.steps):
-        if answer is None:
+        if answer is None and not has_landed:
             return
         try:
             expected = statement.run(state)
         except Duplicate as error:
             yield f"duplicate: {_shown(attempt)} at {at}: {error} was accepted"
             return
-        if answer != expected:
+        if answer is not None and answer != expected:
             what = f"{_shown(attempt)} at {at}, statement {number}, {statement}"
             yield f"answer: {what} gave {answer}, not {expected}"
             return
@@ -324,5 +327,5 @@ def _with(state: State, changes: Changes) -> State:
 
 
 def _shown(attempt: Attempt) -> str:
-    kind = "import" if _is_import(attempt) else "transaction"
+    kind = "import" if attempt.is_import else "transaction"
     return f"{kind} {attempt.number}"

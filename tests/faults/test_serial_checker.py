@@ -30,7 +30,7 @@ from tests.faults.sql_history import ACKED, REFUSED, UNKNOWN
 ONE = Row(1, 0, 5, 7, 1)
 TWO, THREE = Row(2, 0, 6, None, 2), Row(3, 1, 7, 8, 2)
 TWO_AGAIN = Row(2, 1, 16, None, 3)
-FOUR = Row(4, 0, 0, None, 10)
+FOUR, FIVE = Row(4, 0, 0, None, 10), Row(5, 0, 0, None, 12)
 ALL = Between(0, 9)
 
 History = dict[int, Attempt]
@@ -70,6 +70,7 @@ def _good() -> Case:
         ),
         _attempt(9, 47, [(Import("b", (Row(1, 1, 1, 1, 9),)), None)], state=UNKNOWN),
         _attempt(10, 50, [(Insert("b", FOUR), 1), (Read("a", Unique(7)), ())], state=UNKNOWN),
+        _attempt(12, 53, [(Import("b", (FIVE,)), None)], state=UNKNOWN),
         _reader(11, 55, [(Read("a", ALL, 1, True), (THREE,)), (Read("b", ById(4)), (FOUR,))]),
     ]
     facts = Facts(
@@ -81,12 +82,13 @@ def _good() -> Case:
             Revision("a", 2, 30, TWO_AGAIN),
             Revision("a", 1, 40, None),
             Revision("b", 4, 50, FOUR),
+            Revision("b", 5, 53, FIVE),
         ],
         lives=[
             Life(("a",), 0, 15, (("a", 1, 10, True),), has_moved=True),
             Life(("a",), 20, 60, (("a", 2, 30, True), ("a", 1, 40, False)), has_moved=False),
-            Life(("a", "b"), 35, 60, (("a", 1, 40, False), ("b", 4, 50, True)), has_moved=False),
-            Life(("b",), 0, 60, None, has_moved=False),
+            Life(("a", "b"), 35, 52, (("a", 1, 40, False), ("b", 4, 50, True)), has_moved=True),
+            Life(("b",), 0, 52, None, has_moved=True),
         ],
     )
     return {each.number: each for each in attempts}, facts
@@ -246,6 +248,10 @@ def _took_effect_before_what_was_acknowledged(history: History, facts: Facts) ->
     history[3] = replace(history[3], began=44, ended=45)
 
 
+def _watch_past_an_import_whose_client_is_gone(history: History, facts: Facts) -> None:
+    facts.lives[3] = replace(facts.lives[3], resolved_at=60)
+
+
 def _watch_past_an_import(history: History, facts: Facts) -> None:
     facts.lives[0] = replace(facts.lives[0], resolved_at=25)
 
@@ -304,6 +310,7 @@ WRONG: tuple[tuple[Callable[[History, Facts], None], str], ...] = (
     (_read_below_what_was_acknowledged, "order"),
     (_took_effect_before_what_was_acknowledged, "order"),
     (_watch_past_an_import, "watch"),
+    (_watch_past_an_import_whose_client_is_gone, "watch"),
     (_watch_of_an_index_past_an_import, "watch"),
     (_watch_of_both_past_an_import, "watch"),
     (_watch_lacks_a_revision, "watch"),
