@@ -17,6 +17,7 @@ from tenure.sql import explain
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered, Used
 from tenure.sql.duck.shapes import Value, shape_of
 from tenure.sql.duck.taking import Duck
@@ -79,6 +80,12 @@ class Asked:
     def by_duck(
         self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
     ) -> list[str] | None:
+        found = self.stream(source, *columns, check=check, where=where)
+        return None if found is None else sorted(map(repr, found))
+
+    def stream(
+        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
+    ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
         used = Used(self.version, set(columns), [None])
@@ -89,8 +96,7 @@ class Asked:
             tuple(Value("", kind, shape_of(kind)) for kind in kinds),
         )
         run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, Memory(1 << 30))
-        found = self.duck.answer(rendered, run)
-        return None if found is None else sorted(map(repr, found))
+        return self.duck.answer(rendered, run)
 
     def by_rows(self, source: Source, *columns: int) -> list[str]:
         found = [visible(self.layout, row) for row in rows(source, self.layout)]
@@ -165,12 +171,12 @@ def test_answers_at_any_time_are_those_of_reading_row_by_row(
     assert lake.manifest().past, "no history has been flushed"
 
 
-def _filled(lake: Lake, *ids: int) -> None:
+def _filled(lake: Lake, *ids: int, text: str = "row") -> None:
     writer = lake.writer()
 
     def work(txn: Transaction) -> None:
         for id in ids:
-            writer.insert(txn, {ID: id, A: Decimal(id), B: f"row {id}"})
+            writer.insert(txn, {ID: id, A: Decimal(id), B: f"{text} {id}"})
 
     lake.write(work)
 
@@ -221,6 +227,39 @@ def test_a_reader_whose_files_are_gone_plans_again(lake: Lake, duck: Duck, is_ca
         lake.bases.bases()[0].groups.forget()
     assert asked.by_duck(source, ID, B) == expected
     assert duck.given_up == given_up
+
+
+def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
+    lake: Lake, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 0)
+    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 100)
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 300)
+    again: list[Given] = []
+    start_over = Given.start_over
+
+    def noted(given: Given) -> None:
+        again.append(given)
+        start_over(given)
+
+    monkeypatch.setattr(Given, "start_over", noted)
+    _filled(lake, *range(3_000), text="x" * 3_000)  # more than DuckDB reads ahead
+    old = lake.flush()
+    lake.bases.load()
+    _changed(lake, 1_500, "changed")
+    asked, source = Asked(lake, duck), lake.store.snapshot()
+    expected = asked.by_rows(source, ID, B)
+    found = asked.stream(source, ID, B)
+    assert found is not None
+    rows = [next(found) for _ in range(150)]
+    for id in (2, 2_500):
+        _changed(lake, id, "too late")
+    new = lake.flush()
+    assert lake.clean() > 0
+    lake.files.delete({file.name for file in old.live} - {file.name for file in new.live})
+    rows += found
+    assert again
+    assert sorted(map(repr, rows)) == expected
 
 
 def test_files_that_the_newest_manifest_names_and_that_are_gone_are_an_error(lake: Lake, duck: Duck) -> None:
