@@ -704,3 +704,24 @@ SELECT '12'::time
 SELECT '13'::timestamptz
 SELECT '12'::timestamptz
 SELECT '0 12:00'::timestamptz
+SELECT to_char('-Infinity'::float4, '999.99'::text)
+SELECT to_char('NaN'::float4, '999.9999999')
+SELECT to_char('Infinity'::float8, '999EEEE')
+SELECT to_char('NaN'::numeric, '.99EEEE')
+SELECT to_char(2147483647, '99V99')
+SELECT to_char(9223372036854775807, '99V99')
+SELECT to_char(999, '9.9EEEE')
+SELECT to_char(12, '9V9S')
+SELECT to_char(12, '9RN90')
+SELECT to_char(12, 'RNRN')
+SELECT to_char(12, '9B9RN')
+SELECT to_char(-12.5, 'BEEEE')
+SELECT to_char(-12.5, 'EEEETH')
+SELECT array_position('{1,2}'::int4[], NULL::int4, NULL::int4)
+SELECT array_position('{1,NULL}'::int4[], NULL::int4, NULL::int4)
+SELECT array_fill(7, '{{1,2},{3,4}}'::int4[])
+SELECT ARRAY['{}'::int4[], NULL::int4[]]
+SELECT ARRAY[NULL::int4[], NULL::int4[]]
+SELECT ARRAY['{1}'::int4[], NULL::int4[]]
+SELECT '{"a":{"b":1}}'::jsonb #- '{a,b,NULL}'::text[]
+SELECT jsonb_set('{"a":1}', '{a,NULL}'::text[], '2')
