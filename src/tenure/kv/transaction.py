@@ -352,6 +352,9 @@ class Transaction:
 
     def _end(self, state: State) -> None:
         self.state = state
+        # Both know whoever uses the transaction, who knows it: a circle that would stay until it is sought.
+        self.on_read = None
+        self._absences.taken.clear()
         parent = self._parent
         if parent is None:
             return
@@ -434,8 +437,9 @@ class Transaction:
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:
+            error = self._absences.failure(outcome)
             self._end(State.ENDED)
-            raise self._absences.failure(outcome)
+            raise error
         if self.has_writes:
             self.commit_at = outcome.at
             self._scope.volume.add(self._writes.values())
