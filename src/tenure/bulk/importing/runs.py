@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
-from tenure.table.key_order import bounds_within, plain
+from tenure.table.key_order import argsort, bounds_within, even, plain
 from tenure.table.lake.format import KEY
 
 SOURCE, LINE = "source", "line"
@@ -39,6 +39,24 @@ class Run(Record, frozen=True):
     """In memory, in bytes."""
     passed: int = 0
     """Batches of the file before the first of these."""
+
+
+def evened(rows: Any) -> Any:
+    """The same rows; their keys as values of fixed size, if all are as long."""
+    return rows.set_column(0, KEY, even(keys_of(rows)))
+
+
+def in_order(rows: Any) -> Any:
+    """Rows by key; those of one key in the order they have."""
+    rows = rows.combine_chunks()
+    order = argsort(keys_of(rows))
+    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
+
+
+def keys_of(rows: Any) -> Any:
+    """The keys of rows as one array."""
+    column = rows.column(KEY)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def write_run(files: Files, name: str, rows: Any) -> Run:
