@@ -23,6 +23,7 @@ from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
+from tenure.schema_change.stages import Kind as WorkKind
 from tenure.schema_change.stages import Work
 from tenure.schema_change.walk import Walk
 
@@ -130,6 +131,7 @@ class RunProgress:
         saved = unpack(data, Saved) if data else Saved(())
         self._starts = dict(saved.starts)
         self._is_turned = saved.is_turned
+        self._told = ""
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")
@@ -140,13 +142,16 @@ class RunProgress:
         self._run.checkpoint(fraction=self._fraction(), status=status, data=self._data())
 
     def told(self, work: Work, fraction: float, status: str) -> None:
+        self._told = f"{work.kind.value} {work.element}: {status}"
         starts = {_name(work): b"", **self._starts}
         done = sum(start is None for start in starts.values())
-        self._run.checkpoint(
-            fraction=(done + fraction) / (len(starts) + 1),
-            status=f"{work.kind.value} {work.element}: {status}",
-            data=self._data(),
-        )
+        fraction = (done + fraction) / (len(starts) + 1)
+        self._run.checkpoint(fraction=fraction, status=self._told, data=self._data())
+
+    def filled(self, work: Work) -> None:
+        self._starts[_name(work)] = None
+        self._starts[_name(work._replace(kind=WorkKind.PROVE_UNIQUE))] = None
+        self._run.checkpoint(fraction=self._fraction(), status=self._told, data=self._data())
 
     def turned(self, txn: Transaction) -> None:
         self._is_turned = True

@@ -39,6 +39,10 @@ class Progress(Protocol):
         """Shows how far a piece of work is that starts over if it is stopped."""
         ...
 
+    def filled(self, work: Work) -> None:
+        """An index was filled, and proved unique with that: one is not known without the other."""
+        ...
+
     def turned(self, txn: Transaction) -> None:
         """Notes, with the very transaction that does it, that the change is being taken back."""
         ...
@@ -54,6 +58,9 @@ class Untracked:
         return None
 
     def told(self, work: Work, fraction: float, status: str) -> None:
+        return None
+
+    def filled(self, work: Work) -> None:
         return None
 
     def turned(self, txn: Transaction) -> None:
@@ -169,9 +176,7 @@ class Walk:
             return False
         if not self._fill.fill(table, work.element, lambda *told: self._progress.told(work, *told)):
             return False
-        self._progress.save(work, None)
-        # In this order: what is not known to be filled may be filled in another way, and proves nothing then.
-        self._progress.save(Work(Kind.PROVE_UNIQUE, work.table, work.element), None)
+        self._progress.filled(work)
         return True
 
     def _publish(

@@ -144,6 +144,8 @@ class _Fill:
         self._lake.files.delete([run.name for run in runs])
         if layout.indexes[self._index].is_unique:
             self._settle(layout)
+        rows = sum(written.file.rows for written in live)
+        self._tell(1.0, f"{self._tasks.engine}: {len(live)} files, {rows} entries")
 
     def _claim(self, txn: Transaction) -> bool:
         merges, mine = self._lake.merges, self._run.job.id
