@@ -390,7 +390,7 @@ class Node:
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         if self.lake is not None:
-            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake).step)])
+            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake, self.locations).step)])
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:

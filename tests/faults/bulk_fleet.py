@@ -24,12 +24,15 @@ from tests.faults.bulk_worker import FAILURES_VARIABLE, PACE_VARIABLE, RANGE_ROW
 from tests.faults.harness import Place, Result, Run, wait_for
 from tests.faults.job_fleet import own_place, remove
 from tests.faults.processes import Processes
-from tests.faults.sql_nodes import set_up
+from tests.faults.sql_nodes import TTL_SECONDS, set_up
 from tests.pipeline.waiting import children_of
 
 WAIT_SECONDS = 300.0
 QUIET_SECONDS = 30.0
 """Within which a run that has lost its job has written its last file."""
+
+LONG_TTL_SECONDS = 6.0
+"""In a long run much is computed in this process, beside which a heartbeat may be late."""
 
 WRITE_SECONDS = 1.0
 EXIT_SECONDS = 20.0
@@ -47,7 +50,7 @@ class BulkFleet(Processes):
     def __init__(self, run: Run, name: str, *, range_rows: int, master: str = "local[2]") -> None:
         self.place: Place = own_place(run, name)
         super().__init__(self.place.directory)
-        set_up(self.place.address)
+        set_up(self.place.address, ttl_seconds=TTL_SECONDS if run.is_quick else LONG_TTL_SECONDS)
         self._range_rows = range_rows
         self.master = master
         self.files = self.place.directory / "files"

@@ -19,10 +19,9 @@ from tests.faults.bulk_fleet import QUIET_SECONDS, BulkFleet
 from tests.faults.bulk_load import Load, Moment
 from tests.faults.harness import Result, Run, wait_for
 
-QUICK_ROWS, ROWS = 6_000, 60_000
+QUICK_ROWS, ROWS = 4_000, 20_000
 TASKS = 6
 FILES_PER_TASK = 2
-LONG_SECONDS = 20.0
 
 QUICK_BLOWS = {"sqlite": ("canceled unheard",), "postgres": ("driver at 90 %",)}
 
@@ -30,22 +29,21 @@ QUICK_BLOWS = {"sqlite": ("canceled unheard",), "postgres": ("driver at 90 %",)}
 def export_kill(run: Run) -> Result:
     """An export per blow."""
     result = Result()
-    is_quick = run.seconds < LONG_SECONDS
-    rows = QUICK_ROWS if is_quick else ROWS
+    rows = QUICK_ROWS if run.is_quick else ROWS
     until = time.monotonic() + run.seconds
     with BulkFleet(run, "export", range_rows=rows // TASKS) as fleet:
         worker = fleet.launch_worker()
         exports = Exports(fleet, rows, run.seed)
         fleet.await_worker(worker)
         while not exports.made or time.monotonic() < until:
-            for name in QUICK_BLOWS[run.engine] if is_quick else BLOWS:
+            for name in QUICK_BLOWS[run.engine] if run.is_quick else BLOWS:
                 exports.export_under(name, BLOWS[name], result)
-            if not is_quick:
+            if not run.is_quick:
                 exports.export_by_a_node_that_dies(result)
         result.violations += exports.load.stop()
         fleet.judge_logs(result)
         result.counts |= {"rows": rows, "exports": exports.made, "changes": exports.load.changes}
-    if not is_quick:
+    if not run.is_quick:
         on_clusters(
             run, "export", rows // TASKS, lambda fleet: Exports(fleet, rows, run.seed).export_under, result
         )

@@ -17,7 +17,6 @@ QUICK_ROWS, ROWS = 10_000, 200_000
 TASKS = 10
 """Of the first flush; those that come later have a file each, and as many ranges."""
 
-LONG_SECONDS = 20.0
 
 QUICK_BLOWS = {"sqlite": ("python", "canceled unheard"), "postgres": ("driver at 90 %", "two drivers")}
 """For a short run: other ones on each engine, and what `spark_kills` does as well left out."""
@@ -26,9 +25,8 @@ QUICK_BLOWS = {"sqlite": ("python", "canceled unheard"), "postgres": ("driver at
 def flush_kill(run: Run) -> Result:
     """A flush per blow; what clients remember is compared after each."""
     result = Result()
-    is_quick = run.seconds < LONG_SECONDS
-    rows = QUICK_ROWS if is_quick else ROWS
-    blows = QUICK_BLOWS[run.engine] if is_quick else tuple(BLOWS)
+    rows = QUICK_ROWS if run.is_quick else ROWS
+    blows = QUICK_BLOWS[run.engine] if run.is_quick else tuple(BLOWS)
     until = time.monotonic() + run.seconds
     with BulkFleet(run, "flush", range_rows=rows // TASKS) as fleet:
         worker = fleet.launch_worker()

@@ -37,6 +37,9 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 60.0
 HISTORY_PAGE = 5_000
+LONG_SECONDS = 20.0
+"""Whoever asks for less wants little work."""
+
 ACK = b'{"e":"ack"'
 
 
@@ -66,6 +69,10 @@ class Run:
     server: postgres_server.Server | None
     files: Path = Path(tempfile.gettempdir())
     """Where logs, SQLite files and the like go; whoever asks removes it."""
+
+    @property
+    def is_quick(self) -> bool:
+        return self.seconds < LONG_SECONDS
 
     @property
     def rng(self) -> random.Random:

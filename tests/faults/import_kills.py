@@ -19,7 +19,7 @@ from tests.faults.bulk_fleet import BulkFleet
 from tests.faults.bulk_load import Moment, Rows, wrong
 from tests.faults.harness import Result, Run
 
-QUICK_ROWS, ROWS = 6_000, 60_000
+QUICK_ROWS, ROWS = 4_000, 20_000
 """Of each import, and of the table before the first."""
 
 TASKS = 6
@@ -28,9 +28,9 @@ TASKS = 6
 STEP = 100
 """Between the ids that are there: one of each import comes there."""
 
+INSERT_ROWS = 5_000
 FILES = 12
 PARENTS = 5
-LONG_SECONDS = 20.0
 SAMPLE = 20
 
 QUICK_BLOWS = {"sqlite": ("driver at 90 %",), "postgres": ("canceled unheard",)}
@@ -39,22 +39,21 @@ QUICK_BLOWS = {"sqlite": ("driver at 90 %",), "postgres": ("canceled unheard",)}
 def import_kill(run: Run) -> Result:
     """An import per blow."""
     result = Result()
-    is_quick = run.seconds < LONG_SECONDS
-    rows = QUICK_ROWS if is_quick else ROWS
+    rows = QUICK_ROWS if run.is_quick else ROWS
     until = time.monotonic() + run.seconds
     with BulkFleet(run, "import", range_rows=rows // TASKS) as fleet:
         worker = fleet.launch_worker()
         items = Items(fleet, rows, run.seed)
         fleet.await_worker(worker)
         while not items.imports or time.monotonic() < until:
-            for name in QUICK_BLOWS[run.engine] if is_quick else BLOWS:
+            for name in QUICK_BLOWS[run.engine] if run.is_quick else BLOWS:
                 items.import_under(name, BLOWS[name], result)
-            if not is_quick:
+            if not run.is_quick:
                 items.import_by_a_node_that_dies(result)
         fleet.judge_publishers(result)
         fleet.judge_logs(result)
         result.counts |= {"rows": rows, "imports": items.imports}
-    if not is_quick:
+    if not run.is_quick:
         on_clusters(
             run, "import", rows // TASKS, lambda fleet: Items(fleet, rows, run.seed).import_under, result
         )
@@ -77,9 +76,13 @@ class Items:
             "CREATE TABLE items (id int PRIMARY KEY, n int NOT NULL REFERENCES parents, "
             "note text NOT NULL UNIQUE)",
             "CREATE INDEX by_n ON items (n)",
-            f"INSERT INTO items SELECT g, g % {PARENTS}, 'v' || g "
-            f"FROM generate_series({STEP}, {STEP * rows}, {STEP}) g",
         )
+        for first in range(STEP, STEP * rows + 1, STEP * INSERT_ROWS):
+            last = min(STEP * rows, first + STEP * (INSERT_ROWS - 1))
+            fleet.execute(
+                f"INSERT INTO items SELECT g, g % {PARENTS}, 'v' || g "
+                f"FROM generate_series({first}, {last}, {STEP}) g"
+            )
         self._remember()
 
     def import_under(self, name: str, blow: Blow, result: Result) -> None:

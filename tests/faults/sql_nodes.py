@@ -28,14 +28,8 @@ from tests.faults.job_fleet import own_place, remove
 from tests.faults.processes import Processes
 
 TTL_SECONDS = 2.0
-HEARTBEAT_SECONDS = 0.4
-"""A fifth of the ttl: a machine that is busy with other things may miss a few."""
-
-SETTINGS = {
-    "liveness.ttl": f"{TTL_SECONDS}s",
-    "liveness.heartbeat": f"{HEARTBEAT_SECONDS}s",
-    "jobs.adopt_interval": "1s",
-}
+HEARTBEATS = 5
+"""Within a ttl: a machine that is busy with other things may miss a few."""
 
 CONNECT_SECONDS = 20
 TROUBLE_MARKS = ("Traceback", "AssertionError", "was never retrieved")
@@ -116,13 +110,18 @@ def cut(connection: "psycopg.Connection[tuple[Any, ...]]") -> bool:
     return True
 
 
-def set_up(address: str) -> None:
-    """Nodes are declared dead after TTL_SECONDS. Set before there are any: a session that was made for a
+def set_up(address: str, *, ttl_seconds: float = TTL_SECONDS) -> None:
+    """Nodes are declared dead after that. Set before there are any: a session that was made for a
     longer time lasts that long if its node dies before the next heartbeat."""
+    values = {
+        "liveness.ttl": f"{ttl_seconds}s",
+        "liveness.heartbeat": f"{ttl_seconds / HEARTBEATS}s",
+        "jobs.adopt_interval": "1s",
+    }
     env = SystemEnv()
     with closing(open_engine(address, env)) as engine, closing(Store(engine, env)) as store:
         settings = ClusterSettings(store, Settings(DEFINITIONS))
-        for name, text in SETTINGS.items():
+        for name, text in values.items():
             store.transact(lambda txn, name=name, text=text: settings.set(txn, name, text))  # type: ignore[misc]
         settings.close()
 

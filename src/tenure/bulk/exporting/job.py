@@ -6,7 +6,8 @@
 All of it is read at one time, which is fixed when the job is made. The ranges of a table are saved before
 the first file is written, so every run of the job would write the same rows into a file of the same name:
 it does not matter how many runs there were, nor what a run still does that was thought dead. A query may give
-its rows in another order the next time; its files are named after the run, and those of former runs go.
+its rows in another order the next time; its files are named after the run, and those of former runs go: of
+former ones alone, since a run that was thought dead may come to it when a later one has done the work.
 
 A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
 A run that was thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
@@ -76,10 +77,11 @@ class Export:
         saved = Saved(self._saved.bounds, files)
         self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
 
-    def _names(self, location: Location) -> list[str]:
-        """The files of this job that are there."""
-        pattern = re.compile(re.escape(self._stem) + r"-\d+\.\d+\.[a-z.]+")
-        return [entry.name for page in location.list() for entry in page if pattern.fullmatch(entry.name)]
+    def _names(self, location: Location, *, below: int | None = None) -> list[str]:
+        """The files of this job that are there; of tasks or runs below a number, if there is one."""
+        pattern = re.compile(re.escape(self._stem) + r"-(\d+)\.\d+\.[a-z.]+")
+        found = [pattern.fullmatch(entry.name) for page in location.list() for entry in page]
+        return [each[0] for each in found if each and (below is None or int(each[1]) < below)]
 
     # ── a table ────────────────────────────────────────────────────────────────────────────────
 
@@ -113,7 +115,7 @@ class Export:
             self._saved = Saved()
             self._tell(0.0, "")
         else:
-            location.delete(self._names(location))
+            location.delete(self._names(location, below=self._run.fence.run))
         env, writing = self._lake.store.env, self._payload.writing
         stem = f"{self._stem}-{self._run.fence.run}"
         output = OutputFiles(location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=False)
