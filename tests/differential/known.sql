@@ -725,3 +725,10 @@ SELECT ARRAY[NULL::int4[], NULL::int4[]]
 SELECT ARRAY['{1}'::int4[], NULL::int4[]]
 SELECT '{"a":{"b":1}}'::jsonb #- '{a,b,NULL}'::text[]
 SELECT jsonb_set('{"a":1}', '{a,NULL}'::text[], '2')
+SELECT convert_to('\'::text, 'abc')
+SELECT convert_to('ß', 'ISO-8859-16')
+SELECT convert_from('\x81', 'WIN1252')
+SELECT convert_from('\xff', 'SQL_ASCII')
+SELECT convert_to('ß', 'sqlascii')
+SELECT convert_from('\xfe', 'koi8')
+SELECT convert_to('ß', 'sjis')
