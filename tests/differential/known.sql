@@ -766,3 +766,10 @@ SELECT '["\ud83d"]'::jsonb
 SELECT '["\ud83d"]'::json
 SELECT '1'::int4::interval(3)
 SELECT 12345.6::numeric(4,1)
+SELECT convert_to('\'::text, 'abc')
+SELECT convert_to('ß', 'ISO-8859-16')
+SELECT convert_from('\x81', 'WIN1252')
+SELECT convert_from('\xff', 'SQL_ASCII')
+SELECT convert_to('ß', 'sqlascii')
+SELECT convert_from('\xfe', 'koi8')
+SELECT convert_to('ß', 'sjis')
