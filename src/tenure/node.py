@@ -152,6 +152,7 @@ class Node:
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self.front: Front | None = None
+            self._starter: WorkerStarter | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
@@ -389,11 +390,12 @@ class Node:
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         if self.lake is not None:
-            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake).step)])
+            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake, self.locations).step)])
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:
         starter = WorkerStarter(self.store, self._sessions, self.liveness.session, self.runner.lacks, start)
+        self._starter = starter
         undo.callback(starter.stop)
         self._run_loops(undo, [self._loop("workers", starter.step)])
 
@@ -435,6 +437,7 @@ class Node:
             started_micros=self._env.wall_micros(),
             lake=self.lake,
             locations=self.locations,
+            spark_trouble=lambda: self._starter.trouble if self._starter else "",
             duck=self._duck(),
             runs_inline=runs_inline,
         )

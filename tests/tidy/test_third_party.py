@@ -9,6 +9,7 @@ from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
+    "cryptography": ("bulk/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings

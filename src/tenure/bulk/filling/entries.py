@@ -24,6 +24,7 @@ from tenure.bulk.importing.rows import Batch, rest_of
 from tenure.bulk.importing.runs import (
     Run,
     cuts,
+    evened,
     in_order,
     keys_of,
     read_runs,
@@ -40,7 +41,7 @@ from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.backfill import duplicated
 from tenure.table.key_arrays import too_long
-from tenure.table.key_order import doubled
+from tenure.table.key_order import doubled, plain
 from tenure.table.lake.changes import ODD
 from tenure.table.lake.format import KEY, name_of
 from tenure.table.lake.manifests import Shape, Written
@@ -86,7 +87,7 @@ def project_range(task: ProjectTask, attempt: Attempt) -> tuple[Run, ...]:
     read = batches(place, task.scan)
     chunks = _chunks(_entries(layout, layout.indexes[task.index], batch) for batch in read)
     return tuple(
-        write_run(place.lake, f"{stem}-{number}.arrow", in_order(chunk))
+        write_run(place.lake, f"{stem}-{number}.arrow", in_order(evened(chunk)))
         for number, chunk in enumerate(chunks)
     )
 
@@ -143,7 +144,7 @@ def fill_range(task: FillTask, attempt: Attempt) -> tuple[Written, ...]:
     made = in_order(made)
     _refuse_doubles(layout_of(place, task.version), task.index, keys_of(made))
     rows = entries_table(
-        made.column(KEY), pa.repeat(pa.scalar(task.at, pa.int64()), len(made)), values_of(made)
+        plain(made.column(KEY)), pa.repeat(pa.scalar(task.at, pa.int64()), len(made)), values_of(made)
     )
     stem = f"{task.place.tenant}/{task.version.table.id}/{task.index}/{attempt.name}-live"
     return tuple(write_all(place.lake, stem, Shape((), is_entries=True), rows))

@@ -135,7 +135,7 @@ def _shaped(making: Making, added: Any) -> Any:
         elif field.name == AT or field.name not in added.column_names:
             columns.append(pa.nulls(rows, field.type))
         else:
-            columns.append(added.column(field.name))
+            columns.append(added.column(field.name).cast(field.type))
     return pa.table(columns, schema=schema)
 
 
