@@ -745,3 +745,6 @@ SELECT '["\ud83d"]'::jsonb
 SELECT '["\ud83d"]'::json
 SELECT '1'::int4::interval(3)
 SELECT 12345.6::numeric(4,1)
+SELECT '-7.31128861E-308'::numeric::float4
+SELECT '97e85635738251680931592687170085x'::numeric
+SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'x+00015:059'
