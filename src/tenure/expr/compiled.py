@@ -284,12 +284,16 @@ class _Compiler:
 
     def _array(self, tree: MakeArray) -> tuple[Evaluate, Type]:
         kind = type_of(tree.type, self.enum)
-        elements = [self.compile(each)[0] for each in tree.elements]
+        compiled = [self.compile(each) for each in tree.elements]
+        elements = [evaluate for evaluate, _ in compiled]
+        has_arrays = any(isinstance(of, ArrayOf) for _, of in compiled)
 
         def make(row: Row, context: Context) -> Datum:
             made = tuple(each(row, context) for each in elements)
+            if has_arrays and not any(made):
+                return ()
             check_shape(made)
-            return () if made and all(each == () for each in made) else made
+            return made
 
         return make, kind
 
