@@ -264,6 +264,18 @@ def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
     assert sorted(map(repr, rows)) == expected
 
 
+def test_a_plan_whose_files_are_gone_is_made_with_the_newest(lake: Lake, duck: Duck) -> None:
+    _filled(lake, *range(3_000))
+    old = lake.flush()
+    lake.bases.load()
+    _changed(lake, 3, "changed")
+    lake.flush()
+    lake.files.delete([file.name for file in old.live])
+    lake.bases.bases()[0].groups.forget()
+    span = Span(lake.layout.key({ID: 10}), lake.layout.key({ID: 2_990}))
+    assert duck._has_many(span)
+
+
 def test_files_that_the_newest_manifest_names_and_that_are_gone_are_an_error(lake: Lake, duck: Duck) -> None:
     _filled(lake, *range(10))
     lake.files.delete([file.name for file in lake.flush().live])

@@ -27,6 +27,7 @@ from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
+from tenure.kv.bases import Base, with_base
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.sql.duck.rendering import Rendered, Used, render
@@ -160,8 +161,10 @@ class Duck:
                 yield f'Base of "{used.table.name}": {base.described}{held}'
 
     def _has_many(self, span: Span) -> bool:
-        base = self._store.bases.of(span.lo[:HEAD_BYTES])
-        if base is not None and base.rows_within(span) >= ROWS_MIN:
+        def has_many(base: Base | None) -> bool:
+            return base is not None and base.rows_within(span) >= ROWS_MIN
+
+        if with_base(self._store.bases, span.lo[:HEAD_BYTES], has_many):
             return True
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
