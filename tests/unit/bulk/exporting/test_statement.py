@@ -5,6 +5,7 @@ import gzip
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +14,14 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import StoreError
 from tenure.bulk.exporting import job as export_job
-from tenure.bulk.exporting.records import Payload
+from tenure.bulk.exporting.records import Payload, Rows
 from tenure.cluster.job_states import State
 from tenure.front import Listen
 from tenure.kv.records import unpack
 from tenure.node import Node
 from tenure.pipeline import scan
 from tenure.sql.redaction import without_secrets
+from tenure.sql.statements import exporting
 from tests.unit.sql.sessions import Said, Talk
 
 ROWS = 40
@@ -252,6 +254,72 @@ def test_an_error_of_the_query_is_the_statements_and_leaves_no_file(talk: Talk, 
     )
     assert (said.sqlstate, said.message) == ("22012", "division by zero")
     assert not files(directory, "fails")
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """How often the rows of a query were asked for, and whether they were again; results are held in part."""
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 100_000)
+    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 200)
+    asked: list[bool] = []
+
+    def rows_of(*arguments: Any) -> Iterator[Rows]:
+        asked.append(arguments[-1])
+        return exporting.rows_of(*arguments)
+
+    monkeypatch.setattr("tenure.node.rows_of", rows_of)
+    return asked
+
+
+@pytest.fixture(scope="module")
+def long(node: Node) -> None:
+    talk = Talk(node)
+    talk.say("CREATE TABLE long (id int PRIMARY KEY, word text)")
+    talk.say("INSERT INTO long SELECT g, repeat('a', 1000) FROM generate_series(1, 19999) g")
+    talk.say("INSERT INTO long VALUES (20000, repeat('ß', 1000))")
+    talk.close()
+
+
+@pytest.mark.usefixtures("long")
+def test_a_large_query_runs_once(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    duck = talk.session.parts.duck
+    assert duck is not None
+    taken = duck.taken
+    said = talk.say("EXPORT INTO CSV 'large' FROM SELECT id, word FROM long WHERE word <> 'b'")
+    lines = exported(directory, said, "large").decode().splitlines()
+    assert [len(line.partition(",")[2]) for line in lines] == [1000] * 20_000
+    assert (runs, duck.taken - taken) == ([False], 1)
+
+
+@pytest.mark.usefixtures("long")
+def test_a_query_that_duckdb_gives_up_late_starts_over(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    said = talk.say(
+        "EXPORT INTO CSV 'over' WITH chunk_rows = 5000 "
+        "FROM SELECT id, upper(word) FROM long WHERE word <> 'b'"
+    )
+    lines = exported(directory, said, "over").decode().splitlines()
+    assert [line.partition(",")[0] for line in lines] == [str(number) for number in range(1, 20_001)]
+    assert runs == [False, True]
+
+
+@pytest.mark.usefixtures("long")
+def test_an_error_late_in_a_large_query_leaves_no_file(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    said = talk.say(
+        "EXPORT INTO CSV 'late' WITH chunk_rows = 5000 "
+        "FROM SELECT 1 / (20000 - id), word FROM long WHERE word <> 'b'"
+    )
+    assert (said.sqlstate, said.message) == ("22012", "division by zero")
+    assert not files(directory, "late")
+    assert runs == [False, True]
+
+
+def test_a_detached_export_tells_its_job_and_goes_on(node: Node, talk: Talk, directory: Path) -> None:
+    said = talk.say("EXPORT INTO CSV 'detached' WITH detached, header FROM TABLE t")
+    assert (said.tag, said.columns) == ("EXPORT", ("job_id",))
+    ((id,),) = said.rows
+    assert not talk.say(f"SHOW JOB WHEN COMPLETE {id}").sqlstate
+    ((name, data),) = files(directory, "detached").items()
+    assert name.startswith(f"t-{id}-") and data.count(b"\n") == ROWS + 1
 
 
 def test_a_value_that_parquet_cannot_hold_is_an_error(talk: Talk, directory: Path) -> None:
