@@ -7,12 +7,14 @@ spilled.
 A result is fetched whole before the first row is given, so that an error comes while the rows executor
 can still take over. One too large for that is run twice: once to see that it ends well, once to stream. If a
 file of the lake goes while it streams, it is planned and run again, and gives what it has not given yet
-(`duck.given`).
+(`duck.given`). For whoever can throw away what he was given
+(`is_once`) it is run once, and `Unfinished` says that he has to.
 
     run ──► a thread runs it        the caller looks every so often whether it was canceled,
                                     and interrupts DuckDB if so
 
-Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result.
+Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result that looks
+like a whole one.
 
 Walk: `sql.duck.taking` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
 """
@@ -20,7 +22,7 @@ Walk: `sql.duck.taking` -> `DuckEngine.run` -> `table.columnar` for the tables -
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
@@ -33,6 +35,7 @@ from tenure.sql.duck.based import base_sql
 from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered
 from tenure.sql.duck.shapes import NotShared, Value, quoted
+from tenure.sql.errors import Unfinished
 from tenure.storage.files import Files
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Check, Columns
@@ -80,16 +83,26 @@ class DuckEngine:
         self._database.close()
 
     def run(
-        self, rendered: Rendered, open: Open, check: Check, has_moved: HasMoved = lambda: False
+        self,
+        rendered: Rendered,
+        open: Open,
+        check: Check,
+        has_moved: HasMoved = lambda: False,
+        *,
+        is_once: bool = False,
     ) -> Rows | None:
         """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises."""
-        fetched = _Fetched()
-        with closing(self._connection(rendered, open())) as connection:
-            self._watched(lambda: fetched.fetch(connection), connection.interrupt, check)
-        if fetched.error is not None:
-            return None
-        if fetched.is_whole:
-            return _rows(fetched.batches, rendered.columns)
+        with ExitStack() as stack:
+            connection = stack.enter_context(closing(self._connection(rendered, open())))
+            fetched = _Fetched(connection, waits_when_full=is_once)
+            self._watched(fetched.fetch, connection.interrupt, check)
+            if fetched.error is not None:
+                return None
+            if fetched.is_whole:
+                return _rows(fetched.batches, rendered.columns)
+            if is_once:
+                stack.pop_all()
+                return self._as_they_come(connection, fetched, rendered, check)
         return self._streamed(rendered, open(), open, check, has_moved)
 
     def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> "_Connection":
@@ -115,6 +128,19 @@ class DuckEngine:
             interrupt()
             task.join()
             raise
+
+    def _as_they_come(
+        self, connection: "_Connection", fetched: "_Fetched", rendered: Rendered, check: Check
+    ) -> Rows:
+        """What is held, then as much again, to the end."""
+        with closing(connection):
+            while True:
+                yield from _rows(fetched.taken(), rendered.columns)
+                if fetched.is_whole:
+                    return
+                self._watched(fetched.fetch, connection.interrupt, check)
+                if fetched.error is not None:
+                    raise Unfinished("DuckDB gave up when it had given some rows") from fetched.error
 
     def _streamed(
         self,
@@ -225,25 +251,35 @@ def _names(columns: Columns) -> str:
 
 
 class _Fetched:
-    """A result as far as it is held: beyond the bound it is only seen to its end."""
+    """A result as far as it is held. Beyond the bound it is only seen to its end, or waits to be taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: _Connection, *, waits_when_full: bool) -> None:
+        self._coming = connection.batches()
+        self._waits_when_full = waits_when_full
         self.batches: list[Any] = []
-        self.is_whole = True
+        self.is_whole = False
+        """Whether all of it is held, or was taken."""
         self.error: Exception | None = None
 
-    def fetch(self, connection: _Connection) -> None:
-        held_bytes = 0
+    def fetch(self) -> None:
+        held_bytes, is_kept = 0, True
         try:
-            for batch in connection.batches():
+            for batch in self._coming:
                 held_bytes += batch.nbytes
-                if held_bytes > RESULT_BYTES_MAX:
-                    self.is_whole = False
-                    self.batches.clear()
-                elif self.is_whole:
+                if held_bytes <= RESULT_BYTES_MAX or self._waits_when_full:
                     self.batches.append(batch)
+                else:
+                    is_kept = False
+                    self.batches.clear()
+                if held_bytes > RESULT_BYTES_MAX and self._waits_when_full:
+                    return
+            self.is_whole = is_kept
         except _FAILURES as error:
             self.error = error
+
+    def taken(self) -> list[Any]:
+        batches, self.batches = self.batches, []
+        return batches
 
 
 def _rows(batches: Sequence[Any], columns: Sequence[Value]) -> Rows:
