@@ -725,6 +725,47 @@ SELECT ARRAY[NULL::int4[], NULL::int4[]]
 SELECT ARRAY['{1}'::int4[], NULL::int4[]]
 SELECT '{"a":{"b":1}}'::jsonb #- '{a,b,NULL}'::text[]
 SELECT jsonb_set('{"a":1}', '{a,NULL}'::text[], '2')
+SELECT '1.2.3'::date
+SELECT '2000-01-01T12:00'::time
+SELECT '2000-01-01 12:00'::time
+SELECT '12345678901234567.995'::int2
+SELECT '12345678901234567.995'::int4
+SELECT '12345678901234567.995'::int8
+SELECT '0X7Ffffffffffffff F'::int4
+SELECT '-1e400'::time
+SELECT '1e400x'::float8
+SELECT '-nan'::float4
+SELECT 'Thu 2000-01-01'::date
+SELECT '12:00 2000-01-01'::timestamp
+SELECT '2000-01-01 996199'::timestamp
+SELECT 'J2451545.5'::timestamp
+SELECT '2000.060'::date
+SELECT '2000-060'::date
+SELECT '5 mm'::interval
+SELECT '1 microsecondzzz'::interval
+SELECT 'P1.5e2D'::interval
+SELECT 'P20000102T030405'::interval
+SELECT 'P0001-02-03T04:05:06'::interval
+SELECT 'P+1Y'::interval
+SELECT '5 at'::interval
+SELECT '1 day 2 day'::interval
+SELECT '12::5'::time
+SELECT '2000-01-01 12:00 MSK'::timestamptz
+SELECT '2000-01-01 12:00 NPT'::timestamptz
+SELECT '2000-01-01 12:00 CET DST'::timestamptz
+SELECT '2000-01-01 12:00 Nowhere/Land'::timestamptz
+SELECT '[1:2]={1,2}'::int4[]
+SELECT '[1:2]={1,2,3}'::int4[]
+SELECT '[2]={1,2}'::int4[]
+SELECT '[2:1]={1}'::int4[]
+SELECT '[99999999999]={1}'::int4[]
+SELECT '{{},{{}}}'::int4[]
+SELECT '{{1},{{x}}}'::int4[]
+SELECT '["\u0000", x]'::jsonb
+SELECT '["\ud83d"]'::jsonb
+SELECT '["\ud83d"]'::json
+SELECT '1'::int4::interval(3)
+SELECT 12345.6::numeric(4,1)
 SELECT convert_to('\'::text, 'abc')
 SELECT convert_to('ß', 'ISO-8859-16')
 SELECT convert_from('\x81', 'WIN1252')

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from tenure.expr.arrays import DIMENSIONS_MAX, ArrayOf, check_shape, dimensions, flatten, fold
+from tenure.expr.array_text import DIMENSIONS_MAX, fold
+from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function

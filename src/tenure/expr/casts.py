@@ -55,7 +55,7 @@ def cast_function(source: Type, target: Type, context: str) -> Convert | None:
     Raises CannotCast (42846) if there is no such cast in this context.
     """
     if not can_cast(source, target, context):
-        raise CannotCast(f"cannot cast type {source.sql_name} to {target.sql_name}")
+        raise CannotCast(f"cannot cast type {bare(source).sql_name} to {bare(target).sql_name}")
     convert = _family_cast(source, target)
     if not target.ref.modifiers or source.ref == target.ref:
         return convert

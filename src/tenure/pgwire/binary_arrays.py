@@ -12,7 +12,8 @@ import struct
 from collections.abc import Callable
 from math import prod
 
-from tenure.expr.arrays import DIMENSIONS_MAX, dimensions, flatten, fold
+from tenure.expr.array_text import DIMENSIONS_MAX, fold
+from tenure.expr.arrays import dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatatypeMismatch, InvalidBinary, LimitExceeded, NotSupported
 from tenure.pgwire.binary_numeric import expanded_digits

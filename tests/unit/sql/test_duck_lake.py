@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from pyarrow import fs
 
 from tenure.base.errors import CorruptData
 from tenure.catalog.descriptors import Table, TypeRef, replace
@@ -17,6 +18,7 @@ from tenure.sql import explain
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered, Used
 from tenure.sql.duck.shapes import Value, shape_of
 from tenure.sql.duck.taking import Duck
@@ -27,6 +29,7 @@ from tenure.table import columnar
 from tenure.table.columnar import Columnar
 from tenure.table.lake import format
 from tenure.table.read import Source, at, rows, visible
+from tests import s3_server
 from tests.postgres_server import Server
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.pipeline.test_merge import NOTE, History
@@ -79,6 +82,12 @@ class Asked:
     def by_duck(
         self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
     ) -> list[str] | None:
+        found = self.stream(source, *columns, check=check, where=where)
+        return None if found is None else sorted(map(repr, found))
+
+    def stream(
+        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
+    ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
         used = Used(self.version, set(columns), [None])
@@ -89,8 +98,7 @@ class Asked:
             tuple(Value("", kind, shape_of(kind)) for kind in kinds),
         )
         run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, Memory(1 << 30))
-        found = self.duck.answer(rendered, run)
-        return None if found is None else sorted(map(repr, found))
+        return self.duck.answer(rendered, run)
 
     def by_rows(self, source: Source, *columns: int) -> list[str]:
         found = [visible(self.layout, row) for row in rows(source, self.layout)]
@@ -165,12 +173,12 @@ def test_answers_at_any_time_are_those_of_reading_row_by_row(
     assert lake.manifest().past, "no history has been flushed"
 
 
-def _filled(lake: Lake, *ids: int) -> None:
+def _filled(lake: Lake, *ids: int, text: str = "row") -> None:
     writer = lake.writer()
 
     def work(txn: Transaction) -> None:
         for id in ids:
-            writer.insert(txn, {ID: id, A: Decimal(id), B: f"row {id}"})
+            writer.insert(txn, {ID: id, A: Decimal(id), B: f"{text} {id}"})
 
     lake.write(work)
 
@@ -221,6 +229,39 @@ def test_a_reader_whose_files_are_gone_plans_again(lake: Lake, duck: Duck, is_ca
         lake.bases.bases()[0].groups.forget()
     assert asked.by_duck(source, ID, B) == expected
     assert duck.given_up == given_up
+
+
+def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
+    lake: Lake, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 0)
+    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 100)
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 300)
+    again: list[Given] = []
+    start_over = Given.start_over
+
+    def noted(given: Given) -> None:
+        again.append(given)
+        start_over(given)
+
+    monkeypatch.setattr(Given, "start_over", noted)
+    _filled(lake, *range(3_000), text="x" * 3_000)  # more than DuckDB reads ahead
+    old = lake.flush()
+    lake.bases.load()
+    _changed(lake, 1_500, "changed")
+    asked, source = Asked(lake, duck), lake.store.snapshot()
+    expected = asked.by_rows(source, ID, B)
+    found = asked.stream(source, ID, B)
+    assert found is not None
+    rows = [next(found) for _ in range(150)]
+    for id in (2, 2_500):
+        _changed(lake, id, "too late")
+    new = lake.flush()
+    assert lake.clean() > 0
+    lake.files.delete({file.name for file in old.live} - {file.name for file in new.live})
+    rows += found
+    assert again
+    assert sorted(map(repr, rows)) == expected
 
 
 def test_files_that_the_newest_manifest_names_and_that_are_gone_are_an_error(lake: Lake, duck: Duck) -> None:
@@ -385,6 +426,93 @@ def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
         assert (engine.run(rendered, dict, lambda: None) is not None) == is_reached
     duck.close()
     lake.close()
+
+
+class Shut:
+    """DuckDB over a lake in a bucket, with files around it that it must not reach."""
+
+    def __init__(self, directory: Path, address: str, endpoint: str) -> None:
+        self.lake = Lake(directory, _table(), lake=address)
+        self.duck = Duck(self.lake.store, lake=self.lake.files)
+        self.bucket = address.removeprefix("s3://").partition("/")[0]
+        self.endpoint = endpoint
+        _filled(self.lake, 1)
+        (self.file,) = self.lake.flush().live
+        host = endpoint.removeprefix("http://")
+        self.store = fs.S3FileSystem(region="us-east-1", scheme="http", endpoint_override=host)
+        s3_server.make_bucket(endpoint, f"{self.bucket}-other")
+        with self.lake.files.open_input(self.file.name) as file:
+            data = file.read()
+        (directory / "x.parquet").write_bytes(data)
+        for path in ("some/x.parquet", "some/where-else/x.parquet", "x.parquet"):
+            self._put(f"{self.bucket}/{path}", data)
+        self._put(f"{self.bucket}-other/x.parquet", data)
+
+    def _put(self, path: str, data: bytes) -> None:
+        with self.store.open_output_stream(path, compression=None) as output:
+            output.write(data)
+
+    def answers(self, sql: str) -> bool:
+        engine, _ = self.duck._parts()
+        kind = self.lake.layout.columns[B].type
+        rendered = Rendered(sql, (), {}, (Value("", kind, shape_of(kind)),))
+        return engine.run(rendered, dict, lambda: None) is not None
+
+    def objects(self) -> dict[str, int]:
+        """All that is in both buckets, and when it was changed."""
+        buckets = (self.bucket, f"{self.bucket}-other")
+        found = [
+            each
+            for name in buckets
+            for each in self.store.get_file_info(fs.FileSelector(name, recursive=True))
+        ]
+        return {each.path: each.mtime_ns for each in found}
+
+    def close(self) -> None:
+        self.duck.close()
+        self.lake.close()
+
+
+@pytest.fixture
+def shut(tmp_path: Path, bucket_address: str, s3_endpoint: str) -> Iterator[Shut]:
+    shut = Shut(tmp_path, bucket_address, s3_endpoint)
+    yield shut
+    shut.close()
+
+
+def test_nothing_but_the_lake_in_a_bucket_is_read(shut: Shut, tmp_path: Path) -> None:
+    def reads(path: str) -> bool:
+        return shut.answers(f"SELECT c3 AS c0 FROM read_parquet('{path}')")
+
+    assert reads(shut.lake.files.duck_path(shut.file.name))
+    root = shut.lake.files.duck_root
+    for path in (
+        f"{root}../x.parquet",
+        f"{root}1/../../x.parquet",
+        f"{root}../where-else/x.parquet",
+        f"{root}../../x.parquet",
+        f"{root}../../../{shut.bucket}-other/x.parquet",
+        f"{root}%2e%2e/x.parquet",
+        f"{root}./../x.parquet",
+        f"{root}/x.parquet",
+        f"{root}../*.parquet",
+        f"s3://{shut.bucket}/x.parquet",
+        f"{shut.endpoint}/{shut.bucket}/x.parquet",
+        str(tmp_path / "x.parquet"),
+        f"file://{tmp_path}/x.parquet",
+        f"{root}{tmp_path}/x.parquet",
+    ):
+        assert not reads(path), path
+    assert not shut.answers(f"SELECT file AS c0 FROM glob('{root}../*')")
+
+
+def test_nothing_is_written_to_a_bucket(shut: Shut) -> None:
+    before = shut.objects()
+    root = shut.lake.files.duck_root
+    for target in ("new.parquet", shut.file.name, "../new.parquet", "../x.parquet"):
+        assert not shut.answers(f"COPY (SELECT 'x' AS c0) TO '{root}{target}'"), target
+    assert not shut.answers(f"ATTACH '{root}db.duckdb'")
+    assert shut.objects() == before
 
 
 def test_explain_says_where_the_rows_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,10 +69,12 @@ def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:
     needs = (SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else ()
-    kept = replace(payload, location=sealed(txn, lake.store.keyspace, payload.location))
+    id = lake.jobs.fresh_id(txn)
+    kept = replace(payload, location=sealed(txn, lake.store.keyspace, id, payload.location))
     return lake.jobs.create(
         txn,
         kind=KIND,
+        id=id,
         payload=pack(kept),
         owner=owner,
         description=description,
@@ -83,7 +85,7 @@ def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, descrip
 def payload_of(lake: Lake, run: Run) -> Payload:
     kept = unpack(run.job.payload, Payload)
     store = lake.store
-    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, kept.location))
+    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.location))
 
 
 def files_of(data: bytes) -> tuple[MadeFile, ...]:

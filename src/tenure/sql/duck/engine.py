@@ -5,7 +5,9 @@ are the Arrow columns that a query is given. Memory is bounded for all queries t
 spilled.
 
 A result is fetched whole before the first row is given, so that an error comes while the rows executor
-can still take over. One too large for that is run twice: once to see that it ends well, once to stream.
+can still take over. One too large for that is run twice: once to see that it ends well, once to stream. If a
+file of the lake goes while it streams, it is planned and run again, and gives what it has not given yet
+(`duck.given`).
 
     run ──► a thread runs it        the caller looks every so often whether it was canceled,
                                     and interrupts DuckDB if so
@@ -28,14 +30,19 @@ import pyarrow as pa
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
 from tenure.sql.duck.based import base_sql
+from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.duck.shapes import Value, quoted
+from tenure.sql.duck.shapes import NotShared, Value, quoted
 from tenure.storage.files import Files
+from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Check, Columns
 
 Rows: TypeAlias = Iterator[tuple[Any, ...]]
 Open: TypeAlias = Callable[[], Mapping[int, Columns]]
 """Gives the tables of a query anew: a stream can be read once."""
+
+HasMoved: TypeAlias = Callable[[], bool]
+"""Whether the tables were given of a base that is not the newest any more: a file may have gone."""
 
 RESULT_BYTES_MAX = 32 << 20
 """Of a result that is held until it is complete."""
@@ -72,7 +79,9 @@ class DuckEngine:
     def close(self) -> None:
         self._database.close()
 
-    def run(self, rendered: Rendered, open: Open, check: Check) -> Rows | None:
+    def run(
+        self, rendered: Rendered, open: Open, check: Check, has_moved: HasMoved = lambda: False
+    ) -> Rows | None:
         """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises."""
         fetched = _Fetched()
         with closing(self._connection(rendered, open())) as connection:
@@ -81,7 +90,7 @@ class DuckEngine:
             return None
         if fetched.is_whole:
             return _rows(fetched.batches, rendered.columns)
-        return self._streamed(rendered, open(), check)
+        return self._streamed(rendered, open(), open, check, has_moved)
 
     def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> "_Connection":
         query = _query(rendered, tables, self._lake)
@@ -107,15 +116,33 @@ class DuckEngine:
             task.join()
             raise
 
-    def _streamed(self, rendered: Rendered, tables: Mapping[int, Columns], check: Check) -> Rows:
+    def _streamed(
+        self,
+        rendered: Rendered,
+        tables: Mapping[int, Columns],
+        open: Open,
+        check: Check,
+        has_moved: HasMoved,
+    ) -> Rows:
         """Once more, a batch at a time; it has been seen to end well."""
-        with closing(self._connection(rendered, tables)) as connection:
-            try:
-                for batch in connection.batches():
-                    check()
-                    yield from _rows([batch], rendered.columns)
-            except _FAILURES as error:
-                raise StoreError(f"a query failed that had succeeded before: {error}") from error
+        given = Given()
+        marked = given.marked(rendered)
+        try:
+            while True:
+                try:
+                    with closing(self._connection(marked, tables)) as connection:
+                        for batch in connection.batches():
+                            check()
+                            yield from _rows([given.new(batch)], rendered.columns)
+                    break
+                except _FAILURES:
+                    if not has_moved():
+                        raise
+                tables = open()
+                given.start_over()
+        except (*_FAILURES, NotShared, Unrepresentable) as error:
+            raise StoreError(f"a query failed that had succeeded before: {error}") from error
+        given.require_all()
 
 
 def _database(memory_bytes: int, threads: int) -> Any:

@@ -117,10 +117,13 @@ class Duck:
                 read[id] = columnar.read(layout, tuple(used.columns), run.source, run.check, within)
             return read
 
+        def has_moved() -> bool:
+            return columnar.has_moved(read.values())
+
         try:
-            rows = engine.run(rendered, tables, run.check)
-            while rows is None and columnar.has_moved(read.values()):
-                rows = engine.run(rendered, tables, run.check)  # a file may have been gone
+            rows = engine.run(rendered, tables, run.check, has_moved)
+            while rows is None and has_moved():
+                rows = engine.run(rendered, tables, run.check, has_moved)  # a file may have been gone
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # whoever reads by rows says what is wrong, if anything is
         if rows is None:
