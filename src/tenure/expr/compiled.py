@@ -184,7 +184,9 @@ class _Compiler:
         return (operand if convert is None else strict(convert, [operand])), target
 
     def _logic(self, tree: And | Or) -> tuple[Evaluate, Type]:
-        operands = [self._condition(each) for each in tree.operands]
+        # What a constant decides, PostgreSQL never asks a row about, wherever it stands.
+        ordered = sorted(tree.operands, key=_varies)
+        operands = [self._condition(each) for each in ordered]
         return three_valued(operands, stop=isinstance(tree, Or)), BOOL
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Evaluate:
@@ -306,6 +308,14 @@ class _Compiler:
         if kind.family != "bool":
             raise DatatypeMismatch(f"a condition must be type boolean, not type {kind.sql_name}")
         return evaluate
+
+
+def _varies(tree: Node) -> bool:
+    return any(isinstance(each, ColumnRef | Nested) or _is_volatile(each) for each in nodes(tree))
+
+
+def _is_volatile(node: Node) -> bool:
+    return isinstance(node, Call) and function_with_id(node.function).volatility is Volatility.VOLATILE
 
 
 _NO_CONTEXT = Context(0, 0, lambda: _refuse(), lambda: _refuse())
