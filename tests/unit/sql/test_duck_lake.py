@@ -79,19 +79,17 @@ class Asked:
         self.version = version or lake.table
         self.layout = lake._layouts.of(self.version)
 
-    def by_duck(
+    def by_duck(self, source: Source, *columns: int, **asked: Any) -> list[str] | None:
+        found = self.stream(source, *columns, **asked)
+        return None if found is None else sorted(map(repr, found))
+
+    def stream(
         self,
         source: Source,
         *columns: int,
         check: Callable[[], None] = lambda: None,
         where: str = "",
         is_joined: bool = False,
-    ) -> list[str] | None:
-        found = self.stream(source, *columns, check=check, where=where)
-        return None if found is None else sorted(map(repr, found))
-
-    def stream(
-        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
     ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
