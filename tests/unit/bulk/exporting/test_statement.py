@@ -404,9 +404,9 @@ def _cancel_elsewhere(node: Node, id: int) -> None:
 def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node, directory: Path) -> None:
     store, jobs = node.store, node.jobs
     writing = Writing(CSV, (OutColumn("a", TypeRef("int8")),))
-    payload = pack(Payload("late", writing, store.snapshot().at, "query", query="SELECT 1"))
+    payload = pack(Payload("later", writing, store.snapshot().at, "query", query="SELECT 1"))
     job = store.transact(lambda txn: jobs.create(txn, kind=KIND, payload=payload, needs=["what nobody has"]))
-    place = directory / "files" / "late"
+    place = directory / "files" / "later"
     place.mkdir()
     for number in (1, 3):
         (place / f"query-{job.id}-{number}.0.csv").touch()
