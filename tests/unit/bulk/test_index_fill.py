@@ -118,7 +118,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenure.table.lake.scanning.PAGE_KEYS", 7)
     monkeypatch.setattr("tenure.bulk.importing.runs.BATCH_ROWS", 8)
     monkeypatch.setattr("tenure.bulk.filling.entries.CHUNK_BYTES", 500)
-    monkeypatch.setattr("tenure.bulk.filling.entries.RUN_ROWS", 30)
+    monkeypatch.setattr("tenure.bulk.filling.entries.RANGE_ROWS", 30)
     monkeypatch.setattr("tenure.bulk.filling.job.PAGE_KEYS", 5)
     monkeypatch.setattr("tenure.bulk.filling.job.BATCH_ROWS", 3)
 
