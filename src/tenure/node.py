@@ -32,6 +32,7 @@ from tenure.base.settings import (
 from tenure.base.timestamp import ZERO_AT
 from tenure.bulk import flush
 from tenure.bulk.exporting import records as exporting
+from tenure.bulk.filling.job import IndexFill
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
@@ -352,7 +353,8 @@ class Node:
 
     def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
         self.changer = self._make_changer()
-        own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
+        fill = None if self.lake is None else IndexFill(self.lake, self.layouts, self.context)
+        own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk, fill)}
         if self.lake is not None:
             run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {

@@ -15,6 +15,7 @@ from tests.faults import (
     disks,
     export_kills,
     flush_kills,
+    import_history,
     import_kills,
     inputs,
     job_kills,
@@ -85,5 +86,6 @@ SCENARIOS = (
     Scenario("flush_kill", flush_kills.flush_kill),
     Scenario("import_kill", import_kills.import_kill, quick_engines=("sqlite",)),
     Scenario("export_kill", export_kills.export_kill, quick_engines=("postgres",)),
+    Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

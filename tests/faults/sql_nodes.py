@@ -10,6 +10,7 @@ A node that is started again serves the same port as before.
 Walk: the scenarios `sql_*` use this; it runs `tenure start`.
 """
 
+import os
 import random
 import socket
 from contextlib import closing
@@ -41,7 +42,8 @@ class SqlNodes(Processes):
         self.engine, self.server = run.engine, run.server
         self.rng = random.Random(run.seed)
         self._more = more
-        set_up(self._place.address)
+        self.store = self._place.address
+        set_up(self.store)
         self.ports: dict[str, int] = {}
         self.violations: list[str] = []
 
@@ -58,7 +60,7 @@ class SqlNodes(Processes):
 
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
-        options = ("--insecure", "--store", self._place.address, "--sql", at, *self._more)
+        options = ("--insecure", "--store", self.store, "--sql", at, *self._more)
         self.spawn(name, "tenure.cli", "start", *options)
 
     def dsn(self, name: str) -> str:
@@ -94,6 +96,18 @@ class SqlNodes(Processes):
         text = self.log(name).read_text()
         found = [mark for mark in TROUBLE_MARKS if mark in text]
         return [f"{name}'s log: {text[max(0, text.index(mark) - 300) :][:2500]}" for mark in found[:1]]
+
+
+def cut(connection: "psycopg.Connection[tuple[Any, ...]]") -> bool:
+    """Ends a client's connection under its hands."""
+    if connection.closed:
+        return False
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as twin:
+            twin.shutdown(socket.SHUT_RDWR)
+    except (OSError, psycopg.Error):
+        return False
+    return True
 
 
 def set_up(address: str, *, ttl_seconds: float = TTL_SECONDS) -> None:

@@ -103,20 +103,25 @@ class Jobs:
         txn: Transaction,
         *,
         kind: str,
+        id: int | None = None,
         payload: bytes = b"",
         owner: str = "",
         description: str = "",
         needs: Iterable[str] = (),
     ) -> Job:
-        """Makes a job; processes that have what it `needs` adopt it."""
-        id = self._fresh_id(txn)
+        """Makes a job; processes that have what it `needs` adopt it. `id` is a fresh one, if any is given."""
+        if id is None:
+            id = self.fresh_id(txn)
         job = Job(id, kind, owner, description, payload, self._clock.now())
         self._jobs.put(txn, job)
         self._control.put(txn, Control(id, kind, needs=tuple(needs)))
         return job
 
-    def _fresh_id(self, txn: Transaction) -> int:
-        """Ids follow the time of creation; two nodes that draw the same one find it taken."""
+    def fresh_id(self, txn: Transaction) -> int:
+        """For a job whose payload has to know it.
+
+        Ids follow the time of creation; two nodes that draw the same one find it taken.
+        """
         while True:
             id = self._clock.now()
             if self._jobs.get(txn, id) is None:

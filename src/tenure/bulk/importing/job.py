@@ -74,10 +74,12 @@ class TooLarge(UserError):
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, description: str) -> Job:
     """Makes the job of an import of about so many rows."""
+    id = lake.jobs.fresh_id(txn)
     return lake.jobs.create(
         txn,
         kind=KIND,
-        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace))),
+        id=id,
+        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace, id))),
         owner=payload.user,
         description=description,
         needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
@@ -132,7 +134,7 @@ class _Import:
         self._lake = lake
         self._locations = locations
         self._run = run
-        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace)
+        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace, run.job.id)
         self._payload = unpack(run.job.payload, Payload).with_locations(opened)
         self._targets = _targets(lake, publisher, run, self._payload)
         self._tasks = lake.tasks_for(run)
