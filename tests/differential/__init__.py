@@ -7,8 +7,9 @@
     world                the tables, and their rows
     sides, comparison    asking both; what counts as the same answer
     batches              cursors, views, tables that are made and changed
+    texts, time_texts    texts that types accept or do not; `text_run` asks both sides about them
     run                  a run of many statements by seed; failures as scripts
     known.sql            what once was answered wrongly
 
-Walk: `test_differential` runs few statements, `python -m tests.differential` as many as wished.
+Walk: `test_differential` and `test_texts` run few, `python -m tests.differential` as many as wished.
 """

@@ -1,4 +1,4 @@
-"""python -m tests.differential --statements 20000 --seed 7: prints what differs, and what is refused."""
+"""python -m tests.differential --statements 20000 --texts 20000 --seed 7: what differs, what is refused."""
 
 import argparse
 import os
@@ -8,11 +8,13 @@ from time import monotonic
 
 from tests import postgres_server
 from tests.differential.run import Report, Run, both_sides
+from tests.differential.text_run import TextReport, TextRun
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--statements", type=int, default=20_000)
+    parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shown", type=int, default=40, help="how many differences are printed")
     given = parser.parse_args()
@@ -20,13 +22,17 @@ def main() -> int:
     os.environ[postgres_server.SHARED_DIRECTORY_VARIABLE] = str(directory)
     began = monotonic()
     try:
-        with both_sides(postgres_server.start(directory, "fsync=off")) as (ours, theirs):
+        server = postgres_server.start(directory, "fsync=off")
+        with both_sides(server) as (ours, theirs):
             report = Run(ours, theirs, given.seed).run(given.statements)
+        with both_sides(server) as (ours, theirs):
+            texts = TextRun(ours, theirs, given.seed).run(given.texts)
     finally:
         postgres_server.remove_directory(directory)
     _print(report, given.shown)
+    _print_texts(texts, given.shown)
     print(f"{monotonic() - began:.0f} s")
-    return 1 if report.differences else 0
+    return 1 if report.differences or texts.unlike else 0
 
 
 def _print(report: Report, shown: int) -> None:
@@ -43,6 +49,13 @@ def _print(report: Report, shown: int) -> None:
     print("kinds:", dict(report.kinds), "failing:", dict(report.failed_kinds))
     counted = Counter((each.ours.sqlstate, each.theirs.sqlstate) for each in report.differences)
     print("differences by SQLSTATE (here, PostgreSQL):", dict(counted))
+
+
+def _print_texts(report: TextReport, shown: int) -> None:
+    for each in report.unlike[:shown]:
+        print(each.script, end="\n\n")
+    verdicts = ", ".join(f"{count} {each.value}" for each, count in report.verdicts.items())
+    print(f"{report.count} texts: {verdicts}; PostgreSQL failed in {report.errors}")
 
 
 if __name__ == "__main__":

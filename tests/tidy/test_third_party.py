@@ -20,6 +20,7 @@ KNOWN_TO = {
         "pipeline/reading/ndjson_quick.py",
     ),
     "numpy": (
+        "bulk/filling/entries.py",
         "bulk/importing/*.py",
         "sql/duck/*.py",
         "table/*.py",
@@ -30,6 +31,7 @@ KNOWN_TO = {
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "bulk/filling/entries.py",
         "bulk/importing/*.py",
         "pipeline/*.py",
         "sql/duck/*.py",

@@ -223,9 +223,11 @@ class Jobs:
     def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
         """Saves how far a run is, together with whatever effects the transaction has."""
         control = self.fenced(txn, fence)
-        self._progress.put(txn, progress)
-        if control.attempts:
+        # One that starts over each time gets as far as before each time: only what the next run goes on from
+        # counts, or the pauses between attempts would never grow.
+        if control.attempts and progress.data != self.progress(txn, fence.job).data:
             self._control.put(txn, replace(control, attempts=0))
+        self._progress.put(txn, progress)
 
     def step(self, txn: Transaction, fence: Fence, state: State, *, error: str = "") -> Fence | None:
         """Takes a run to its next state; returns the fence it goes on with, None if it is over."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from tenure.expr.arrays import DIMENSIONS_MAX, ArrayOf, check_shape, dimensions, flatten, fold
+from tenure.expr.array_text import DIMENSIONS_MAX, fold
+from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function
@@ -203,7 +204,7 @@ def _position(array_type: Type, *_: Type) -> Callable[..., int | None]:
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("searching for elements in multidimensional arrays is not supported")
-        if not array:
+        if not array or (sought is None and None not in array):
             return None
         if first is None:
             raise NullNotAllowed("initial position must not be null")
@@ -268,6 +269,8 @@ def _sort(array_type: Type, *_: Type) -> Callable[..., Datum]:
 def _fill(value: Datum, sides: Datum) -> Datum:
     if sides is None:
         raise NullNotAllowed("dimension array or low bound array cannot be null")
+    if len(dimensions(sides)) > 1:
+        raise ArraySizesDiffer("wrong number of array subscripts")
     if any(each is None for each in sides):
         raise NullNotAllowed("dimension values cannot be null")
     if any(each < 0 for each in sides) or len(sides) > DIMENSIONS_MAX:

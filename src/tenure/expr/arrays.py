@@ -7,7 +7,8 @@
 Arrays compare by their elements in order, then by the number of elements, of dimensions and of
 each dimension; NULL among the elements is greatest. Lower bounds other than one are refused.
 
-Walk: `expr.types` makes one per element type; `expr.array_functions` works on the values.
+Walk: `expr.types` makes one per element type; `expr.array_text` reads the texts; `expr.array_functions`
+works on the values.
 """
 
 import re
@@ -16,11 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any
 
+from tenure.expr.array_text import DIMENSIONS_MAX, NULLS, fold, read_array
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.errors import ArraySizesDiffer, InvalidText, LimitExceeded, NotSupported
-
-DIMENSIONS_MAX = 6
-"""PostgreSQL's."""
+from tenure.expr.errors import ArraySizesDiffer, LimitExceeded
 
 _SPACE = " \t\n\v\f\r"
 
@@ -68,8 +67,8 @@ class ArrayOf(Type):
     def parse_in(self, text: str, zone: tzinfo) -> Datum:
         if _PLAIN.fullmatch(text):
             parse = self.element.parse_in
-            return tuple([None if each in _NULLS else parse(each, zone) for each in text[1:-1].split(",")])
-        return _Reader(text, self, zone).read()
+            return tuple([None if each in NULLS else parse(each, zone) for each in text[1:-1].split(",")])
+        return read_array(text, lambda each: self.element.parse_in(each, zone))
 
     def render_in(self, value: Datum, zone: tzinfo) -> str:
         if not self.follows_zone:
@@ -119,7 +118,6 @@ class ArrayOf(Type):
 
 _PLAIN = re.compile(r"\{[^\s{}\",\\]+(?:,[^\s{}\",\\]+)*+\}", re.ASCII)
 """One dimension without quotes, escapes and spaces: cut at its commas, many times faster than read."""
-_NULLS = frozenset(a + b + c + d for a in "nN" for b in "uU" for c in "lL" for d in "lL")
 
 
 def flatten(value: Datum) -> Iterator[Datum]:
@@ -128,14 +126,6 @@ def flatten(value: Datum) -> Iterator[Datum]:
             yield from flatten(each)
         else:
             yield each
-
-
-def fold(flat: tuple[Datum, ...], sides: tuple[int, ...]) -> tuple[Datum, ...]:
-    """Puts the elements in order into an array of these dimensions."""
-    if len(sides) < 2:
-        return flat
-    step = len(flat) // sides[0]
-    return tuple(fold(flat[i * step : (i + 1) * step], sides[1:]) for i in range(sides[0]))
 
 
 def dimensions(value: Datum) -> tuple[int, ...]:
@@ -177,129 +167,3 @@ def _quote(text: str) -> str:
     if is_plain:
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-class _Reader:
-    """Reads an array's text, one pass from left to right."""
-
-    def __init__(self, text: str, kind: ArrayOf, zone: tzinfo) -> None:
-        self.text = text
-        self.kind = kind
-        self.zone = zone
-        self.position = 0
-
-    def read(self) -> Datum:
-        self._skip()
-        if self.text.startswith("[", self.position):
-            raise NotSupported("arrays with lower bounds of their own are not supported")
-        if not self.text.startswith("{", self.position):
-            raise self._malformed()
-        value = self._array(1)
-        self._skip()
-        if self.position != len(self.text):
-            raise self._malformed()
-        if not any(True for _ in flatten(value)):
-            if not _is_hollow(value):
-                raise self._malformed()
-            return ()
-        sides = dimensions(value)
-        if not _has_shape(value, sides):
-            raise self._malformed()
-        return self._without_marks(value)
-
-    def _array(self, depth: int) -> Datum:
-        if depth > DIMENSIONS_MAX:
-            raise LimitExceeded(
-                f"number of array dimensions ({depth}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
-            )
-        self.position += 1
-        members: list[Datum] = []
-        self._skip()
-        if self._take("}"):
-            return ()
-        while True:
-            self._skip()
-            if self.text.startswith("{", self.position):
-                members.append(self._array(depth + 1))
-            else:
-                members.append(self._element())
-            self._skip()
-            if self._take("}"):
-                return tuple(members)
-            if not self._take(","):
-                raise self._malformed()
-
-    def _element(self) -> Datum:
-        start = self.position
-        is_quoted = self._take('"')
-        text = self._quoted() if is_quoted else self._bare()
-        if not text and not is_quoted:
-            raise self._malformed()
-        # What is wrong with the array comes before what is wrong with an element.
-        is_null = not is_quoted and text.upper() == "NULL" and "\\" not in self.text[start : self.position]
-        self._skip()
-        if self.text[self.position : self.position + 1] not in (",", "}"):
-            raise self._malformed()
-        return _Mark(None if is_null else self.kind.element.parse_in(text, self.zone))
-
-    def _quoted(self) -> str:
-        taken: list[str] = []
-        while self.position < len(self.text):
-            each = self.text[self.position]
-            self.position += 1
-            if each == '"':
-                return "".join(taken)
-            if each == "\\":
-                each = self._next()
-            taken.append(each)
-        raise self._malformed()
-
-    def _bare(self) -> str:
-        taken: list[str] = []
-        length = 0  # without trailing spaces that were not escaped
-        while self.position < len(self.text) and self.text[self.position] not in "{},":
-            each = self.text[self.position]
-            self.position += 1
-            if each == '"':
-                raise self._malformed()
-            is_escaped = each == "\\"
-            taken.append(self._next() if is_escaped else each)
-            if is_escaped or each not in _SPACE:
-                length = len(taken)
-        return "".join(taken[:length])
-
-    def _next(self) -> str:
-        if self.position >= len(self.text):
-            raise self._malformed()
-        self.position += 1
-        return self.text[self.position - 1]
-
-    def _take(self, character: str) -> bool:
-        if self.text.startswith(character, self.position):
-            self.position += 1
-            return True
-        return False
-
-    def _skip(self) -> None:
-        while self.position < len(self.text) and self.text[self.position] in _SPACE:
-            self.position += 1
-
-    def _without_marks(self, value: Datum) -> Datum:
-        if isinstance(value, tuple):
-            return tuple(self._without_marks(each) for each in value)
-        return value.value
-
-    def _malformed(self) -> InvalidText:
-        return InvalidText(f'malformed array literal: "{self.text}"')
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """An element while the array is read, so that it is never taken for a dimension."""
-
-    value: Datum
-
-
-def _is_hollow(value: Datum) -> bool:
-    """Whether all of it is braces, at any depth: PostgreSQL reads '{{},{}}' as an empty array."""
-    return isinstance(value, tuple) and all(_is_hollow(each) for each in value)

@@ -21,6 +21,7 @@ from tenure.expr.casts import (
     EXPLICIT,
     IMPLICIT,
     asks_catalog,
+    bare,
     can_cast,
     cast_function,
     is_fixed,
@@ -167,7 +168,7 @@ def _refusal(source: Type, target: Type, context: str) -> Exception:
             f"a value of type {source.sql_name} cannot be assigned to type {target.sql_name}",
             hint="You will need to rewrite or cast the expression.",
         )
-    return CannotCast(f"cannot cast type {source.sql_name} to {target.sql_name}")
+    return CannotCast(f"cannot cast type {bare(source).sql_name} to {bare(target).sql_name}")
 
 
 def cast(operand: Typed, target: Type) -> Typed:

@@ -16,12 +16,19 @@ from typing import Any
 
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, OutOfRange
-from tenure.expr.numbers import EXACT, SPACE, SPECIAL
+from tenure.expr.numbers import EXACT, SPACE
 
 _NAMES = {4: "real", 8: "double precision"}
 _SINGLE, _DOUBLE, _BITS = struct.Struct("<f"), struct.Struct("<d"), struct.Struct("<Q")
-_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEX_FLOAT = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?")
+_FLOAT = re.compile(
+    r"""[+-]?(?:
+      (?P<hex>0x)(?P<digits>[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?
+    | (?P<decimal>[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?
+    | inf(?:inity)? | nan(?:\([0-9a-z_]*\))?)""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+"""As C's strtod reads them."""
+_NOT_ZERO = re.compile("[1-9a-f]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -45,20 +52,22 @@ class FloatType(Type):
 
     def parse(self, text: str) -> float:
         stripped = text.strip(SPACE)
-        if special := SPECIAL.fullmatch(stripped):
-            return float(special.group())
-        if _FLOAT.fullmatch(stripped):
-            value = float(stripped)
-        elif _HEX_FLOAT.fullmatch(stripped):
-            value = float.fromhex(stripped)
-        else:
-            raise InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
+        found = _FLOAT.match(stripped)
+        if found is None:
+            raise self._invalid(text)
+        number = found.group()
+        value = _from_hex(number) if found["hex"] else float(number.partition("(")[0])
         if self.size == 4:
-            value = _nearest_float4(value, stripped)
-        is_zero = not re.search("[1-9a-fA-F]", re.split("[eEpP]", stripped)[0].removeprefix("0x"))
-        if isinf(value) or (value == 0 and not is_zero):
-            raise OutOfRange(f'"{text}" is out of range for type {self.sql_name}')
+            value = _nearest_float4(value, number)
+        digits = found["digits"] or found["decimal"]
+        if digits and (isinf(value) or (value == 0 and _NOT_ZERO.search(digits))):
+            raise OutOfRange(f'"{number}" is out of range for type {self.sql_name}')
+        if len(number) != len(stripped):
+            raise self._invalid(text)
         return value
+
+    def _invalid(self, text: str) -> InvalidText:
+        return InvalidText(f'invalid input syntax for type {self.sql_name}: "{text}"')
 
     def render(self, value: float) -> str:
         return float_text(value, self.size)
@@ -67,6 +76,13 @@ class FloatType(Type):
         if type(value) is not float:
             raise self._refuse(value)
         return to_float4(value) if self.size == 4 else value
+
+
+def _from_hex(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return inf
 
 
 def to_float4(value: float) -> float:
@@ -86,7 +102,7 @@ def _nearest_float4(value: float, text: str) -> float:
         (nearest,) = _SINGLE.unpack(_SINGLE.pack(value))
     except OverflowError:
         return copysign(inf, value)
-    if _is_between_singles(value) and _FLOAT.fullmatch(text):
+    if _is_between_singles(value) and "x" not in text.lower():
         exact, middle = EXACT.create_decimal(text), Decimal(value)
         if exact != middle:
             nudged = nextafter(value, inf if exact > middle else -inf)

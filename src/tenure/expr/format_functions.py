@@ -5,12 +5,11 @@ Walk: `expr.functions` lists these.
 
 from collections.abc import Iterator
 from datetime import date, datetime
-from decimal import Decimal
 from functools import partial
 
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
-from tenure.expr.number_format import format_float, format_number
+from tenure.expr.number_format import format_float, format_int4, format_int8, format_number
 from tenure.expr.number_reading import parse_number
 from tenure.expr.time_format import clock_of, clock_of_interval, format_time
 from tenure.expr.time_reading import read_date, read_instant
@@ -18,10 +17,8 @@ from tenure.expr.zones import in_zone
 
 
 def functions() -> Iterator[Function]:
-    for family in ("int4", "int8"):
-        yield function(
-            "to_char", f"{family}, text -> text", lambda value, to: format_number(Decimal(value), to)
-        )
+    yield function("to_char", "int4, text -> text", format_int4)
+    yield function("to_char", "int8, text -> text", format_int8)
     yield function("to_char", "numeric, text -> text", format_number)
     yield function("to_char", "float8, text -> text", lambda value, to: format_float(value, to, 15))
     yield function("to_char", "float4, text -> text", lambda value, to: format_float(value, to, 6))

@@ -17,7 +17,8 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.errors import InvalidText, LimitExceeded, UntranslatableCharacter
+from tenure.expr.errors import InvalidText, LimitExceeded
+from tenure.expr.json_faults import fault
 from tenure.expr.numbers import EXACT, numeric_text, tidy
 from tenure.expr.strings import check_characters
 
@@ -60,7 +61,7 @@ class JsonType(Type):
     has_order = False
 
     def parse(self, text: str) -> Json:
-        _read_json(check_characters(text), _PLAIN)
+        _read_json(check_characters(text), _PLAIN, reads_escapes=False)
         return Json(text)
 
     def render(self, value: Json) -> str:
@@ -91,7 +92,11 @@ class JsonbType(Type):
         return tuple(_flat_top(value.value))
 
     def parse(self, text: str) -> Jsonb:
-        return Jsonb(_canonical(_read_json(check_characters(text), _EXACT)))
+        value = _read_json(check_characters(text), _EXACT)
+        try:
+            return Jsonb(_canonical(value))
+        except InvalidText:
+            raise fault(text, reads_escapes=True) from None
 
     def render(self, value: Jsonb) -> str:
         return jsonb_text(value.value)
@@ -150,11 +155,11 @@ _EXACT = json.JSONDecoder(
 _PLAIN = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant)
 
 
-def _read_json(text: str, decoder: json.JSONDecoder) -> Any:
+def _read_json(text: str, decoder: json.JSONDecoder, *, reads_escapes: bool = True) -> Any:
     try:
         return decoder.decode(text)
     except ValueError:
-        raise InvalidText(f"invalid input syntax for type json: {text[:80]!r}") from None
+        raise fault(text, reads_escapes=reads_escapes) from None
     except RecursionError:
         raise _TooDeep("stack depth limit exceeded: the JSON value is nested too deeply") from None
 
@@ -178,10 +183,8 @@ def _canonical(value: Any, depth: int = 0) -> Any:
 def _checked(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
-    if "\0" in text:
-        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
-    if any("\ud800" <= each <= "\udfff" for each in text):
-        raise InvalidText("invalid input syntax for type json: half a surrogate pair")
+    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+        raise InvalidText("invalid input syntax for type json")
     return text
 
 

@@ -17,8 +17,9 @@ from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
+from tenure.expr.errors import OutOfRange
 from tenure.expr.format_pattern import Piece, ordinal, pieces
-from tenure.expr.numbers import rounded
+from tenure.expr.numbers import fits, rounded
 
 _KEYWORDS = (
     *(",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S"),
@@ -28,6 +29,10 @@ _ROMAN = [
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC")),
     *((50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 ]
+
+
+_INT4_MIN = -(1 << 31)
+"""Also what a machine makes of a factor that is too large for 32 bits."""
 
 
 class _BadPattern(UserError):
@@ -60,7 +65,7 @@ def shape_of(pattern: str) -> Shape:
 
 def _note(shape: Shape, key: str) -> None:
     flags = shape.flags
-    if "E" in flags and key not in ("FM", "TH", "SP"):
+    if "E" in flags:
         raise _BadPattern('"EEEE" must be the last pattern used')
     if key in ("9", "0"):
         _note_digit(shape, key)
@@ -77,11 +82,17 @@ def _note(shape: Shape, key: str) -> None:
             raise _BadPattern('cannot use "V" and decimal point together')
         flags.add("V")
     elif key == "EEEE":
-        if flags & {"FM", "S", "MI", "PL", "PR", "RN", "V"}:
+        if flags & {"B", "FM", "S", "MI", "PL", "PR", "RN", "V"}:
             raise _BadPattern('"EEEE" is incompatible with other formats')
         flags.add("E")
-    elif key in ("FM", "RN"):
+    elif key == "FM" or (key == "B" and not shape.before and not shape.after):
         flags.add(key)
+    elif key == "RN":
+        if "RN" in flags:
+            raise _BadPattern('cannot use "RN" twice')
+        flags.add("RN")
+    if "RN" in flags and (flags - {"RN", "FM"} or shape.zero_start is not None):
+        raise _BadPattern('"RN" is incompatible with other formats')
 
 
 def _note_digit(shape: Shape, key: str) -> None:
@@ -124,7 +135,7 @@ def format_number(value: Decimal, pattern: str) -> str:
     if "RN" in shape.flags:
         return _roman(shape, int(rounded(value, 0)) if value.is_finite() else 0)
     if "E" in shape.flags:
-        return _scientific(value, shape.after)
+        return _scientific(value, shape)
     if not value.is_finite():
         is_negative = not value.is_nan() and value < 0
         return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=is_negative)
@@ -134,20 +145,60 @@ def format_number(value: Decimal, pattern: str) -> str:
     return _written(shape, f"{kept.copy_abs():f}", shape.after, is_negative=kept < 0)
 
 
+def format_int4(value: int, pattern: str) -> str:
+    """What V makes of it keeps its 32 bits, whatever they come to."""
+    shape = shape_of(pattern)
+    if "E" in shape.flags:
+        return format_float(float(value), pattern, 15)
+    if shape.multiplied:
+        factor = 10**shape.multiplied if shape.multiplied < 10 else _INT4_MIN
+        value = (value * factor - _INT4_MIN) % (1 << 32) + _INT4_MIN
+    return _whole(value, shape)
+
+
+def format_int8(value: int, pattern: str) -> str:
+    shape = shape_of(pattern)
+    if "E" in shape.flags:
+        return format_number(Decimal(value), pattern)
+    if shape.multiplied:
+        value = _product(value, 10**shape.multiplied)
+    return _whole(value, shape)
+
+
+def _product(value: int, factor: int) -> int:
+    product = value * factor
+    if not (fits(factor, 8) and fits(product, 8)):
+        raise OutOfRange("bigint out of range")
+    return product
+
+
+def _whole(value: int, shape: Shape) -> str:
+    if "RN" in shape.flags:
+        return _roman(shape, value)
+    digits = str(abs(value)) + ("." + "0" * shape.after if shape.after else "")
+    return _written(shape, digits, shape.after, is_negative=value < 0)
+
+
 def format_float(value: float, pattern: str, digits: int) -> str:
     """Rounded as the machine prints it, to the digits that a float is sure of: 15, or 6."""
     shape = shape_of(pattern)
     if "RN" in shape.flags:
         return _roman(shape, round(value) if isfinite(value) else 0)
     if "E" in shape.flags:
-        text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape.after)
+        text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape)
         return text if text.startswith("-") else " " + text
-    if not isfinite(value):
-        return _written(shape, "NaN" if value != value else "Infinity", shape.after, is_negative=value < 0)
     value *= 10.0**shape.multiplied
-    whole = len(f"{abs(value):.0f}")
+    whole = len(_fixed(value, 0))
     after = 0 if whole >= digits else min(shape.after, digits - whole)
-    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
+    is_negative = value == value and copysign(1.0, value) < 0
+    return _written(shape, _fixed(value, after), after, is_negative=is_negative)
+
+
+def _fixed(value: float, after: int) -> str:
+    """Without its sign; the letters of what is not finite count as digits before the point."""
+    if isfinite(value):
+        return f"{abs(value):.{after}f}"
+    return "NaN" if value != value else "Infinity"
 
 
 def _written(shape: Shape, text: str, after: int, *, is_negative: bool) -> str:
@@ -168,17 +219,18 @@ def _roman(shape: Shape, number: int) -> str:
     return _Writer(shape, "", is_negative=False, roman=text or "#" * 15).write()
 
 
-def _scientific(value: Decimal, after: int) -> str:
+def _scientific(value: Decimal, shape: Shape) -> str:
     """As PostgreSQL writes it, the exponent is found before rounding: 9.99 may become 10.0e+00."""
     if not value.is_finite():
-        return " " + _unscientific(after)
+        return " " + _unscientific(shape)
     exponent = value.adjusted() if value else 0
-    text = f"{rounded(value.scaleb(-exponent), after):f}e{exponent:+03d}"
+    text = f"{rounded(value.scaleb(-exponent), shape.after):f}e{exponent:+03d}"
     return text if text.startswith("-") else " " + text
 
 
-def _unscientific(after: int) -> str:
-    return "#" + ("." + "#" * after if after else "") + "####"
+def _unscientific(shape: Shape) -> str:
+    """As wide as the pattern: here also the digits count that a finite number would not have."""
+    return "#" * shape.before + "." + "#" * (shape.after + 4)
 
 
 class _Writer:
@@ -201,6 +253,7 @@ class _Writer:
         self.roman = roman
         self.sign = "-" if is_negative else "+"
         self.spaces = spaces
+        self.before = before
         self.after = shape.after
         self.is_filling = "FM" in self.flags
         self.sign_place = shape.sign_place
@@ -217,7 +270,7 @@ class _Writer:
             return not ("PL" in self.flags and "MI" not in self.flags)
         if self.sign != "-" and self.is_filling:
             self.flags.discard("PR")
-        if self.sign_place == "before" and self.shape.before == self.shape.before_sign:
+        if self.sign_place == "before" and self.before == self.shape.before_sign:
             self.sign_place = "after"
         return self.sign == "+" and self.is_filling and "S" not in self.flags
 

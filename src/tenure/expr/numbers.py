@@ -21,13 +21,16 @@ from tenure.expr.errors import InvalidText, OutOfRange
 DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
 """Of PostgreSQL's numeric format, before and after the point."""
 
+EXPONENT_MAX = 2**30 - 1
+"""As far as it reads exponents."""
+
 EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
 
 SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
 _WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
-_LEADING = re.compile(r"[+-]?0*([0-9]+)[0-9]")
+_LEADING = re.compile(rf"[+-]?(?:{_WHOLE.pattern})?")
 _RADIX = {"x": 16, "o": 8, "b": 2}
 _DECIMAL = re.compile(
     r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?"
@@ -57,7 +60,14 @@ class IntType(Type):
     def _overflows_first(self, text: str) -> bool:
         """Whether there are too many digits already before what is no digit, as in 99999999999.5."""
         found = _LEADING.match(text)
-        return found is not None and int(found.group(1)[:20]) > (1 << 8 * self.size - 1) // 10
+        assert found is not None
+        digits = found.group().lstrip("+-")
+        read = whole_number(digits)
+        if read is None:
+            return False
+        radix = _radix(digits)
+        # Another digit is refused once the ones before would not bear it.
+        return read // radix > (1 << 8 * self.size - 1) // radix
 
     def _accept(self, value: Datum) -> int:
         if type(value) is not int:
@@ -78,11 +88,15 @@ def whole_number(text: str) -> int | None:
     if not _WHOLE.fullmatch(digits):
         return None
     digits = digits.replace("_", "")
-    radix = _RADIX.get(digits[1:2].lower(), 10) if digits.startswith("0") else 10
+    radix = _radix(digits)
     digits = digits[2:] if radix != 10 else digits
     # Python refuses to read very long decimal numbers; none of those fits any type here.
     value = int(EXACT.create_decimal(digits)) if radix == 10 and len(digits) > 4000 else int(digits, radix)
     return -value if text[0] == "-" else value
+
+
+def _radix(digits: str) -> int:
+    return _RADIX.get(digits[1:2].lower(), 10) if digits.startswith("0") else 10
 
 
 @dataclass(frozen=True)
@@ -116,14 +130,17 @@ class NumericType(Type):
         if self.precision is None or value.is_nan():
             return value
         if value.is_infinite():
-            raise OutOfRange("numeric field overflow: an infinite value has no digits to count")
+            raise self._overflow("cannot hold an infinite value")
         fitted = rounded(value, self.scale)
         if fitted and fitted.adjusted() >= self.precision - self.scale:
-            raise OutOfRange(
-                f"numeric field overflow: a field with precision {self.precision}, scale {self.scale} "
-                f"must round to an absolute value less than 10^{self.precision - self.scale}"
-            )
+            digits = self.precision - self.scale
+            bound = f"10^{digits}" if digits else "1"
+            raise self._overflow(f"must round to an absolute value less than {bound}")
         return fitted
+
+    def _overflow(self, reason: str) -> OutOfRange:
+        field = f"A field with precision {self.precision}, scale {self.scale}"
+        return OutOfRange("numeric field overflow", detail=f"{field} {reason}.")
 
     def _accept(self, value: Datum) -> Decimal:
         if type(value) is int:
@@ -168,8 +185,16 @@ def parse_numeric(text: str) -> Decimal:
         return tidy(EXACT.create_decimal(mantissa).scaleb(power, EXACT))
     value = whole_number(stripped)
     if value is None:
+        if (begun := _DECIMAL.match(stripped)) and _has_endless_exponent(begun.group()):
+            raise OutOfRange("value overflows numeric format")
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
     return tidy(Decimal(value))
+
+
+def _has_endless_exponent(text: str) -> bool:
+    """Whether its digits alone are refused, whatever follows them."""
+    exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "")
+    return len(exponent.lstrip("0")) > 10 or int(exponent or 0) > EXPONENT_MAX
 
 
 def numeric_text(value: Decimal) -> str:

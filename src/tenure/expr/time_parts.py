@@ -16,9 +16,11 @@ from tenure.base.errors import InvalidParameter, UserError
 from tenure.expr.arithmetic import numeric_add, numeric_divide
 from tenure.expr.errors import NotSupported
 from tenure.expr.function import Context, Function, Volatility, function
-from tenure.expr.interval import UNITS, Interval
+from tenure.expr.interval import Interval
 from tenure.expr.time_arithmetic import trunc_divide
-from tenure.expr.times import JULIAN_OF_ORDINAL_0, micros_of, time_micros
+from tenure.expr.time_decoding import JULIAN_OF_ORDINAL_0
+from tenure.expr.time_words import span_unit
+from tenure.expr.times import micros_of, time_micros
 from tenure.expr.zones import from_zone, in_zone, zone_named
 
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
@@ -54,7 +56,6 @@ _TRUNCATED: dict[str, Callable[[datetime], datetime]] = {
     "century": lambda at: _to_year(at, (at.year - 1) // 100 * 100 + 1),
     "millennium": lambda at: _to_year(at, (at.year - 1) // 1000 * 1000 + 1),
 }
-_FIELD_WORDS = {**UNITS, "quarter": "quarter", "qtr": "quarter"}
 
 
 def _to_year(at: datetime, year: int) -> datetime:
@@ -111,7 +112,7 @@ def _truncate_interval(unit: str, value: Interval) -> Interval:
 
 
 def _unit(word: str, kind: str) -> str:
-    known = _FIELD_WORDS.get(word.lower()) or _FIELDS.get(word.lower())
+    known = _FIELDS.get(word.lower()) or span_unit(word.lower())
     if known is None:
         raise InvalidParameter(f'unit "{word}" not recognized for type {kind}')
     return known

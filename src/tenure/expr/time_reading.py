@@ -17,8 +17,9 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone, tzinfo
 
 from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
+from tenure.expr.time_decoding import JULIAN_OF_ORDINAL_0
 from tenure.expr.time_format import DAYS, MONTHS, ROMANS, Field, fields
-from tenure.expr.times import JULIAN_OF_ORDINAL_0, timestamp_of
+from tenure.expr.times import timestamp_of
 from tenure.expr.zones import from_zone
 
 _DIGITS = {

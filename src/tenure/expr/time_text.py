@@ -2,280 +2,375 @@
 
     2024-02-29 12:34:56.789+02:00   20240229T123456Z   Feb 29, 2024 1 pm   2/29/2024   29-Feb-2024
 
-Text is cut into pieces, each of which fills fields; a field that is filled twice, or a piece that
-is none of these, is an error (22007), a field out of its range another (22008). Years before 1 and
+Text is cut into fields, each of which fills parts; a part that is filled twice, or a field that is
+none of these, is an error (22007), a part out of its range another (22008). Years before 1 and
 after 9999 and the infinities exist in PostgreSQL but not in Python: they are refused (0A000), and so
 are "now", "today" and the like, whose meaning depends on when they are read.
 
-Walk: `expr.times` calls `read`; this calls nothing above `base`.
+Walk: `expr.times` calls `read`; fields come from `expr.time_fields`, and fill an `expr.time_decoding.Moment`.
 """
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from tenure.base.errors import InvalidParameter
+from tenure.expr import time_words
 from tenure.expr.errors import DatetimeOverflow, InvalidDatetime, NotSupported
-from tenure.expr.zones import HOURS_AHEAD, from_zone, zone_named
+from tenure.expr.time_decoding import (
+    A_DAY,
+    CLOCK,
+    DAY,
+    ERA,
+    HALF,
+    MONTH,
+    SHIFT,
+    SUMMER,
+    WEEKDAY,
+    ZONE,
+    Clock,
+    Moment,
+    check_clock,
+    clock,
+    offset,
+    whole,
+)
+from tenure.expr.time_fields import DATE, NUMBER, TIME, BadField, BadFormat, BadOffset, Field, cut
+from tenure.expr.time_fields import ZONE as ZONE_FIELD
+from tenure.expr.time_words import MOVING, WORDS
+from tenure.expr.zone_words import SUMMER as SUMMER_WORDS
+from tenure.expr.zones import abbreviated, from_spoken, from_zone, zone_of
 
 YEAR_MAX = 9999
-LENGTH_MAX = 150
+ROOM = 129
 """As much as PostgreSQL takes apart."""
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        [
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
-        ],
-        start=1,
-    )
-    for name in names.split()
-}
-_WEEKDAYS = (
-    " sun sunday mon monday tue tues tuesday wed weds wednesday "
-    " thu thur thurs thursday fri friday sat saturday "
+HOUR_MAX = 2**31 - 1
+
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.(?:\d{3}){1,2})?)(Z|\+\d\d(?::[0-5]\d)?|)?)?", re.ASCII
 )
-_MOVING = {"now", "today", "tomorrow", "yesterday", "allballs"}
-_BETWEEN = r"\s!\"#$%&'()*,;<=>?@\[\\\]^`{|}~"
-"""What stands between the parts, and means nothing."""
-_PIECE = re.compile(
-    rf"""[{_BETWEEN}]*(?:
-      (?P<ymd>\d{{3,6}}(?P<dash>[-/.])\d{{1,2}}(?P=dash)\d{{1,2}})(?=$|[{_BETWEEN}]|t\d)
-    | (?P<named>
-        \d{{1,2}}-[a-z]{{3,9}}-\d{{2,6}} | \d{{4,6}}-[a-z]{{3,9}}-\d{{1,2}} | [a-z]{{3,9}}-\d{{1,2}}-\d{{2,6}}
-      )(?![\w-])
-    | (?P<mdy>\d{{1,2}}(?P<slash>[-/.])\d{{1,2}}(?P=slash)\d{{2,6}})(?=$|[{_BETWEEN}])
-    | t?(?P<clock>\d{{1,2}}:\d{{1,2}}(?::\d{{1,2}}(?:\.\d*)?|\.\d+)?)(?=$|[{_BETWEEN}+-]|am|pm|z)
-    | (?P<compact>\d{{8}}t(?:\d{{6}}(?:\.\d+)?|\d{{4}}))(?=$|[{_BETWEEN}+-]|z)
-    | (?P<offset>[+-](?:\d{{3,}}|\d{{1,2}}(?::\d{{2}}(?::\d{{2}})?)?))(?=$|[{_BETWEEN}])
-    | (?P<zone>[a-z_]+/[a-z_/+0-9-]+)(?=$|[{_BETWEEN}])
-    | (?P<number>\d+(?:\.\d+)?)(?=$|[{_BETWEEN}])
-    | (?P<word>[a-z]+)(?=$|[{_BETWEEN}])
-    )[{_BETWEEN}]*""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_GROUPS = ("ymd", "named", "mdy", "clock", "compact", "offset", "zone", "number", "word")
-
-
-@dataclass
-class Fields:
-    """What was read. `micros` are those since midnight; 24:00:00 is the whole day."""
-
-    year: int | None = None
-    month: int | None = None
-    day: int | None = None
-    micros: int | None = None
-    zone: tzinfo | None = None
-
-    def calendar_day(self, text: str) -> date:
-        if self.year is None or self.month is None or self.day is None:
-            raise _invalid(text)
-        if self.year > YEAR_MAX or self.year < 1:
-            raise NotSupported(f'the year of "{text}" is outside the years 1 to {YEAR_MAX}')
-        try:
-            return date(self.year, self.month, self.day)
-        except ValueError:
-            raise _overflow(text) from None
-
-    def timestamp(self, text: str) -> datetime:
-        day = self.calendar_day(text)
-        try:
-            return datetime(day.year, day.month, day.day) + timedelta(microseconds=self.micros or 0)
-        except OverflowError:
-            raise NotSupported(f'"{text}" is outside the years 1 to {YEAR_MAX}') from None
-
-    def instant(self, text: str, session_zone: tzinfo = UTC) -> datetime:
-        return from_zone(self.timestamp(text), self.zone or session_zone)
-
-
-def read(text: str, *, kind: str) -> Fields:
-    """Reads text of a type named `kind`; raises InvalidDatetime and its like."""
-    word = text.strip().lower()
-    if word == "epoch" and kind != "time":
-        return Fields(1970, 1, 1, 0)
-    if word.lstrip("+-") in ("infinity", "inf") and kind != "time":
-        raise NotSupported(f'"{word}" is not supported as a value of type {kind}')
-    return _Reader(text, kind).read()
-
-
-class _Reader:
-    def __init__(self, text: str, kind: str) -> None:
-        self.text = text
-        self.kind = kind
-        self.fields = Fields()
-        self.numbers: list[str] = []
-        self.has_zone = False
-        self.half: str | None = None
-
-    def read(self) -> Fields:
-        position, stripped = 0, self.text.strip()
-        if not stripped or len(stripped) > LENGTH_MAX:
-            raise _invalid(self.text, self.kind)
-        while position < len(stripped):
-            found = _PIECE.match(stripped, position)
-            if not found:
-                raise _invalid(self.text, self.kind)
-            group = next(name for name in _GROUPS if found.group(name) is not None)
-            getattr(self, f"_{group}")(found.group(group).lower())
-            position = found.end()
-        self._place_numbers()
-        self._apply_half()
-        self._check()
-        return self.fields
-
-    def _ymd(self, piece: str) -> None:
-        year, month, day = re.split("[-/.]", piece)
-        self._date(int(year), int(month), int(day))
-
-    def _mdy(self, piece: str) -> None:
-        month, day, year = re.split("[-/.]", piece)
-        self._date(_full_year(year), int(month), int(day))
-
-    def _named(self, piece: str) -> None:
-        parts = piece.split("-")
-        name = next(part for part in parts if part.isalpha())
-        if name not in _MONTHS:
-            raise _invalid(self.text, self.kind)
-        first, second = (part for part in parts if part != name)
-        year, day = (first, second) if len(first) > 2 else (second, first)
-        self._date(_full_year(year), _MONTHS[name], int(day))
-
-    def _clock(self, piece: str) -> None:
-        hour, minute, *rest = piece.split(":")
-        if not rest and "." in minute:
-            hour, minute, rest = "0", hour, [minute]
-        self._time(int(hour), int(minute), rest[0] if rest else "0")
-
-    def _compact(self, piece: str) -> None:
-        day, clock = piece.split("t")
-        self._date(int(day[:4]), int(day[4:6]), int(day[6:]))
-        self._time(int(clock[:2]), int(clock[2:4]), clock[4:] or "0")
-
-    def _offset(self, piece: str) -> None:
-        if ":" in piece or len(piece) <= 3:
-            hours, minutes, seconds = (int(each) for each in (*piece[1:].split(":"), "0", "0")[:3])
-        else:
-            hours, minutes, seconds = int(piece[1:-2]), int(piece[-2:]), 0
-        if hours > 15 or minutes > 59 or seconds > 59:
-            raise _ZoneOverflow(f'time zone displacement out of range: "{self.text}"')
-        ahead = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        self._set_zone(timezone(-ahead if piece[0] == "-" else ahead))
-
-    def _zone(self, piece: str) -> None:
-        self._set_zone(zone_named(piece))
-
-    def _number(self, piece: str) -> None:
-        whole, _, fraction = piece.partition(".")
-        if len(whole) > 6 and not fraction and self.fields.year is None and self.kind != "time":
-            self._date(int(whole[:-4]), int(whole[-4:-2]), int(whole[-2:]))
-        elif len(whole) == 6 and (self.fields.year is not None or self.kind == "time"):
-            self._time(int(whole[:2]), int(whole[2:4]), piece[4:])
-        elif len(whole) == 6 and not fraction:
-            self._date(_full_year(whole[:2]), int(whole[2:4]), int(whole[4:]))
-        elif len(whole) == 4 and self.kind == "time" and not fraction:
-            self._time(int(whole[:2]), int(whole[2:]), "0")
-        elif fraction or len(whole) > 6:
-            raise _invalid(self.text, self.kind)
-        else:
-            self.numbers.append(whole)
-
-    def _word(self, piece: str) -> None:
-        if piece in _MONTHS and self.fields.month is None:
-            self.fields.month = _MONTHS[piece]
-        elif piece in ("am", "pm") and self.half is None:
-            self.half = piece
-        elif piece == "bc":
-            raise NotSupported(f'the year of "{self.text}" is outside the years 1 to {YEAR_MAX}')
-        elif piece in _MOVING:
-            raise NotSupported(f'"{piece}" is not supported as a value of type {self.kind}')
-        elif piece in HOURS_AHEAD:
-            self._set_zone(zone_named(piece))
-        elif f" {piece} " not in _WEEKDAYS and piece not in ("ad", "at"):
-            raise _invalid(self.text, self.kind)
-
-    def _place_numbers(self) -> None:
-        """Numbers beside a month's name: the day, and the year, which has more than two digits or is last."""
-        if not self.numbers:
-            return
-        if self.fields.month is None or self.fields.year is not None or len(self.numbers) != 2:
-            # A short number alone is taken for a month.
-            is_month = len(self.numbers) == 1 and len(self.numbers[0]) <= 2 and self.fields.month is None
-            is_wrong = is_month and self.kind != "time" and not 1 <= int(self.numbers[0]) <= 12
-            raise _overflow(self.text) if is_wrong else _invalid(self.text, self.kind)
-        first, second = self.numbers
-        year, day = (first, second) if len(first) > 2 else (second, first)
-        self.fields.year, self.fields.day = _full_year(year), int(day)
-
-    def _apply_half(self) -> None:
-        if self.half is None:
-            return
-        if self.fields.micros is None:
-            raise _invalid(self.text, self.kind)
-        hour, rest = divmod(self.fields.micros, 3_600_000_000)
-        if not 1 <= hour <= 12 and not (hour == 0 and rest >= 0):
-            raise _overflow(self.text)
-        self.fields.micros = (hour % 12 + (12 if self.half == "pm" else 0)) * 3_600_000_000 + rest
-
-    def _check(self) -> None:
-        fields = self.fields
-        if self.kind == "time" and fields.micros is None:
-            raise _invalid(self.text, self.kind)
-        if fields.year is None or fields.month is None or fields.day is None:
-            if self.kind != "time" or (fields.year, fields.month, fields.day) != (None, None, None):
-                raise _invalid(self.text, self.kind)
-        elif not (1 <= fields.month <= 12 and 1 <= fields.day <= 31):
-            raise _overflow(self.text)
-
-    def _date(self, year: int, month: int, day: int) -> None:
-        if self.fields.year is not None:
-            raise _invalid(self.text, self.kind)
-        self.fields.year, self.fields.month, self.fields.day = year, month, day
-        if not year:
-            raise _overflow(self.text)
-
-    def _time(self, hour: int, minute: int, seconds: str) -> None:
-        if self.fields.micros is not None:
-            raise _invalid(self.text, self.kind)
-        whole, _, fraction = seconds.partition(".")
-        second = int(whole or 0)
-        micros = round(float("0." + (fraction or "0")) * 1_000_000)
-        is_midnight_after = hour == 24 and minute == second == micros == 0
-        if (hour > 23 and not is_midnight_after) or minute > 59 or second > 60 or (second == 60 and micros):
-            raise _overflow(self.text)
-        self.fields.micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
-
-    def _set_zone(self, zone: tzinfo) -> None:
-        if self.has_zone:
-            raise _invalid(self.text, self.kind)
-        self.has_zone = True
-        self.fields.zone = zone
 
 
 class _ZoneOverflow(DatetimeOverflow):
     sqlstate = "22009"
 
 
-def _full_year(digits: str) -> int:
-    year = int(digits)
-    if len(digits) > 2:
-        return year
-    return year + (2000 if year < 70 else 1900)
+class Reading(Moment):
+    """What was read."""
+
+    def __init__(self, text: str, kind: str, session_zone: tzinfo) -> None:
+        super().__init__()
+        self.text = text
+        self.kind = kind
+        self.session_zone = session_zone
+        self.prefix = ""
+        self.reserved = ""
+        self.abbreviation = ""
+
+    def calendar_day(self) -> date:
+        if self.reserved == "epoch":
+            return date(1970, 1, 1)
+        if self.reserved:
+            raise NotSupported(f'"{self.reserved}" is not supported as a value of type {self.kind}')
+        if not 1 <= self.year <= YEAR_MAX:
+            raise NotSupported(f'the year of "{self.text}" is outside the years 1 to {YEAR_MAX}')
+        return date(self.year, self.month, self.day)
+
+    def timestamp(self) -> datetime:
+        day = self.calendar_day()
+        try:
+            return datetime(day.year, day.month, day.day) + timedelta(microseconds=self.clock.total)
+        except OverflowError:
+            raise NotSupported(f'"{self.text}" is outside the years 1 to {YEAR_MAX}') from None
+
+    def instant(self) -> datetime:
+        if self.reserved == "epoch":
+            return datetime(1970, 1, 1, tzinfo=UTC)
+        zone = self.offset_zone or self.session_zone
+        if self.abbreviation:
+            return from_spoken(self.timestamp(), zone, self.abbreviation)
+        return from_zone(self.timestamp(), zone)
+
+    def time_of_day(self) -> int:
+        """Microseconds since midnight."""
+        if self.reserved:
+            raise NotSupported(f'"{self.reserved}" is not supported as a value of type {self.kind}')
+        return self.clock.total
 
 
-def _invalid(text: str, kind: str = "date/time") -> InvalidDatetime:
-    return InvalidDatetime(f'invalid input syntax for type {kind}: "{text}"')
+def read_iso(text: str) -> datetime | None:
+    """Reads the form that programs write, a hundred times for once of any other; None if it is not that."""
+    if not _ISO.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
-def _overflow(text: str) -> DatetimeOverflow:
-    return DatetimeOverflow(f'date/time field value out of range: "{text}"')
+def read(text: str, *, kind: str, zone: tzinfo = UTC) -> Reading:
+    """Reads text of a type named `kind`; raises InvalidDatetime and its like."""
+    reading = Reading(text, kind, zone)
+    try:
+        fields = cut(text, ROOM)
+        if kind == "time":
+            _TimeReader(reading, fields).read()
+        else:
+            _DayReader(reading, fields).read()
+    except BadFormat:
+        raise InvalidDatetime(f'invalid input syntax for type {kind}: "{text}"') from None
+    except BadField:
+        raise DatetimeOverflow(f'date/time field value out of range: "{text}"') from None
+    except BadOffset:
+        raise _ZoneOverflow(f'time zone displacement out of range: "{text}"') from None
+    return reading
+
+
+class _Reader:
+    """What days and times of day have in common."""
+
+    assumed = 0
+    """Parts that are taken for known when a number is read."""
+
+    def __init__(self, reading: Reading, fields: list[Field]) -> None:
+        self.reading = reading
+        self.fields = fields
+
+    def read(self) -> None:
+        for at, field in enumerate(self.fields):
+            self.reading.learn(self._take(at, field))
+        if self.reading.prefix:
+            raise BadFormat
+        self._settle()
+
+    def _take(self, at: int, field: Field) -> int:
+        reading = self.reading
+        if field.kind == DATE:
+            return self._date(at, field.text)
+        if field.kind == TIME:
+            self._end_prefix()
+            reading.clock = clock(field.text)
+            if reading.clock.hour > HOUR_MAX:
+                raise BadField
+            return CLOCK
+        if field.kind == ZONE_FIELD:
+            reading.ahead = offset(field.text)
+            return ZONE
+        if field.kind == NUMBER:
+            return self._prefixed(field.text) if reading.prefix else self._number(at, field.text)
+        return self._word(field.text)
+
+    def _date(self, at: int, text: str) -> int:
+        raise NotImplementedError
+
+    def _number(self, at: int, text: str) -> int:
+        raise NotImplementedError
+
+    def _reserved(self, word: str) -> int:
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        raise NotImplementedError
+
+    def _end_prefix(self) -> None:
+        """A time may follow a "t", and nothing else."""
+        if self.reading.prefix not in ("", "t"):
+            raise BadFormat
+        self.reading.prefix = ""
+
+    def _prefixed(self, text: str) -> int:
+        """A number whose meaning the word before it says."""
+        reading, prefix = self.reading, self.reading.prefix
+        _, rest = whole(text)
+        if rest and rest[0] != ".":
+            raise BadFormat
+        reading.prefix = ""
+        if prefix == "julian":
+            return reading.take_julian(text)
+        if prefix != "t" or reading.take_digits(text, reading.known | A_DAY) != CLOCK:
+            raise BadFormat
+        return CLOCK
+
+    def _clock_and_offset(self, text: str) -> int:
+        """hhmmss-zz"""
+        digits, sign, rest = text.partition("-")
+        if self.reading.known & CLOCK or not sign:
+            raise BadFormat
+        self.reading.ahead = offset(sign + rest)
+        return self.reading.take_digits(digits, self.reading.known | self.assumed) | ZONE
+
+    def _named_zone(self, name: str) -> int:
+        self.reading.zone = zone_of(name)
+        if self.reading.zone is None:
+            raise InvalidParameter(f'time zone "{name}" not recognized')
+        return ZONE
+
+    def _word(self, word: str) -> int:
+        reading = self.reading
+        if zone := abbreviated(word, reading.session_zone):
+            return self._abbreviation(word, zone)
+        kind, value = WORDS.get(word, ("", word))
+        if kind == time_words.IGNORED:
+            return 0
+        if kind == time_words.RESERVED:
+            return self._reserved(word)
+        if kind == time_words.HALF:
+            reading.half = word
+            return HALF
+        if kind == time_words.ERA:
+            reading.is_before_christ = word == "bc"
+            return ERA
+        if kind == time_words.SUMMER_TIME:
+            reading.ahead += 3600
+            return SHIFT | SUMMER
+        if kind in (time_words.UNIT, time_words.CLOCK):
+            if reading.prefix:
+                raise BadFormat
+            reading.prefix = value
+            return 0
+        if not kind and (place := zone_of(word)):
+            reading.zone = place
+            return ZONE
+        return self._day_word(kind, value)
+
+    def _day_word(self, kind: str, value: str) -> int:
+        raise BadFormat
+
+    def _abbreviation(self, word: str, zone: tzinfo) -> int:
+        ahead = zone.utcoffset(None)
+        if ahead is None:
+            self.reading.zone, self.reading.abbreviation = zone, word
+            return ZONE
+        self.reading.ahead = round(ahead.total_seconds())
+        return ZONE | SUMMER if word in SUMMER_WORDS else ZONE
+
+    def _check_zone(self) -> None:
+        """Summer time is added to an abbreviation or an offset, not to a place."""
+        known = self.reading.known
+        if known & SHIFT and (self.reading.zone is not None or not known & ZONE):
+            raise BadFormat
+
+
+class _DayReader(_Reader):
+    def _date(self, at: int, text: str) -> int:
+        reading = self.reading
+        if reading.prefix == "julian":
+            digits = str(whole(text)[0])
+            parts = reading.take_julian(digits)
+            reading.ahead = offset(text[len(text) - len(whole(text)[1]) :])
+            reading.prefix = ""
+            return parts | CLOCK | ZONE
+        if not reading.prefix and reading.known & (MONTH | DAY) != MONTH | DAY:
+            return reading.take_date(text)
+        if text[0].isdigit() or reading.prefix:
+            self._end_prefix()
+            return self._clock_and_offset(text)
+        return self._named_zone(text)
+
+    def _take(self, at: int, field: Field) -> int:
+        parts = super()._take(at, field)
+        if field.kind == TIME:
+            check_clock(self.reading.clock)
+        return parts
+
+    def _number(self, at: int, text: str) -> int:
+        reading = self.reading
+        before, point, _ = text.partition(".")
+        if point and not reading.known & A_DAY:
+            return reading.take_date(text)
+        is_long = len(before) > 2 if point else len(text) >= 6
+        if is_long and (point or not reading.known & A_DAY or not reading.known & CLOCK):
+            return reading.take_digits(text, reading.known)
+        return reading.take_number(text, reading.known, has_named_month=reading.has_named_month)
+
+    def _reserved(self, word: str) -> int:
+        reading = self.reading
+        if word == "allballs":
+            reading.clock, reading.ahead = Clock(), 0
+            return CLOCK | ZONE
+        reading.reserved = word
+        return A_DAY if word in MOVING and word != "now" else A_DAY | CLOCK | ZONE
+
+    def _day_word(self, kind: str, value: str) -> int:
+        reading = self.reading
+        if kind == time_words.WEEKDAY:
+            return WEEKDAY
+        if kind != time_words.MONTH:
+            raise BadFormat
+        part = MONTH
+        if (
+            reading.known & MONTH
+            and not reading.has_named_month
+            and not reading.known & DAY
+            and 1 <= reading.month <= 31
+        ):
+            # The number before it was the day.
+            reading.day, part = reading.month, DAY
+        reading.has_named_month, reading.month = True, int(value)
+        return part
+
+    def _word(self, word: str) -> int:
+        if word == "t" and self.reading.known & A_DAY != A_DAY:
+            raise BadFormat
+        return super()._word(word)
+
+    def _settle(self) -> None:
+        reading = self.reading
+        if reading.reserved and reading.reserved not in MOVING:
+            return
+        if not reading.reserved:
+            reading.settle_day()
+        reading.settle_half()
+        if reading.known & A_DAY != A_DAY:
+            raise BadFormat
+        self._check_zone()
+
+
+class _TimeReader(_Reader):
+    assumed = A_DAY
+
+    def _date(self, at: int, text: str) -> int:
+        if at == 0 and self._may_begin_with_day(with_time=True):
+            return self.reading.take_date(text)
+        if text[0].isdigit():
+            return self._clock_and_offset(text)
+        return self._named_zone(text)
+
+    def _may_begin_with_day(self, *, with_time: bool) -> bool:
+        fields = self.fields
+        is_followed = len(fields) > 1 and fields[1].kind == TIME
+        return len(fields) > 1 and (fields[-1].kind == DATE or (with_time and is_followed))
+
+    def _number(self, at: int, text: str) -> int:
+        reading = self.reading
+        before, point, _ = text.partition(".")
+        if point and at == 0 and self._may_begin_with_day(with_time=False):
+            return reading.take_date(text)
+        if point and len(before) <= 2:
+            raise BadFormat
+        if point or len(text) > 4:
+            return reading.take_digits(text, reading.known | A_DAY)
+        return reading.take_number(text, reading.known | A_DAY, has_named_month=False)
+
+    def _reserved(self, word: str) -> int:
+        if word == "allballs":
+            self.reading.clock = Clock()
+            return CLOCK | ZONE
+        if word != "now":
+            raise BadFormat
+        self.reading.reserved = word
+        return CLOCK
+
+    def _settle(self) -> None:
+        reading = self.reading
+        reading.settle_day()
+        reading.settle_half()
+        check_clock(reading.clock)
+        if not reading.known & CLOCK:
+            raise BadFormat
+        self._check_zone()
+        needs_day = (
+            reading.zone is not None and reading.zone.utcoffset(None) is None and not reading.abbreviation
+        )
+        if reading.known & A_DAY != A_DAY and (needs_day or reading.known & A_DAY):
+            raise BadFormat

@@ -20,14 +20,15 @@ from typing import Any
 from tenure.base.errors import UserError
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatetimeOverflow, NotSupported
-from tenure.expr.interval import MICROS_PER_DAY, Interval, parse_interval, render_interval
-from tenure.expr.time_text import read
+from tenure.expr.interval import MICROS_PER_DAY, Interval, render_interval
+from tenure.expr.interval_text import parse_interval
+from tenure.expr.time_decoding import JULIAN_OF_ORDINAL_0
+from tenure.expr.time_text import read, read_iso
 from tenure.expr.zones import in_zone, offset_text
 
 _EPOCH = datetime(2000, 1, 1)
 _EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(2000, 1, 1).toordinal()
-JULIAN_OF_ORDINAL_0 = 1_721_425
 _DATES_END, _TIMESTAMPS_END = 2_147_483_494, 109_203_528
 """Julian days at which PostgreSQL's own ranges end; they begin at day 0."""
 
@@ -96,7 +97,9 @@ class DateType(Type):
     category = "D"
 
     def parse(self, text: str) -> date:
-        return read(text, kind="date").calendar_day(text)
+        if len(text) == 10 and (plain := read_iso(text)):
+            return plain.date()
+        return read(text, kind="date").calendar_day()
 
     def render(self, value: date) -> str:
         return value.isoformat()
@@ -124,7 +127,7 @@ class TimeType(Type):
         return f"time{_shown(self.precision)} without time zone"
 
     def parse(self, text: str) -> time:
-        return time_of(_round(read(text, kind="time").micros or 0, self.precision))
+        return time_of(_round(read(text, kind="time").time_of_day(), self.precision))
 
     def render(self, value: time) -> str:
         return _clock_text(value)
@@ -152,7 +155,9 @@ class TimestampType(Type):
         return f"timestamp{_shown(self.precision)} without time zone"
 
     def parse(self, text: str) -> datetime:
-        return self._accept(read(text, kind="timestamp").timestamp(text))
+        if plain := read_iso(text):
+            return self._accept(plain.replace(tzinfo=None))
+        return self._accept(read(text, kind="timestamp").timestamp())
 
     def render(self, value: datetime) -> str:
         return f"{value.date().isoformat()} {_clock_text(value)}"
@@ -193,7 +198,9 @@ class InstantType(Type):
         return f"{value.date().isoformat()} {_clock_text(value)}+00"
 
     def parse_in(self, text: str, zone: tzinfo) -> datetime:
-        return self._accept(read(text, kind="timestamp with time zone").instant(text, zone))
+        if (plain := read_iso(text)) and plain.tzinfo is not None:
+            return self._accept(plain)
+        return self._accept(read(text, kind="timestamp with time zone", zone=zone).instant())
 
     def render_in(self, value: datetime, zone: tzinfo) -> str:
         if zone is UTC:

@@ -18,19 +18,15 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.errors import NotSupported
+from tenure.expr.zone_words import PLACES, STANDARD, SUMMER
 
-HOURS_AHEAD = {
-    **{"z": 0, "zulu": 0, "utc": 0, "gmt": 0, "ut": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2},
-    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "est": -5, "edt": -4, "cst": -6, "cdt": -5},
-    **{"mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10},
-}
 _RENAMED = {
     **{"est5edt": "america/new_york", "cst6cdt": "america/chicago", "mst7mdt": "america/denver"},
     **{"pst8pdt": "america/los_angeles", "met": "europe/brussels"},
 }
 """Since 2024b these are other names of places; older data has rules of their own for them."""
 _POSIX = re.compile(
-    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)(\d{1,3})(?::([0-5]?\d)(?::([0-5]?\d))?)?(?P<summer>[^\d,+:-].*)?",
+    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::0*([0-5]?\d)(?::0*([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
     re.DOTALL,
 )
 _HOURS_MAX = 24 * 7 - 1
@@ -38,20 +34,61 @@ _HOURS_MAX = 24 * 7 - 1
 
 def zone_named(name: str) -> tzinfo:
     """Raises InvalidParameter (22023) if no zone has the name."""
+    if found := abbreviated(name.lower()) or zone_of(name):
+        return found
+    raise InvalidParameter(f'time zone "{name}" not recognized')
+
+
+def abbreviated(word: str, at: tzinfo = UTC) -> tzinfo | None:
+    """The zone that an abbreviation in small letters stands for; clocks `at` a place have their own."""
+    if at is not UTC and (uses := _spoken(at).get(word)):
+        return _ahead(uses[0][1]) if len({seconds for _, seconds in uses}) == 1 else at
+    seconds = STANDARD.get(word, SUMMER.get(word))
+    if seconds is not None:
+        return _ahead(seconds)
+    return ZoneInfo(PLACES[word]) if word in PLACES else None
+
+
+def _ahead(seconds: int) -> tzinfo:
+    return timezone(timedelta(seconds=seconds)) if seconds else UTC
+
+
+@lru_cache(maxsize=64)
+def _spoken(zone: tzinfo) -> dict[str, list[tuple[datetime, int]]]:
+    """The abbreviations that a place ever used: when, and the seconds ahead of UTC that they stood for."""
+    spoken: dict[str, list[tuple[datetime, int]]] = {}
+    for year in range(1850, 2038):
+        for month in (1, 4, 7, 10):
+            at = datetime(year, month, 1, tzinfo=zone)
+            name, offset = (at.tzname() or "").lower(), at.utcoffset()
+            if name.isalpha() and offset is not None:
+                spoken.setdefault(name, []).append((at.replace(tzinfo=None), int(offset.total_seconds())))
+    return spoken
+
+
+def from_spoken(local: datetime, zone: tzinfo, word: str) -> datetime:
+    """The instant of a time with an abbreviation: by what that stood for then, or last, or first."""
+    uses = _spoken(zone).get(word)
+    instant = from_zone(local, zone)
+    if not uses or (instant.astimezone(zone).tzname() or "").lower() == word:
+        return instant
+    seconds = next((seconds for at, seconds in reversed(uses) if at <= local), uses[0][1])
+    return from_zone(local, _ahead(seconds))
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """By IANA's name, or in POSIX notation."""
     lowered = name.lower()
-    if lowered in HOURS_AHEAD:
-        hours = HOURS_AHEAD[lowered]
-        return timezone(timedelta(hours=hours)) if hours else UTC
     if known := _known().get(_RENAMED.get(lowered, lowered)):
         return ZoneInfo(known)
     if (posix := _POSIX.fullmatch(name)) and int(posix.group(2)) <= _HOURS_MAX:
         sign, *parts, summer = posix.groups()
         hours, minutes, seconds = (int(each or 0) for each in parts)
-        if summer or hours >= 24:
-            raise NotSupported("a time zone in POSIX notation that is more than an offset is not supported")
         west = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if summer or west >= timedelta(days=1):
+            raise NotSupported("a time zone in POSIX notation that is more than an offset is not supported")
         return timezone(west if sign == "-" else -west)
-    raise InvalidParameter(f'time zone "{name}" not recognized')
+    return None
 
 
 @lru_cache(maxsize=1)

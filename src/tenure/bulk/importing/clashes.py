@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.bulk.importing.runs import LINE, SOURCE
+from tenure.bulk.importing.runs import LINE, SOURCE, keys_of
 from tenure.table.errors import UniqueViolation
-from tenure.table.lake.format import KEY
+from tenure.table.key_order import plain
 
 Origin: TypeAlias = tuple[int, int]
 """The number of a file, and a line in it."""
@@ -70,8 +70,8 @@ def clashing(added: Any, live: Any, rows_max: int) -> list[tuple[bytes, bool, tu
 
     No more than it takes to see that over `rows_max` rows are refused. `added` is sorted by key.
     """
-    keys = added.column(KEY).combine_chunks()
-    in_table = np.asarray(pc.is_in(keys, value_set=live.column(KEY).combine_chunks()))
+    keys = plain(keys_of(added))
+    in_table = np.asarray(pc.is_in(keys, value_set=keys_of(live)))
     is_same = np.asarray(pc.equal(keys[1:], keys[:-1])) if len(keys) > 1 else np.zeros(0, bool)
     is_bad = in_table.copy()
     is_bad[1:] |= is_same

@@ -58,6 +58,9 @@ NUMBERS_MAX = 1 << 43
 """Row ids that one import can give: see `importing.defaults`."""
 
 PUBLISH_ATTEMPTS = 5
+RUNS_MAX = 6
+"""So often in a row an import may find somebody in the way, each time for so many attempts to publish: its
+tables have been offline for half a minute more by then. After that it fails, and they come back."""
 
 SAVE_SECONDS = 1.0
 """Between two reports of how far it is."""
@@ -106,7 +109,7 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
         _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
 
-    return Kind(run, revert)
+    return Kind(run, revert, attempts_max=RUNS_MAX)
 
 
 def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:

@@ -33,7 +33,7 @@ from tenure.table.columns import key_text
 from tenure.table.errors import ForeignKeyViolation
 from tenure.table.foreign_keys import enforced
 from tenure.table.key_arrays import KeyColumn, key_array
-from tenure.table.key_order import bounds_within
+from tenure.table.key_order import bounds_within, plain
 from tenure.table.lake.format import KEY, REST, footer, name_of, read_groups
 from tenure.table.lake.manifests import File, Manifest
 from tenure.table.rows import Layout
@@ -136,6 +136,7 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[Missing, ..
     referring = read_runs(place.lake, task.runs, task.lo, task.hi)
     if referring is None:
         return ()
+    referring = referring.set_column(0, KEY, plain(referring.column(KEY)))
     is_there = pc.is_in(referring.column(KEY), value_set=_keys_there(place, task, referring))
     missing = referring.filter(pc.invert(is_there))
     if not len(missing):
@@ -171,7 +172,7 @@ def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
     kept = [each.filter(pc.invert(pc.is_in(each, value_set=removed))) for each in based if len(each)]
     own = read_runs(place.lake, task.own, task.lo, task.hi)
     refused = read_refused(place.lake, task.refused)
-    brought = [] if own is None else without(own, refused).column(KEY).chunks
+    brought = [] if own is None else plain(without(own, refused).column(KEY)).chunks
     return pa.concat_arrays([*kept, written, *brought])
 
 

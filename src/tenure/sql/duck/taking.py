@@ -27,6 +27,7 @@ from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
+from tenure.kv.bases import Base, with_base
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.sql.duck.rendering import Rendered, Used, render
@@ -122,10 +123,15 @@ class Duck:
                 read[id] = columnar.read(layout, tuple(used.columns), run.source, run.check, within)
             return read
 
+        def has_moved() -> bool:
+            return columnar.has_moved(read.values())
+
         try:
-            rows = engine.run(rendered, tables, run.check, is_once=is_once)
-            while rows is None and columnar.has_moved(read.values()):  # a file may have been gone
-                rows = engine.run(rendered, tables, run.check, is_once=is_once)
+            rows = engine.run(rendered, tables, run.check, has_moved, is_once=is_once)
+            while rows is None and has_moved():
+                rows = engine.run(
+                    rendered, tables, run.check, has_moved, is_once=is_once
+                )  # a file may have been gone
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # whoever reads by rows says what is wrong, if anything is
         if rows is None:
@@ -162,8 +168,10 @@ class Duck:
                 yield f'Base of "{used.table.name}": {base.described}{held}'
 
     def _has_many(self, span: Span) -> bool:
-        base = self._store.bases.of(span.lo[:HEAD_BYTES])
-        if base is not None and base.rows_within(span) >= ROWS_MIN:
+        def has_many(base: Base | None) -> bool:
+            return base is not None and base.rows_within(span) >= ROWS_MIN
+
+        if with_base(self._store.bases, span.lo[:HEAD_BYTES], has_many):
             return True
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
