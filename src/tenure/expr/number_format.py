@@ -17,8 +17,9 @@ from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
+from tenure.expr.errors import InvalidText, OutOfRange
 from tenure.expr.format_pattern import Piece, ordinal, pieces
-from tenure.expr.numbers import rounded
+from tenure.expr.numbers import fits, rounded
 
 _KEYWORDS = (
     *(",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S"),
@@ -28,6 +29,10 @@ _ROMAN = [
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC")),
     *((50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 ]
+
+
+_END = "\0"
+"""Where the digits have ended, PostgreSQL writes the end of the text: nothing is seen behind it."""
 
 
 class _BadPattern(UserError):
@@ -60,8 +65,9 @@ def shape_of(pattern: str) -> Shape:
 
 def _note(shape: Shape, key: str) -> None:
     flags = shape.flags
-    if "E" in flags and key not in ("FM", "TH", "SP"):
-        raise _BadPattern('"EEEE" must be the last pattern used')
+    if "E" in flags:
+        is_again = key == "EEEE"
+        raise _BadPattern('cannot use "EEEE" twice' if is_again else '"EEEE" must be the last pattern used')
     if key in ("9", "0"):
         _note_digit(shape, key)
     elif key in ("D", "."):
@@ -77,11 +83,20 @@ def _note(shape: Shape, key: str) -> None:
             raise _BadPattern('cannot use "V" and decimal point together')
         flags.add("V")
     elif key == "EEEE":
-        if flags & {"FM", "S", "MI", "PL", "PR", "RN", "V"}:
-            raise _BadPattern('"EEEE" is incompatible with other formats')
+        if flags & {"B", "FM", "S", "MI", "PL", "PR", "RN", "V"}:
+            raise _BadPattern(
+                '"EEEE" is incompatible with other formats',
+                detail='"EEEE" may only be used together with digit and decimal point patterns.',
+            )
         flags.add("E")
-    elif key in ("FM", "RN"):
+    elif key == "RN" and "RN" in flags:
+        raise _BadPattern('cannot use "RN" twice')
+    elif key in ("FM", "RN") or (key == "B" and not shape.before + shape.after):
         flags.add(key)
+    if "RN" in flags and (flags - {"RN", "FM"} or shape.zero_start is not None):
+        raise _BadPattern(
+            '"RN" is incompatible with other formats', detail='"RN" may only be used together with "FM".'
+        )
 
 
 def _note_digit(shape: Shape, key: str) -> None:
@@ -102,6 +117,8 @@ def _note_digit(shape: Shape, key: str) -> None:
 
 def _note_sign(shape: Shape, key: str) -> None:
     flags = shape.flags
+    if key == "PR" and flags & {"S", "MI", "PL"}:
+        raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
     if "S" in flags:
         raise _BadPattern('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
     if key == "S":
@@ -111,8 +128,6 @@ def _note_sign(shape: Shape, key: str) -> None:
         shape.sign_place = "after" if "." in flags else "before"
         shape.before_sign = shape.before
     elif key == "PR":
-        if flags & {"MI", "PL"}:
-            raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
         flags.add("PR")
     else:
         flags |= {"MI", "PL"} if key == "SG" else {key}
@@ -130,8 +145,27 @@ def format_number(value: Decimal, pattern: str) -> str:
         return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=is_negative)
     if shape.multiplied:
         value = numeric_multiply(value, Decimal(10) ** shape.multiplied)
+    return _plain(shape, value)
+
+
+def _plain(shape: Shape, value: Decimal) -> str:
     kept = rounded(value, shape.after)
     return _written(shape, f"{kept.copy_abs():f}", shape.after, is_negative=kept < 0)
+
+
+def format_integer(value: int, pattern: str, size: int) -> str:
+    """As format_number, but what V multiplies stays an integer: int4 keeps 32 bits of it, int8 overflows."""
+    shape = shape_of(pattern)
+    if not shape.multiplied or shape.flags & {"RN", "E"}:
+        return format_number(Decimal(value), pattern)
+    factor: int = 10**shape.multiplied
+    product = value * factor
+    if size == 4:
+        product = value * (factor if fits(factor, 4) else -(2**31))
+        product = (product + 2**31) % 2**32 - 2**31
+    elif not (fits(factor, 8) and fits(product, 8)):
+        raise OutOfRange("bigint out of range")
+    return _plain(shape, Decimal(product))
 
 
 def format_float(value: float, pattern: str, digits: int) -> str:
@@ -142,11 +176,11 @@ def format_float(value: float, pattern: str, digits: int) -> str:
     if "E" in shape.flags:
         text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape.after)
         return text if text.startswith("-") else " " + text
-    if not isfinite(value):
-        return _written(shape, "NaN" if value != value else "Infinity", shape.after, is_negative=value < 0)
     value *= 10.0**shape.multiplied
-    whole = len(f"{abs(value):.0f}")
-    after = 0 if whole >= digits else min(shape.after, digits - whole)
+    text = ("NaN" if value != value else "Infinity") if not isfinite(value) else f"{abs(value):.0f}"
+    after = 0 if len(text) >= digits else min(shape.after, digits - len(text))
+    if not isfinite(value):
+        return _written(shape, text, after, is_negative=value < 0)
     return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
 
 
@@ -237,7 +271,7 @@ class _Writer:
                 self._keyword(node.keyword)
             else:
                 self.out.append(node.text)
-        return "".join(self.out)
+        return "".join(self.out).partition(_END)[0]
 
     def _keyword(self, word: str) -> None:
         match word.upper():
@@ -257,6 +291,8 @@ class _Writer:
             case "TH":
                 is_plain = not self.roman and self.sign == "+" and "." not in self.flags
                 if is_plain and self.number[:1] != "#":
+                    if not self.number[-1:].isdigit():
+                        raise InvalidText(f'"{self.number}" is not a number')
                     self.out.append(ordinal(self.number, is_upper=word.isupper()))
             case "MI":
                 self._sign_or_space("-")
@@ -322,7 +358,7 @@ class _Writer:
             elif self._ends_at_point():
                 self.out.append("0")
         else:
-            self.out.append(each)
+            self.out.append(each or _END)
             self.is_in_number = True
 
     def _write_end(self) -> None:
