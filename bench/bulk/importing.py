@@ -16,6 +16,7 @@ The bars are those of ten million rows (`bulk.importing_full`); with one million
 Walk: `bench.__main__` -> `run`; `bench.bulk.importing_full` -> `measure`.
 """
 
+import os
 import statistics
 import tempfile
 import time
@@ -85,10 +86,11 @@ def _ratios(found: dict[str, float], rows: int, *, has_bars: bool) -> Iterator[R
 
 
 def _medians(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """All take turns, round by round."""
+    """All take turns, round by round, each with nothing of the others left to be written to the disk."""
     found: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, run in sides.items():
+            os.sync()
             found[name].append(run())
     return {name: statistics.median(seconds) for name, seconds in found.items()}
 

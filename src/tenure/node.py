@@ -32,6 +32,7 @@ from tenure.base.settings import (
 from tenure.base.timestamp import ZERO_AT
 from tenure.bulk import flush
 from tenure.bulk.exporting import records as exporting
+from tenure.bulk.filling.job import IndexFill
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
@@ -151,6 +152,7 @@ class Node:
             self.locations.make_directory()
             self.lake = self._open_lake(undo, address, lake) if lake else None
             self.front: Front | None = None
+            self._starter: WorkerStarter | None = None
             self._make_jobs(kinds or {})
             self._start_loops(undo)
             if start_worker is not None:
@@ -351,7 +353,8 @@ class Node:
 
     def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
         self.changer = self._make_changer()
-        own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk)}
+        fill = None if self.lake is None else IndexFill(self.lake, self.layouts, self.context)
+        own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk, fill)}
         if self.lake is not None:
             run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {
@@ -387,11 +390,12 @@ class Node:
         undo.callback(_drain_jobs, self.runner)
         self._run_loops(undo, [self._loop("jobs", self.runner.step, interrupt=self.runner.wake)])
         if self.lake is not None:
-            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake).step)])
+            self._run_loops(undo, [self._loop("lake", Upkeep(self.lake, self.locations).step)])
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:
         starter = WorkerStarter(self.store, self._sessions, self.liveness.session, self.runner.lacks, start)
+        self._starter = starter
         undo.callback(starter.stop)
         self._run_loops(undo, [self._loop("workers", starter.step)])
 
@@ -433,6 +437,7 @@ class Node:
             started_micros=self._env.wall_micros(),
             lake=self.lake,
             locations=self.locations,
+            spark_trouble=lambda: self._starter.trouble if self._starter else "",
             duck=self._duck(),
             runs_inline=runs_inline,
         )

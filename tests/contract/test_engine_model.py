@@ -47,6 +47,9 @@ class Model:
             return Status.TOO_LATE
         if commit.not_before_at is not None and at <= commit.not_before_at:
             return Status.TOO_EARLY
+        rows = {key for key, revision in self.visible(self.clock_at).items() if revision.value is not None}
+        if rows & set(commit.absent):
+            return Status.TAKEN
         self.clock_at = at
         self.revisions += [Revision(write.key, at, write.value) for write in commit.writes]
         return Status.COMMITTED
@@ -83,6 +86,7 @@ class Draw:
             points=tuple(self.key() for _ in range(rng.randrange(3))),
             spans=tuple(pairwise(bounds))[::2],
             excused=tuple(read_at + n for n in range(1, 6) if rng.random() < 0.5),
+            absent=tuple(self.key() for _ in range(rng.choice((0, 0, 1, 2)))),
             writes=tuple(Write(key, rng.choice((None, b"", b"x", b"y"))) for key in keys),
             deadline_at=rng.choice((None, None, None, clock_at + 2)),
             not_before_at=rng.choice((None, None, None, clock_at + 1)),
@@ -111,6 +115,14 @@ def _compare_outcome(model: Model, member: Commit, outcome: Outcome) -> None:
         assert (outcome.key, outcome.at) in {(revision.key, revision.at) for revision in before}
         assert outcome.at > member.read_at
         assert outcome.at not in member.excused
+    elif outcome.status is Status.TAKEN:
+        rows = {
+            key: revision.at
+            for key, revision in model.visible(model.clock_at).items()
+            if revision.value is not None
+        }
+        assert outcome.key == next(key for key in member.absent if key in rows)
+        assert outcome.at == rows[outcome.key]
     else:
         assert outcome.at == model.clock_at + 1
 

@@ -704,6 +704,27 @@ SELECT '12'::time
 SELECT '13'::timestamptz
 SELECT '12'::timestamptz
 SELECT '0 12:00'::timestamptz
+SELECT to_char('-Infinity'::float4, '999.99'::text)
+SELECT to_char('NaN'::float4, '999.9999999')
+SELECT to_char('Infinity'::float8, '999EEEE')
+SELECT to_char('NaN'::numeric, '.99EEEE')
+SELECT to_char(2147483647, '99V99')
+SELECT to_char(9223372036854775807, '99V99')
+SELECT to_char(999, '9.9EEEE')
+SELECT to_char(12, '9V9S')
+SELECT to_char(12, '9RN90')
+SELECT to_char(12, 'RNRN')
+SELECT to_char(12, '9B9RN')
+SELECT to_char(-12.5, 'BEEEE')
+SELECT to_char(-12.5, 'EEEETH')
+SELECT array_position('{1,2}'::int4[], NULL::int4, NULL::int4)
+SELECT array_position('{1,NULL}'::int4[], NULL::int4, NULL::int4)
+SELECT array_fill(7, '{{1,2},{3,4}}'::int4[])
+SELECT ARRAY['{}'::int4[], NULL::int4[]]
+SELECT ARRAY[NULL::int4[], NULL::int4[]]
+SELECT ARRAY['{1}'::int4[], NULL::int4[]]
+SELECT '{"a":{"b":1}}'::jsonb #- '{a,b,NULL}'::text[]
+SELECT jsonb_set('{"a":1}', '{a,NULL}'::text[], '2')
 SELECT '1.2.3'::date
 SELECT '2000-01-01T12:00'::time
 SELECT '2000-01-01 12:00'::time
@@ -745,6 +766,13 @@ SELECT '["\ud83d"]'::jsonb
 SELECT '["\ud83d"]'::json
 SELECT '1'::int4::interval(3)
 SELECT 12345.6::numeric(4,1)
+SELECT convert_to('\'::text, 'abc')
+SELECT convert_to('ß', 'ISO-8859-16')
+SELECT convert_from('\x81', 'WIN1252')
+SELECT convert_from('\xff', 'SQL_ASCII')
+SELECT convert_to('ß', 'sqlascii')
+SELECT convert_from('\xfe', 'koi8')
+SELECT convert_to('ß', 'sjis')
 SELECT '-7.31128861E-308'::numeric::float4
 SELECT '97e85635738251680931592687170085x'::numeric
 SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'x+00015:059'
@@ -769,3 +797,112 @@ SELECT ('[' || repeat('0', 5000) || '1:1]={7}')::int4[]
 SELECT ('1' || repeat('0', 5000) || ':00')::interval
 SELECT ('2000-01-' || repeat('0', 60) || '1')::date
 SELECT '106341.02553625895085100576e-131071'::numeric(6,2)
+SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false
+SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE id < -100
+SELECT 1 AS x FROM a UNION SELECT 1/0 FROM a WHERE false
+SELECT 1 AS x FROM a INTERSECT SELECT 1/0 FROM a WHERE false
+SELECT 1 AS x FROM a EXCEPT ALL SELECT 1/0 FROM a WHERE id < -100
+(SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false) LIMIT 1
+(SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a) LIMIT 1
+SELECT 1 FROM (SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a) s
+SELECT 1 FROM (SELECT 1 AS x FROM a UNION SELECT 1/0 FROM a) s
+SELECT 1 FROM (SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false) s
+SELECT x FROM (SELECT 1 AS x FROM a UNION ALL SELECT 0 FROM a WHERE false) s WHERE 1/x > 0
+SELECT 1/x FROM (SELECT 1 AS x FROM a UNION ALL SELECT 0 FROM a WHERE false) s
+SELECT 1/x FROM (SELECT 1 AS x FROM a UNION ALL SELECT 0 FROM a WHERE id < -100) s
+SELECT x FROM (SELECT 1 AS x FROM a UNION ALL SELECT 0 FROM a WHERE id < -100) s WHERE 1/x > 0
+SELECT 1/x FROM (SELECT 1 AS x FROM a UNION SELECT 0 FROM a WHERE id < -100) s
+SELECT x FROM (SELECT 1 AS x FROM a UNION SELECT 0 FROM a WHERE id < -100) s WHERE 1/x > 0
+SELECT x FROM (SELECT 1 AS x FROM a INTERSECT SELECT 0 FROM a WHERE id < -100) s WHERE 1/x > 0
+SELECT x FROM (SELECT 1 AS x FROM a EXCEPT SELECT 0 FROM a WHERE id < -100) s WHERE 1/x > 0
+WITH q AS (SELECT 0 AS z, id FROM a) SELECT 1/z FROM q WHERE false
+WITH q AS (SELECT 0 AS z, id FROM a) SELECT 1/z FROM q WHERE id < -100
+WITH q AS (SELECT 0 AS z, id FROM a) SELECT 1 FROM q WHERE 1/z > id AND false
+WITH q AS MATERIALIZED (SELECT 0 AS z, id FROM a) SELECT 1/z FROM q WHERE id < -100
+WITH q AS NOT MATERIALIZED (SELECT 0 AS z, id FROM a) SELECT 1/z FROM q WHERE id < -100
+WITH q AS (SELECT 1/0 AS z, id FROM a) SELECT 1 FROM q WHERE id < -100
+WITH q AS (SELECT 1/0 AS z, id FROM a) SELECT id FROM q
+WITH q AS MATERIALIZED (SELECT 1/0 AS z, id FROM a) SELECT id FROM q WHERE id < -100
+WITH q AS (SELECT 1/0 AS z, id FROM a) SELECT q.id FROM q, q r WHERE q.id < -100
+WITH q AS NOT MATERIALIZED (SELECT 1/0 AS z, id FROM a) SELECT q.id FROM q, q r WHERE q.id < -100
+WITH q AS (SELECT 0 AS z, id FROM a) SELECT 1/q.z FROM q, q r WHERE q.id < -100
+WITH q AS NOT MATERIALIZED (SELECT 0 AS z, id FROM a) SELECT 1/q.z FROM q, q r WHERE q.id < -100
+WITH q AS (SELECT 0 AS z, id FROM a LIMIT 3) SELECT 1/z FROM q WHERE id < -100
+WITH q AS (SELECT 1 AS z, id FROM a UNION ALL SELECT 0, id FROM b) SELECT 1/z FROM q WHERE id < -100
+WITH q AS (SELECT 1 AS z, id FROM a UNION ALL SELECT 0, id FROM b) SELECT id FROM q WHERE id < -100 AND 1/z > 0
+SELECT 1/z FROM (SELECT 0 AS z, id FROM a LIMIT 3) q WHERE id < -100
+SELECT * FROM (SELECT 0 AS z, id FROM a LIMIT 3) q WHERE id < -100 AND 1/z > 1
+SELECT * FROM (SELECT DISTINCT 0 AS z, id FROM a) q WHERE id < -100 AND 1/z > 1
+SELECT * FROM (SELECT 0 AS z, id FROM a GROUP BY id) q WHERE id < -100 AND 1/z > 1
+SELECT * FROM (SELECT 0 AS z, id, row_number() over () FROM a) q WHERE id < -100 AND 1/z > 1
+SELECT * FROM (SELECT 0 AS z, id, row_number() over (partition by id) FROM a) q WHERE id < -100 AND 1/z > 1
+WITH q AS (SELECT 0 AS z, id FROM a) SELECT (SELECT 1/z FROM q WHERE id < -100) FROM b
+SELECT x FROM (SELECT 1 AS x, id FROM a UNION ALL (SELECT 0, id FROM a UNION ALL SELECT 2, id FROM a)) s WHERE 1/x > 0 AND id < -100
+SELECT 1/x FROM (SELECT 1 AS x, id FROM a UNION ALL (SELECT 0, id FROM a UNION ALL SELECT 2, id FROM a)) s WHERE id < -100
+SELECT x FROM (VALUES (0), (1)) v(x) WHERE 1/x > 0 AND false
+SELECT x FROM (VALUES (0)) v(x) WHERE 1/x > 0 AND false
+SELECT x FROM (VALUES (1/0)) v(x) WHERE false
+SELECT x FROM (VALUES (1/0), (1)) v(x) WHERE false
+SELECT x FROM (SELECT 1 AS x UNION ALL SELECT 0) s WHERE 1/x > 0 AND false
+SELECT x FROM (SELECT 1 AS x UNION ALL SELECT 0) s WHERE x > 2 AND 1/x > 0
+SELECT s.x FROM b LEFT JOIN (SELECT 1 AS x, id FROM a UNION ALL SELECT 1/0, id FROM a WHERE false) s ON s.id = b.id
+SELECT 1/s.x FROM b LEFT JOIN (SELECT 0 AS x, id FROM a) s ON s.id = -7
+SELECT 1/s.x FROM b LEFT JOIN (SELECT 1 AS x, id FROM a UNION ALL SELECT 0, id FROM a WHERE id = -7) s ON s.id = b.id
+SELECT CASE WHEN x = 1 THEN 1 ELSE 1/0 END FROM (SELECT 1 AS x FROM a UNION ALL SELECT 1 FROM b) s
+SELECT CASE WHEN x = 1 THEN 1 ELSE 1/0 END FROM (SELECT 1 AS x FROM a) s
+WITH q AS (SELECT 1 AS x FROM a) SELECT CASE WHEN x = 1 THEN 1 ELSE 1/0 END FROM q
+WITH q AS MATERIALIZED (SELECT 1 AS x FROM a) SELECT CASE WHEN x = 1 THEN 1 ELSE 1/0 END FROM q
+WITH q AS (SELECT 1 AS x FROM a), r AS (SELECT x AS y FROM q) SELECT CASE WHEN y = 1 THEN 1 ELSE 1/0 END FROM r
+SELECT x FROM (SELECT 1 AS x FROM a UNION ALL SELECT 1 FROM b) s WHERE CASE WHEN x = 1 THEN true ELSE 1/0 > 0 END
+SELECT x FROM (SELECT 1 AS x FROM a LIMIT 1) s WHERE CASE WHEN x = 1 THEN true ELSE 1/0 > 0 END
+SELECT count(1/0) FROM a WHERE false
+SELECT x FROM (SELECT 1 AS x, 1/0 FROM a UNION ALL SELECT 1, 2 FROM b) s
+SELECT x FROM (SELECT 1 AS x, 1/0 FROM a LIMIT 0) s
+SELECT id, (1/i4 > 0 AND false) FROM a ORDER BY id
+SELECT id, (1/(id-1) > 0 AND false) FROM a ORDER BY id
+SELECT id, (1/(id-1) > 0 OR 1 = 1) FROM a ORDER BY id
+SELECT id FROM a WHERE 1/(id-1) > 0 AND 1 = 2
+SELECT id FROM a WHERE 1/(id-1) > 0 OR true
+SELECT id FROM a WHERE CASE WHEN 1/(id-1) > 0 AND false THEN false ELSE true END ORDER BY id
+SELECT count(*) FILTER (WHERE 1/(id-1) > 0 AND false) FROM a
+SELECT a.id FROM a JOIN b ON a.id = b.a_id AND 1/(a.id-1) > 0 AND false
+SELECT a.id FROM a LEFT JOIN b ON a.id = b.a_id AND 1/(b.id-1) > 0 AND false ORDER BY 1
+SELECT x FROM (SELECT 1 AS x, 1/0 FROM a ORDER BY id) s
+SELECT x FROM (SELECT id AS x, 1/0 AS y FROM a GROUP BY id) s WHERE x < -100
+SELECT x, y FROM (SELECT id AS x, 1/0 AS y FROM a GROUP BY id) s WHERE x < -100
+SELECT x FROM (SELECT DISTINCT id AS x, 1/0 AS y FROM a) s WHERE x < -100
+SELECT x FROM (SELECT id AS x, 1/0 AS y, row_number() OVER () FROM a) s WHERE x < -100
+SELECT 1/z FROM (SELECT 0 AS z, id FROM a GROUP BY id) q WHERE id < -100
+SELECT 1/z FROM (SELECT DISTINCT 0 AS z, id FROM a) q WHERE id < -100
+SELECT 1/z FROM (SELECT 0 AS z, id FROM a ORDER BY id) q WHERE id < -100
+SELECT id FROM (SELECT 0 AS z, id FROM a ORDER BY id) q WHERE id < -100 AND 1/z > 0
+SELECT id FROM (SELECT 0 AS z, id FROM a ORDER BY id) q WHERE 1/z > 0 AND false
+SELECT s.x FROM b JOIN (SELECT 0 AS x, id FROM a UNION ALL SELECT 1, id FROM a) s ON s.id = b.id AND 1/s.x > 0 AND s.id < -100
+SELECT s.x FROM b LEFT JOIN (SELECT DISTINCT 0 AS x, id FROM a) s ON s.id = b.id AND 1/s.x > 0 AND s.id < -100
+SELECT x FROM (SELECT 1 AS x, id FROM a UNION ALL SELECT 0, id FROM a ORDER BY 2) s WHERE 1/x > 0 AND id < -100
+SELECT x FROM (SELECT 1 AS x, id FROM a UNION ALL SELECT 0, id FROM a LIMIT 2) s WHERE 1/x > 0 AND id < -100
+SELECT y FROM (SELECT 1/0 AS x, id AS y FROM a UNION SELECT 2, id FROM a) s WHERE y < -100
+SELECT y FROM (SELECT 1/0 AS x, id AS y FROM a WHERE id > 0 UNION ALL SELECT 2, id FROM a WHERE id > 0) s WHERE y < -100
+SELECT y FROM (SELECT 1/0 AS x, id AS y FROM a WHERE id > 0 UNION ALL SELECT 2, id FROM a WHERE id > 0 UNION ALL SELECT 3, 4) s WHERE y < -100
+SELECT count(*) FROM (SELECT 1/0 AS x FROM a UNION ALL SELECT 2 FROM a) s
+SELECT count(*) FROM (SELECT 1/0 AS x FROM a WHERE id > 0 UNION ALL SELECT 2 FROM a) s
+SELECT count(*) FROM (SELECT 1/0 AS x FROM a LIMIT 5) s
+SELECT count(*) FROM (SELECT count(1/0), id FROM a GROUP BY id) s
+SELECT id FROM a WHERE id IN (SELECT CASE WHEN x = 1 THEN 1 ELSE 1/0 END FROM (SELECT 1 AS x FROM b LIMIT 3) s) AND false
+SELECT EXISTS (SELECT 1/0 FROM a WHERE false)
+SELECT EXISTS (SELECT 1/0 FROM a LIMIT 0)
+WITH q AS MATERIALIZED (SELECT 1/0 AS z, id FROM a WHERE id < -100) SELECT id FROM q
+WITH q AS (SELECT 1/0 AS z, id FROM a WHERE id < -100) SELECT q.id FROM q, q r
+SELECT json_object_agg(j, '' ORDER BY id) FROM (VALUES (1,NULL::json),(2,'1'::json)) v(id,j)
+SELECT json_object_agg(j, '' ORDER BY id DESC) FROM (VALUES (1,NULL::json),(2,'1'::json)) v(id,j)
+SELECT jsonb_object_agg(j, '' ORDER BY id) FROM (VALUES (1,NULL::json),(2,'1'::json)) v(id,j)
+SELECT jsonb_object_agg(j, '' ORDER BY id DESC) FROM (VALUES (1,NULL::json),(2,'1'::json)) v(id,j)
+SELECT json_object_agg(j, '') FROM (VALUES (1,NULL::json),(2,'1'::json)) v(id,j)
+SELECT json_object_agg(j, '') FROM (VALUES (1,'1'::json),(2,NULL::json)) v(id,j)
+SELECT json_object_agg(j, '' ORDER BY id) FROM (VALUES (1,'1'::json),(2,NULL::json)) v(id,j)
+SELECT array_agg(x ORDER BY id DESC) FROM (VALUES (1,NULL::int4[]),(2,'{}'::int4[])) v(id,x)
+SELECT array_agg(x ORDER BY id) FROM (VALUES (1,NULL::int4[]),(2,'{}'::int4[])) v(id,x)
+SELECT array_agg(x ORDER BY id) FROM (VALUES (1,'{1}'::int4[]),(2,'{1,2}'::int4[]),(3,NULL)) v(id,x)
+SELECT sum(x ORDER BY id DESC) FROM (VALUES (1,9223372036854775807),(2,-5),(3,7)) v(id,x)
+SELECT jsonb_object_agg(k, v ORDER BY k DESC) FROM (VALUES ('a',1),('b',2)) t(k,v)
+SELECT stddev_samp(x ORDER BY id DESC) FROM (VALUES (1,1e308),(2,-1e308),(3,7)) v(id,x)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,9 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 60.0
 HISTORY_PAGE = 5_000
+LONG_SECONDS = 20.0
+"""Whoever asks for less wants little work."""
+
 ACK = b'{"e":"ack"'
 
 
@@ -65,6 +69,10 @@ class Run:
     server: postgres_server.Server | None
     files: Path = Path(tempfile.gettempdir())
     """Where logs, SQLite files and the like go; whoever asks removes it."""
+
+    @property
+    def is_quick(self) -> bool:
+        return self.seconds < LONG_SECONDS
 
     @property
     def rng(self) -> random.Random:
@@ -97,6 +105,13 @@ class Result:
     def require(self, holds: bool, why: str) -> None:
         if not holds:
             self.violations.append(why)
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """What goes wrong inside says under which blow."""
+        before = len(self.violations)
+        yield
+        self.violations[before:] = [f"{name}: {wrong}" for wrong in self.violations[before:]]
 
 
 def merged(*results: Result) -> Result:

@@ -14,9 +14,7 @@ A client that loses its connection connects again, to any node.
 Walk: the scenarios `sql_*` make a `Load` over `SqlNodes`; what happened is in its `History`.
 """
 
-import os
 import random
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -39,7 +37,7 @@ from tests.faults.sql_history import (
     Transfer,
     Trouble,
 )
-from tests.faults.sql_nodes import SqlNodes
+from tests.faults.sql_nodes import SqlNodes, cut
 
 ACCOUNTS = 40
 BRANCHES = 5
@@ -179,15 +177,7 @@ class Client:
 
     def cut(self) -> bool:
         """Ends the client's connection under its hands."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            return False
-        try:
-            with socket.socket(fileno=os.dup(connection.fileno())) as twin:
-                twin.shutdown(socket.SHUT_RDWR)
-        except (OSError, psycopg.Error):
-            return False
-        return True
+        return self._connection is not None and cut(self._connection)
 
     def _connected(self) -> Connection | None:
         if self._connection is not None and not self._connection.closed:

@@ -12,14 +12,9 @@ Walk: the scenarios `sql_*` use this; it runs `tenure start`.
 
 import os
 import random
-import signal
 import socket
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 
@@ -28,58 +23,33 @@ from tenure.base.settings import DEFINITIONS, Settings
 from tenure.cluster.settings import ClusterSettings
 from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
-from tests.faults.harness import ROOT, Result, Run
+from tests.faults.harness import Result, Run
+from tests.faults.job_fleet import own_place, remove
+from tests.faults.processes import Processes
 
 TTL_SECONDS = 2.0
-HEARTBEAT_SECONDS = 0.4
-"""A fifth of the ttl: a machine that is busy with other things may miss a few."""
+HEARTBEATS = 5
+"""Within a ttl: a machine that is busy with other things may miss a few."""
 
-SETTINGS = {
-    "liveness.ttl": f"{TTL_SECONDS}s",
-    "liveness.heartbeat": f"{HEARTBEAT_SECONDS}s",
-    "jobs.adopt_interval": "1s",
-}
-
-EXIT_SECONDS_MAX = 40.0
 CONNECT_SECONDS = 20
 TROUBLE_MARKS = ("Traceback", "AssertionError", "was never retrieved")
 
 
-class SqlNodes:
+class SqlNodes(Processes):
     def __init__(self, run: Run, name: str, *, more: tuple[str, ...] = ()) -> None:
+        self._place = own_place(run, name)
+        super().__init__(self._place.directory)
         self.engine, self.server = run.engine, run.server
         self.rng = random.Random(run.seed)
-        self.directory = run.files / f"{name}-{run.seed}"
-        self.directory.mkdir(parents=True)
         self._more = more
-        self._store = self._make_store(name)
-        set_up(self._store)
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self.store = self._place.address
+        set_up(self.store)
         self.ports: dict[str, int] = {}
         self.violations: list[str] = []
 
-    def _make_store(self, name: str) -> str:
-        if self.engine == "sqlite":
-            return f"sqlite:{self.directory}/store.db"
-        assert self.server is not None
-        database = f"{name}_{random.SystemRandom().randrange(1 << 32):08x}"
-        with psycopg.connect(self.server.dsn, autocommit=True) as admin:
-            admin.execute(f"CREATE DATABASE {database}".encode())
-        return f"postgresql://postgres@127.0.0.1:{self.server.port}/{database}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for process in self._processes.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+    def close(self, *, grace_seconds: float = 0.0) -> None:
+        super().close(grace_seconds=grace_seconds)
+        remove(self._place)
 
     def start(self, *names: str) -> None:
         """Starts nodes, all at once, and waits until each is ready."""
@@ -90,48 +60,8 @@ class SqlNodes:
 
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
-        command = [sys.executable, "-m", "tenure.cli", "start", "--insecure", "--store", self._store]
-        command += ["--sql", at, *self._more]
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-        former = self._processes.get(name)
-        if former is not None and former.stdout is not None:
-            former.stdout.close()
-        with self.log(name).open("ab") as errors:
-            self._processes[name] = subprocess.Popen(
-                command,
-                env=environment,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-
-    def await_ready(self, name: str) -> None:
-        process = self._processes[name]
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("ready"), f"{name} cannot start: {self.log(name).read_text()[-2000:]}"
-
-    def log(self, name: str) -> Path:
-        return self.directory / f"{name}.log"
-
-    def process(self, name: str) -> "subprocess.Popen[str]":
-        return self._processes[name]
-
-    def signal(self, name: str, number: signal.Signals) -> None:
-        self._processes[name].send_signal(number)
-
-    def kill(self, name: str) -> None:
-        self._processes[name].kill()
-        self._processes[name].wait()
-
-    def exit_of(self, name: str, within_seconds: float = EXIT_SECONDS_MAX) -> int | None:
-        """What a node that was told to end exits with; None if it does not."""
-        try:
-            return self._processes[name].wait(within_seconds)
-        except subprocess.TimeoutExpired:
-            return None
+        options = ("--insecure", "--store", self.store, "--sql", at, *self._more)
+        self.spawn(name, "tenure.cli", "start", *options)
 
     def dsn(self, name: str) -> str:
         return (
@@ -168,13 +98,30 @@ class SqlNodes:
         return [f"{name}'s log: {text[max(0, text.index(mark) - 300) :][:2500]}" for mark in found[:1]]
 
 
-def set_up(address: str) -> None:
-    """Nodes are declared dead after TTL_SECONDS. Set before there are any: a session that was made for a
+def cut(connection: "psycopg.Connection[tuple[Any, ...]]") -> bool:
+    """Ends a client's connection under its hands."""
+    if connection.closed:
+        return False
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as twin:
+            twin.shutdown(socket.SHUT_RDWR)
+    except (OSError, psycopg.Error):
+        return False
+    return True
+
+
+def set_up(address: str, *, ttl_seconds: float = TTL_SECONDS) -> None:
+    """Nodes are declared dead after that. Set before there are any: a session that was made for a
     longer time lasts that long if its node dies before the next heartbeat."""
+    values = {
+        "liveness.ttl": f"{ttl_seconds}s",
+        "liveness.heartbeat": f"{ttl_seconds / HEARTBEATS}s",
+        "jobs.adopt_interval": "1s",
+    }
     env = SystemEnv()
     with closing(open_engine(address, env)) as engine, closing(Store(engine, env)) as store:
         settings = ClusterSettings(store, Settings(DEFINITIONS))
-        for name, text in SETTINGS.items():
+        for name, text in values.items():
             store.transact(lambda txn, name=name, text=text: settings.set(txn, name, text))  # type: ignore[misc]
         settings.close()
 

@@ -14,7 +14,7 @@ from typing import Self
 from pyspark.find_spark_home import _find_spark_home
 
 from tenure.pipeline.spark import JAVA_OPTIONS
-from tests.pipeline.waiting import await_true
+from tests.pipeline.waiting import await_true, children_of
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 WORKER_MEMORY = "512m"
@@ -56,6 +56,10 @@ class Standalone:
                     stderr=log,
                 )
             )
+
+    def executors(self) -> list[int]:
+        """Their processes, each of which a worker has started."""
+        return [pid for worker in self._processes[1:] for pid in children_of(worker.pid)]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -17,6 +17,7 @@ from tenure.base.errors import (
 )
 from tenure.base.timestamp import MAX_AT, from_micros
 from tenure.kv import bases, snapshot, store, transaction, watch
+from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -107,6 +108,27 @@ def no_newer_points(execute: Any, commit: Any) -> Iterator[Any]:
 
 def never_written(self: Any, key: bytes) -> int:
     return 0
+
+
+def never_taken(self: Any, commit: Any) -> None:
+    return None
+
+
+def taken_by_the_first_look(self: Any, commit: Any) -> Any:
+    """As the store was before the group: what its members write is not seen."""
+    waiting = {key for key, _, _ in self._waiting}
+    return next(
+        (
+            Outcome(Status.TAKEN, at, key)
+            for key in commit.absent
+            if (at := self._rows.get(key)) is not None and key not in waiting
+        ),
+        None,
+    )
+
+
+def absent_without_marks(self: Absences, written: Any) -> Any:
+    return tuple(key for key in self.taken if key in written)
 
 
 def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
@@ -376,6 +398,13 @@ ALL: tuple[tuple[Any, ...], ...] = (
         ((sqlite_section, "_newer", no_newer_points), (sqlite_section.Ledger, "_newest_at", never_written)),
         "plain",
     ),
+    ("taken keys not looked for at commit", ((sqlite_section.Ledger, "taken", never_taken),), "insert"),
+    (
+        "keys that the group's own members take not seen",
+        ((sqlite_section.Ledger, "taken", taken_by_the_first_look),),
+        "insert",
+    ),
+    ("absence proved without the lake", ((Absences, "keys", absent_without_marks),), "insert"),
     ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),

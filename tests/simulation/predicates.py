@@ -101,6 +101,18 @@ def reads(index: Index) -> Iterator[Violation]:
                 yield wrong
 
 
+def absences(index: Index) -> Iterator[Violation]:
+    """I2: what a transaction counted on being absent had no row at its commit."""
+    for txn in index.trace.txns:
+        for key in txn.absent if txn.landed_at is not None else ():
+            assert txn.landed_at is not None
+            position = index.below(key, txn.landed_at)
+            before = index.versions[key][position - 1] if position else None
+            if before is not None and before.value is not None:
+                message = f"t{txn.id} landed at {txn.landed_at} although {key.hex()} had a row"
+                yield Violation("I2", message, txn.landed, (txn.id, before.writer.id))
+
+
 def _judge_get(index: Index, txn: Txn, descendants: set[Txn], read: Get) -> Violation | None:
     expected, why = _expected(index, txn, descendants, read.key, read)
     if read.value == expected:
@@ -303,6 +315,8 @@ def _has_cause(index: Index, txn: Txn, refusal: Refusal) -> bool:
     position = index.below(key, at)
     versions = index.versions.get(key, [])
     exists = position < len(versions) and versions[position].at == at
+    if status is Status.TAKEN:
+        return key in commit.absent and exists and versions[position].value is not None
     return in_reads and exists and at > commit.read_at and versions[position].writer not in txn.descendants()
 
 
@@ -412,6 +426,7 @@ PREDICATES: tuple[Callable[[Index], Iterator[Violation]], ...] = (
     commit_order,
     clock_readings,
     reads,
+    absences,
     timing,
     outcomes,
     clock_bound,

@@ -5,7 +5,7 @@ Walk: `workload.Client` draws one by weight; each goes through `Client.transact`
 
 from collections.abc import Callable
 
-from tenure.base.errors import RetryError
+from tenure.base.errors import RetryError, UserError
 from tenure.base.timestamp import ZERO_AT, add_seconds, from_bytes, to_bytes
 from tenure.kv import thresholds
 from tenure.kv.encoding import encode_timestamp
@@ -59,6 +59,26 @@ def scan_and_insert(client: Client) -> None:
             txn.put(absent[client.pick(len(absent))], txn.record.next_value())
         else:
             _change(client, txn, client.some_key(PLAIN))
+
+    client.transact(run)
+
+
+class KeyTaken(UserError):
+    """What an insert is told of a key that has a row."""
+
+
+def insert(client: Client) -> None:
+    """Rows that must be new, of which nobody looks before the commit whether they are."""
+    table = LAKE if client.maybe(0.3) else PLAIN
+    keys = [client.some_key(table) for _ in range(1 + client.pick(2))]
+
+    def run(txn: TracingTransaction) -> None:
+        if client.maybe(0.3):
+            txn.get(client.some_key(PLAIN))
+        for key in keys:
+            txn.expect_absent(key, lambda: KeyTaken("the key is taken"))
+            client.pause()
+            txn.put(key, txn.record.next_value())
 
     client.transact(run)
 
@@ -358,6 +378,7 @@ SHAPES: dict[str, Callable[[Client], None]] = {
     "read-modify-write": read_modify_write,
     "blind write": blind_write,
     "scan and insert": scan_and_insert,
+    "insert": insert,
     "write skew": write_skew,
     "read only": read_only,
     "read past": read_past,
@@ -402,6 +423,7 @@ PROFILES: dict[str, dict[str, float]] = {
     "lake": {"use lake": 6, "flush": 2, "clean": 1, "read lake past": 1},
     "sweep": {"sweep": 3, "read past": 3, "differences": 2, "read-modify-write": 4, "blind write": 2},
     "tombstones": {"bury": 3, "hold": 5, "blind write": 2},
+    "insert": {"insert": 6, "blind write": 3, "read only": 1, "flush": 2, "clean": 1},
     "time": {"timed": 5, "read ahead": 4, "blind write": 2, "read-modify-write": 2},
     "plain": {"read-modify-write": 4, "blind write": 2, "scan and insert": 4, "write skew": 3, "move up": 3},
 }

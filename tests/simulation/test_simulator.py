@@ -1,5 +1,6 @@
 """The simulator itself: it repeats, it finds what is wrong, and finds nothing where nothing is."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,14 @@ def test_seeds_run_without_a_violation() -> None:
     assert {seed: found[0] for seed, found in violations.items() if found} == {}
 
 
+@pytest.mark.invariant("absent")
+def test_rows_that_must_be_new_are_inserted_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="insert") for seed in range(10)]
+    assert [result.violations[0] for result in results if result.violations] == []
+    seen = sum((result.trace.seen for result in results), Counter[str]())
+    assert seen["insert: KeyTaken"] > 0
+
+
 def test_a_seed_runs_the_same_way_twice() -> None:
     for seed in (3, 11):
         assert cluster.run(seed).trace_hash == cluster.run(seed).trace_hash
@@ -52,6 +61,8 @@ def test_a_full_tape_replays_the_run() -> None:
     ("name", "predicate"),
     [
         ("point refresh skipped", "I2"),
+        ("taken keys not looked for at commit", "I2"),
+        ("absence proved without the lake", "I2"),
         ("unknown outcome reported as failed", "I5"),
         ("resolved is the node's now", "I37"),
     ],

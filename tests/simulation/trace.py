@@ -82,6 +82,8 @@ class Txn:
     reads: list[Get | Range] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
+    absent: list[bytes] = field(default_factory=list)
+    """Keys that it counted on having no row when it commits."""
     children: list["Txn"] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     state: str = "open"

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv.absences import Taken
 from tenure.kv.keys import Span
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot
@@ -77,6 +78,10 @@ class TracingTransaction(Transaction):
         read = Range(began, self.trace.tick(), span, limit, reverse, rows, self._read_at or 0, flushed_at)
         self.record.reads.append(read)
         return iter(rows)
+
+    def expect_absent(self, key: bytes, taken: Taken) -> None:
+        super().expect_absent(key, taken)
+        self.record.absent.append(key)
 
     def put(
         self, key: bytes, value: bytes, *, key_stamp: Stamp | None = None, value_stamp: Stamp | None = None

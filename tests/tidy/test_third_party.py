@@ -9,6 +9,7 @@ from tests.tidy.source import ROOT, imports, product_modules
 
 KNOWN_TO = {
     "apsw": ("storage/sqlite.py",),
+    "cryptography": ("bulk/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),
     "google": ("sql/parse.py",),  # protobuf, which postgast brings
@@ -19,6 +20,7 @@ KNOWN_TO = {
         "pipeline/reading/ndjson_quick.py",
     ),
     "numpy": (
+        "bulk/filling/entries.py",
         "bulk/importing/*.py",
         "sql/duck/*.py",
         "table/*.py",
@@ -29,6 +31,7 @@ KNOWN_TO = {
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
+        "bulk/filling/entries.py",
         "bulk/importing/*.py",
         "pipeline/*.py",
         "sql/duck/*.py",

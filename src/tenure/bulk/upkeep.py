@@ -28,6 +28,7 @@ from tenure.catalog.descriptors import Table, is_dropped
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.thresholds import cleaned_mark
 from tenure.kv.transaction import Transaction
+from tenure.storage.locations import Locations
 from tenure.table.lake.manifests import Manifest
 from tenure.table.lake.publishing import clean_some
 
@@ -50,8 +51,9 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, locations: Locations | None = None) -> None:
         self._lake = lake
+        self._locations = locations
         self._store = lake.store
         self._cleaned: dict[bytes, Timestamp] = {}
         self._unseen: Iterator[bytes] | None = None
@@ -169,6 +171,8 @@ class Upkeep:
             self._lake.files.delete(strays)
         seconds_ago = self._store.env.wall_micros() - round(UNFINISHED_SECONDS * 1_000_000)
         self._lake.files.delete_unfinished(before_micros=seconds_ago)
+        if self._locations is not None:  # exports that were killed leave something, too
+            self._locations.delete_unfinished(before_micros=seconds_ago)
         return strays
 
 

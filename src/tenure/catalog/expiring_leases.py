@@ -72,6 +72,9 @@ class ExpiringLeases:
         lease = self._leases.pin(use, id, use.pins)
         return None if lease is None else lease.descriptor
 
+    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+        return False  # each descriptor has a lease of its own
+
     def id_at(self, use: Use, place: Place) -> int | None:
         leased = self._leases.at_place(place, use.txn.read_at)
         return self._catalog.id_at(self._store.snapshot(use.txn.read_at), place) if leased is None else leased

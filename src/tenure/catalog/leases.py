@@ -138,6 +138,19 @@ class Leases:
             use.pins[id] = pin
         return descriptor
 
+    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+        lease, held = bound(use), self._held.of
+        with self._lock:
+            if use.ended or lease.is_closed or lease.session.done.is_set() or any(map(held, ids)):
+                return False
+            for id in ids:
+                pin = lease.pins.get(id)
+                if pin is None:
+                    pin = lease.pins[id] = Pin(lease)
+                pin.uses[use] = None
+                use.pins[id] = pin
+        return True
+
     def _lease_for(self, use: Use, id: int) -> Lease:
         """Where a first use of a descriptor is pinned: a closed lease takes no new pins."""
         lease, newest = bound(use), self._newest

@@ -95,6 +95,9 @@ class MixedLeases:
             self._uncover(use, [id])
             raise
 
+    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+        return self._final_at != MAX_AT and self._leases.pin_known(use, ids)
+
     def _check_missing(self, use: Use, id: int) -> None:
         """Nodes of version 1 do not wait until others know of what they create."""
         if self._catalog.get(self._store.snapshot(use.txn.read_at), id) is not None:

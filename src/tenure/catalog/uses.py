@@ -17,7 +17,7 @@ Walk: `catalog.leases` makes them; SQL asks `descriptor`, `id_at` and `schema_en
 (or `submit`, and `finish_commit` once it is done) or `close`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
@@ -43,6 +43,10 @@ class Scheme(Protocol):
 
     def pin(self, use: "Use", id: int) -> AnyDescriptor | None:
         """Hands a descriptor out, with a pin that keeps it usable until the use is over."""
+        ...
+
+    def pin_known(self, use: "Use", ids: Iterable[int]) -> bool:
+        """Pins descriptors that the lease it is bound to is known to have; False: ask for each."""
         ...
 
     def unpin(self, use: "Use", ids: Iterable[int]) -> None: ...
@@ -139,6 +143,16 @@ class Use:
             if found is not None:
                 self._found[id] = found
         return found
+
+    def take_known(self, known: Mapping[int, AnyDescriptor]) -> bool:
+        """Takes descriptors as the lease that it is bound to has them, all at once, before any other.
+
+        False if that cannot be: then each is to be asked for.
+        """
+        if self._found or self.draft or not self._scheme.pin_known(self, known):
+            return False
+        self._found.update(known)
+        return True
 
     def id_at(self, place: Place) -> int | None:
         if place in self.draft.names:

@@ -103,20 +103,25 @@ class Jobs:
         txn: Transaction,
         *,
         kind: str,
+        id: int | None = None,
         payload: bytes = b"",
         owner: str = "",
         description: str = "",
         needs: Iterable[str] = (),
     ) -> Job:
-        """Makes a job; processes that have what it `needs` adopt it."""
-        id = self._fresh_id(txn)
+        """Makes a job; processes that have what it `needs` adopt it. `id` is a fresh one, if any is given."""
+        if id is None:
+            id = self.fresh_id(txn)
         job = Job(id, kind, owner, description, payload, self._clock.now())
         self._jobs.put(txn, job)
         self._control.put(txn, Control(id, kind, needs=tuple(needs)))
         return job
 
-    def _fresh_id(self, txn: Transaction) -> int:
-        """Ids follow the time of creation; two nodes that draw the same one find it taken."""
+    def fresh_id(self, txn: Transaction) -> int:
+        """For a job whose payload has to know it.
+
+        Ids follow the time of creation; two nodes that draw the same one find it taken.
+        """
         while True:
             id = self._clock.now()
             if self._jobs.get(txn, id) is None:
@@ -218,9 +223,11 @@ class Jobs:
     def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
         """Saves how far a run is, together with whatever effects the transaction has."""
         control = self.fenced(txn, fence)
-        self._progress.put(txn, progress)
-        if control.attempts:
+        # One that starts over each time gets as far as before each time: only what the next run goes on from
+        # counts, or the pauses between attempts would never grow.
+        if control.attempts and progress.data != self.progress(txn, fence.job).data:
             self._control.put(txn, replace(control, attempts=0))
+        self._progress.put(txn, progress)
 
     def step(self, txn: Transaction, fence: Fence, state: State, *, error: str = "") -> Fence | None:
         """Takes a run to its next state; returns the fence it goes on with, None if it is over."""

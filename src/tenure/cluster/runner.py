@@ -46,7 +46,7 @@ from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_betwee
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
+from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Job, Jobs, Progress
 from tenure.cluster.liveness import Liveness, Session
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness
 from tenure.cluster.open_jobs import Holder, OpenJobs
@@ -230,7 +230,7 @@ class Runner:
             return
         finally:
             txn.rollback()
-        self._start(session, Run(self._store, self._jobs, job, progress, fence, needs=control.needs))
+        self._start(session, self._made_run(control, job, progress, fence))
 
     def _adopt_free(self, session: Session, controls: list[Control]) -> None:
         """Claims jobs that nobody holds in one transaction, from what the watch knows of them."""
@@ -255,16 +255,14 @@ class Runner:
             if fence is not None:
                 # A job that never ran has got nowhere.
                 progress = self._progress(control.id) if control.run else Progress(control.id)
-                run = Run(
-                    self._store,
-                    self._jobs,
-                    jobs[control.id],
-                    progress,
-                    fence,
-                    needs=control.needs,
-                    known=txn.known(),
-                )
+                run = self._made_run(control, jobs[control.id], progress, fence, txn.known())
                 self._start(session, run)
+
+    def _made_run(
+        self, control: Control, job: Job, progress: Progress, fence: Fence, known: Known | None = None
+    ) -> Run:
+        needs, attempts = control.needs, control.attempts
+        return Run(self._store, self._jobs, job, progress, fence, needs=needs, attempts=attempts, known=known)
 
     def _progress(self, id: int) -> Progress:
         return self._jobs.progress(self._store.snapshot(), id)
@@ -370,7 +368,7 @@ class Runner:
         if run.fence.state is State.CANCEL_REQUESTED:
             self._step(run, State.REVERTING)
         if run.fence.state is State.RUNNING:
-            error = _attempt(kind.run, run)
+            error = _attempt(kind.run, run, attempts_max=kind.attempts_max)
             self._step(run, State.SUCCEEDED if error is None else State.REVERTING, error or "")
         if run.fence.state is State.REVERTING:
             error = _attempt(kind.revert, run)
@@ -471,11 +469,16 @@ def _is_outdated(fence: Fence, control: Control | None) -> bool:
     return fence.state is State.RUNNING and control.state not in (State.RUNNING, State.REVERTING)
 
 
-def _attempt(work: Callable[[Run], None], run: Run) -> str | None:
+def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None = None) -> str | None:
     """Runs a job's function; returns what is wrong with the job itself, if anything."""
     try:
         work(run)
         return None
+    except RetryError as error:
+        if attempts_max is None or run.attempts + 1 < attempts_max:
+            raise
+        _log.warning("job %d failed: it was tried %d times: %s", run.job.id, attempts_max, error)
+        return _described(error)
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
     except Exception as error:

@@ -31,6 +31,8 @@ class Kind(NamedTuple):
 
     run: Callable[["Run"], None]
     revert: Callable[["Run"], None] = lambda run: None
+    attempts_max: int | None = None
+    """After so many attempts in a row that found somebody in the way the job has failed; None: never."""
 
 
 class Run:
@@ -45,10 +47,13 @@ class Run:
         fence: Fence,
         *,
         needs: tuple[str, ...] = (),
+        attempts: int = 0,
         known: Known | None = None,
     ) -> None:
         self.needs = needs
         """What its job needs, which this process has."""
+        self.attempts = attempts
+        """So many before it got nowhere."""
         self.known = known
         """What the commit of its claim knew, for the first step it takes."""
         self._store = store

@@ -119,25 +119,25 @@ def _jsonb_array(gather: Gather, context: Context, kind: Type) -> Steps:
 
 
 def _json_object(context: Context, key: Type, kind: Type) -> Steps:
-    name, text = _named(key, context), json_text_of(kind)
+    text = json_text_of(kind)
 
-    def finish(rows: list[tuple[Datum, Datum]]) -> Json | None:
-        members = [f"{quoted(name(each))} : {text(value, context.zone)}" for each, value in rows]
+    def finish(rows: list[tuple[str, Datum]]) -> Json | None:
+        members = [f"{quoted(name)} : {text(value, context.zone)}" for name, value in rows]
         return Json("{ " + ", ".join(members) + " }") if rows else None
 
-    return Steps(
-        list, partial(_gather_member, NullNotAllowed("null value not allowed for object key")), finish
-    )
+    refusal = NullNotAllowed("null value not allowed for object key")
+    return Steps(list, partial(_gather_member, _named(key, context), refusal), finish)
 
 
 def _jsonb_object(context: Context, key: Type, kind: Type) -> Steps:
-    name, value_of = _named(key, context), jsonb_value_of(kind)
+    value_of = jsonb_value_of(kind)
 
-    def finish(rows: list[tuple[Datum, Datum]]) -> Jsonb | None:
-        pairs = [(name(each), value_of(value, context.zone)) for each, value in rows]
+    def finish(rows: list[tuple[str, Datum]]) -> Jsonb | None:
+        pairs = [(name, value_of(value, context.zone)) for name, value in rows]
         return jsonb_object(pairs) if rows else None
 
-    return Steps(list, partial(_gather_member, InvalidParameter("field name must not be null")), finish)
+    refusal = InvalidParameter("field name must not be null")
+    return Steps(list, partial(_gather_member, _named(key, context), refusal), finish)
 
 
 def _named(key: Type, context: Context) -> Callable[[Datum], str]:
@@ -145,7 +145,9 @@ def _named(key: Type, context: Context) -> Callable[[Datum], str]:
     return lambda value: name(value, context.zone)
 
 
-def _gather_member(refusal: UserError, rows: list[Datum], name: Datum, value: Datum) -> list[Datum]:
-    if name is None:
+def _gather_member(
+    named: Callable[[Datum], str], refusal: UserError, rows: list[Datum], key: Datum, value: Datum
+) -> list[Datum]:
+    if key is None:
         raise refusal
-    return _gather_pair(rows, name, value)
+    return _gather_pair(rows, named(key), value)

@@ -204,7 +204,7 @@ def _position(array_type: Type, *_: Type) -> Callable[..., int | None]:
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("searching for elements in multidimensional arrays is not supported")
-        if not array:
+        if not array or (sought is None and None not in array):
             return None
         if first is None:
             raise NullNotAllowed("initial position must not be null")
@@ -269,6 +269,8 @@ def _sort(array_type: Type, *_: Type) -> Callable[..., Datum]:
 def _fill(value: Datum, sides: Datum) -> Datum:
     if sides is None:
         raise NullNotAllowed("dimension array or low bound array cannot be null")
+    if len(dimensions(sides)) > 1:
+        raise ArraySizesDiffer("wrong number of array subscripts")
     if any(each is None for each in sides):
         raise NullNotAllowed("dimension values cannot be null")
     if any(each < 0 for each in sides) or len(sides) > DIMENSIONS_MAX:

@@ -184,7 +184,9 @@ class _Compiler:
         return (operand if convert is None else strict(convert, [operand])), target
 
     def _logic(self, tree: And | Or) -> tuple[Evaluate, Type]:
-        operands = [self._condition(each) for each in tree.operands]
+        # What a constant decides, PostgreSQL never asks a row about, wherever it stands.
+        ordered = sorted(tree.operands, key=_varies)
+        operands = [self._condition(each) for each in ordered]
         return three_valued(operands, stop=isinstance(tree, Or)), BOOL
 
     def _test(self, tree: Not | IsNull | IsTruth | IsDistinct) -> Evaluate:
@@ -284,12 +286,16 @@ class _Compiler:
 
     def _array(self, tree: MakeArray) -> tuple[Evaluate, Type]:
         kind = type_of(tree.type, self.enum)
-        elements = [self.compile(each)[0] for each in tree.elements]
+        compiled = [self.compile(each) for each in tree.elements]
+        elements = [evaluate for evaluate, _ in compiled]
+        has_arrays = any(isinstance(of, ArrayOf) for _, of in compiled)
 
         def make(row: Row, context: Context) -> Datum:
             made = tuple(each(row, context) for each in elements)
+            if has_arrays and not any(made):
+                return ()
             check_shape(made)
-            return () if made and all(each == () for each in made) else made
+            return made
 
         return make, kind
 
@@ -302,6 +308,14 @@ class _Compiler:
         if kind.family != "bool":
             raise DatatypeMismatch(f"a condition must be type boolean, not type {kind.sql_name}")
         return evaluate
+
+
+def _varies(tree: Node) -> bool:
+    return any(isinstance(each, ColumnRef | Nested) or _is_volatile(each) for each in nodes(tree))
+
+
+def _is_volatile(node: Node) -> bool:
+    return isinstance(node, Call) and function_with_id(node.function).volatility is Volatility.VOLATILE
 
 
 _NO_CONTEXT = Context(0, 0, lambda: _refuse(), lambda: _refuse())

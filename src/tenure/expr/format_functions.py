@@ -9,7 +9,7 @@ from functools import partial
 
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
-from tenure.expr.number_format import format_float, format_integer, format_number
+from tenure.expr.number_format import format_float, format_int4, format_int8, format_number
 from tenure.expr.number_reading import parse_number
 from tenure.expr.time_format import clock_of, clock_of_interval, format_time
 from tenure.expr.time_reading import read_date, read_instant
@@ -17,8 +17,8 @@ from tenure.expr.zones import in_zone
 
 
 def functions() -> Iterator[Function]:
-    for family, size in (("int4", 4), ("int8", 8)):
-        yield function("to_char", f"{family}, text -> text", partial(_integer, size))
+    yield function("to_char", "int4, text -> text", format_int4)
+    yield function("to_char", "int8, text -> text", format_int8)
     yield function("to_char", "numeric, text -> text", format_number)
     yield function("to_char", "float8, text -> text", lambda value, to: format_float(value, to, 15))
     yield function("to_char", "float4, text -> text", lambda value, to: format_float(value, to, 6))
@@ -29,10 +29,6 @@ def functions() -> Iterator[Function]:
     yield stable("to_char", ("timestamptz", "text"), "text", _instant)
     yield function("to_date", "text, text -> date", _to_date)
     yield stable("to_timestamp", ("text", "text"), "timestamptz", _to_timestamp)
-
-
-def _integer(size: int, value: int, pattern: str) -> str:
-    return format_integer(value, pattern, size)
 
 
 def _timestamp(value: datetime, pattern: str) -> str | None:

@@ -77,11 +77,11 @@ class _Walk:
         self.creates = change not in (_Change.REPLACE, _Change.DELETE)
 
     def into(self, value: Any, depth: int) -> Any:
-        if not isinstance(value, tuple):
-            return value
         key = self.path[depth]
         if key is None:
             raise NullNotAllowed(f"path element at position {depth + 1} is null")
+        if not isinstance(value, tuple):
+            return value
         is_last = depth == len(self.path) - 1
         if isinstance(value, JsonObject):
             return self._in_object(dict(value), key, depth, is_last=is_last)

@@ -31,6 +31,10 @@ _ROMAN = [
 ]
 
 
+_INT4_MIN = -(1 << 31)
+"""Also what a machine makes of a factor that is too large for 32 bits."""
+
+
 _END = "\0"
 """Where the digits have ended, PostgreSQL writes the end of the text: nothing is seen behind it."""
 
@@ -89,10 +93,12 @@ def _note(shape: Shape, key: str) -> None:
                 detail='"EEEE" may only be used together with digit and decimal point patterns.',
             )
         flags.add("E")
-    elif key == "RN" and "RN" in flags:
-        raise _BadPattern('cannot use "RN" twice')
-    elif key in ("FM", "RN") or (key == "B" and not shape.before + shape.after):
+    elif key == "FM" or (key == "B" and not shape.before and not shape.after):
         flags.add(key)
+    elif key == "RN":
+        if "RN" in flags:
+            raise _BadPattern('cannot use "RN" twice')
+        flags.add("RN")
     if "RN" in flags and (flags - {"RN", "FM"} or shape.zero_start is not None):
         raise _BadPattern(
             '"RN" is incompatible with other formats', detail='"RN" may only be used together with "FM".'
@@ -139,33 +145,48 @@ def format_number(value: Decimal, pattern: str) -> str:
     if "RN" in shape.flags:
         return _roman(shape, int(rounded(value, 0)) if value.is_finite() else 0)
     if "E" in shape.flags:
-        return _scientific(value, shape.after)
+        return _scientific(value, shape)
     if not value.is_finite():
         is_negative = not value.is_nan() and value < 0
         return _written(shape, "NaN" if value.is_nan() else "Infinity", shape.after, is_negative=is_negative)
     if shape.multiplied:
         value = numeric_multiply(value, Decimal(10) ** shape.multiplied)
-    return _plain(shape, value)
-
-
-def _plain(shape: Shape, value: Decimal) -> str:
     kept = rounded(value, shape.after)
     return _written(shape, f"{kept.copy_abs():f}", shape.after, is_negative=kept < 0)
 
 
-def format_integer(value: int, pattern: str, size: int) -> str:
-    """As format_number, but what V multiplies stays an integer: int4 keeps 32 bits of it, int8 overflows."""
+def format_int4(value: int, pattern: str) -> str:
+    """What V makes of it keeps its 32 bits, whatever they come to."""
     shape = shape_of(pattern)
-    if not shape.multiplied or shape.flags & {"RN", "E"}:
+    if "E" in shape.flags:
+        return format_float(float(value), pattern, 15)
+    if shape.multiplied:
+        factor = 10**shape.multiplied if shape.multiplied < 10 else _INT4_MIN
+        value = (value * factor - _INT4_MIN) % (1 << 32) + _INT4_MIN
+    return _whole(value, shape)
+
+
+def format_int8(value: int, pattern: str) -> str:
+    shape = shape_of(pattern)
+    if "E" in shape.flags:
         return format_number(Decimal(value), pattern)
-    factor: int = 10**shape.multiplied
+    if shape.multiplied:
+        value = _product(value, 10**shape.multiplied)
+    return _whole(value, shape)
+
+
+def _product(value: int, factor: int) -> int:
     product = value * factor
-    if size == 4:
-        product = value * (factor if fits(factor, 4) else -(2**31))
-        product = (product + 2**31) % 2**32 - 2**31
-    elif not (fits(factor, 8) and fits(product, 8)):
+    if not (fits(factor, 8) and fits(product, 8)):
         raise OutOfRange("bigint out of range")
-    return _plain(shape, Decimal(product))
+    return product
+
+
+def _whole(value: int, shape: Shape) -> str:
+    if "RN" in shape.flags:
+        return _roman(shape, value)
+    digits = str(abs(value)) + ("." + "0" * shape.after if shape.after else "")
+    return _written(shape, digits, shape.after, is_negative=value < 0)
 
 
 def format_float(value: float, pattern: str, digits: int) -> str:
@@ -174,14 +195,20 @@ def format_float(value: float, pattern: str, digits: int) -> str:
     if "RN" in shape.flags:
         return _roman(shape, round(value) if isfinite(value) else 0)
     if "E" in shape.flags:
-        text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape.after)
+        text = f"{value:.{shape.after}e}" if isfinite(value) else _unscientific(shape)
         return text if text.startswith("-") else " " + text
     value *= 10.0**shape.multiplied
-    text = ("NaN" if value != value else "Infinity") if not isfinite(value) else f"{abs(value):.0f}"
-    after = 0 if len(text) >= digits else min(shape.after, digits - len(text))
-    if not isfinite(value):
-        return _written(shape, text, after, is_negative=value < 0)
-    return _written(shape, f"{abs(value):.{after}f}", after, is_negative=copysign(1.0, value) < 0)
+    whole = len(_fixed(value, 0))
+    after = 0 if whole >= digits else min(shape.after, digits - whole)
+    is_negative = value == value and copysign(1.0, value) < 0
+    return _written(shape, _fixed(value, after), after, is_negative=is_negative)
+
+
+def _fixed(value: float, after: int) -> str:
+    """Without its sign; the letters of what is not finite count as digits before the point."""
+    if isfinite(value):
+        return f"{abs(value):.{after}f}"
+    return "NaN" if value != value else "Infinity"
 
 
 def _written(shape: Shape, text: str, after: int, *, is_negative: bool) -> str:
@@ -202,17 +229,18 @@ def _roman(shape: Shape, number: int) -> str:
     return _Writer(shape, "", is_negative=False, roman=text or "#" * 15).write()
 
 
-def _scientific(value: Decimal, after: int) -> str:
+def _scientific(value: Decimal, shape: Shape) -> str:
     """As PostgreSQL writes it, the exponent is found before rounding: 9.99 may become 10.0e+00."""
     if not value.is_finite():
-        return " " + _unscientific(after)
+        return " " + _unscientific(shape)
     exponent = value.adjusted() if value else 0
-    text = f"{rounded(value.scaleb(-exponent), after):f}e{exponent:+03d}"
+    text = f"{rounded(value.scaleb(-exponent), shape.after):f}e{exponent:+03d}"
     return text if text.startswith("-") else " " + text
 
 
-def _unscientific(after: int) -> str:
-    return "#" + ("." + "#" * after if after else "") + "####"
+def _unscientific(shape: Shape) -> str:
+    """As wide as the pattern: here also the digits count that a finite number would not have."""
+    return "#" * shape.before + "." + "#" * (shape.after + 4)
 
 
 class _Writer:
@@ -235,6 +263,7 @@ class _Writer:
         self.roman = roman
         self.sign = "-" if is_negative else "+"
         self.spaces = spaces
+        self.before = before
         self.after = shape.after
         self.is_filling = "FM" in self.flags
         self.sign_place = shape.sign_place
@@ -251,7 +280,7 @@ class _Writer:
             return not ("PL" in self.flags and "MI" not in self.flags)
         if self.sign != "-" and self.is_filling:
             self.flags.discard("PR")
-        if self.sign_place == "before" and self.shape.before == self.shape.before_sign:
+        if self.sign_place == "before" and self.before == self.shape.before_sign:
             self.sign_place = "after"
         return self.sign == "+" and self.is_filling and "S" not in self.flags
 

@@ -12,8 +12,8 @@ from hashlib import md5, sha224, sha256, sha384, sha512
 from typing import Literal
 from unicodedata import is_normalized, normalize
 
-from tenure.base.errors import InvalidParameter, UserError
-from tenure.expr.errors import InvalidText, LimitExceeded, SubscriptError, UnknownCharacter
+from tenure.base.errors import InvalidParameter
+from tenure.expr.errors import InvalidText, LimitExceeded, SubscriptError
 from tenure.expr.function import Function, function
 from tenure.expr.strings import bytes_escaped, bytes_from_hex, bytes_unescaped, check_characters
 
@@ -41,8 +41,6 @@ def functions() -> Iterator[Function]:
     yield function("set_byte", "bytea, int4, int4 -> bytea", _set_byte)
     yield function("set_bit", "bytea, int8, int4 -> bytea", _set_bit)
     yield function("bit_count", "bytea -> int8", lambda data: int.from_bytes(data, "big").bit_count())
-    yield function("convert_from", "bytea, text -> text", _convert_from)
-    yield function("convert_to", "text, text -> bytea", _convert_to)
     yield function("unistr", "text -> text", _unistr)
     yield function("normalize", "text, text -> text", lambda text, form: normalize(_form(form), text))
     yield function("normalize", "text -> text", lambda text: normalize("NFC", text))
@@ -144,50 +142,7 @@ def _set_bit(data: bytes, at: int, value: int) -> bytes:
     return data[: at // 8] + bytes([byte | mask if value else byte & ~mask]) + data[at // 8 + 1 :]
 
 
-# Character sets
-
-_CODECS = {
-    **{
-        "utf8": "utf-8",
-        "unicode": "utf-8",
-        "latin1": "latin-1",
-        "iso88591": "latin-1",
-        "latin9": "iso8859-15",
-    },
-    **{"win1252": "cp1252", "win1251": "cp1251", "win1250": "cp1250", "sqlascii": "ascii"},
-}
-
-
-def _codec(name: str) -> str:
-    plain = re.sub("[^a-z0-9]", "", name.lower())
-    if plain not in _CODECS:
-        raise _unknown_encoding(name)
-    return _CODECS[plain]
-
-
-def _unknown_encoding(name: str) -> UserError:
-    return InvalidParameter(f'invalid encoding name "{name}"')
-
-
-def _convert_from(data: bytes, name: str) -> str:
-    codec = _codec(name)
-    try:
-        return check_characters(data.decode(codec))
-    except UnicodeDecodeError:
-        raise UnknownCharacter(f'invalid byte sequence for encoding "{name.upper()}"') from None
-
-
-def _convert_to(text: str, name: str) -> bytes:
-    codec = _codec(name)
-    try:
-        return text.encode(codec)
-    except UnicodeEncodeError:
-        raise _NoEquivalent(f'a character has no equivalent in encoding "{name.upper()}"') from None
-
-
-class _NoEquivalent(InvalidText):
-    sqlstate = "22P05"
-
+# Escapes
 
 _UNICODE = re.compile(r"\\(?:(\\)|([0-9a-fA-F]{4})|u([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|U([0-9a-fA-F]{8})|)")
 

@@ -106,13 +106,14 @@ class Snapshot:
     def revisions(self, span: Span, *, since_at: Timestamp, limit: int) -> Iterator[Sequence[Revision]]:
         """Every revision of a span that is newer than `since_at`, by key and then time, in pages.
 
-        Each page has all of its keys; `limit` is of keys. Nothing of it may have left the store.
+        Each page has all of its keys; `limit` is of keys. Nothing of it may have left the store for the lake.
+        Below the threshold some may be missing: what is visible at a time that can be read is all there.
         """
         assert self._keyspace.owns_span(span), "a span of another tenant"
         guard, lo = self._keyspace.guard(span), span.lo
         while True:
             found = self._engine.revisions(Revisions(lo, span.hi, guard, since_at, self.at, limit))
-            judge(found, read_at=since_at, flushed_at=since_at)
+            judge(found, read_at=self.at, flushed_at=since_at)
             yield found.revisions
             if not found.last:
                 return

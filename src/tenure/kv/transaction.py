@@ -29,6 +29,8 @@ Invariant (I8): the parent's validation excuses exactly its descendants' commit 
 A transaction has two ways to end well: `commit` waits for the outcome; `submit` returns at once, calls
 back when the outcome is there, and `finish` then takes it in as `commit` would have.
 
+What it needs to be **absent** when it commits it need not look for: it says so, and the section proves it.
+
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
 decides by what it saw, and then takes its writes back, has still seen it.
 
@@ -41,6 +43,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
+from tenure.kv.absences import Absences, Taken
 from tenure.kv.bases import Accept, Page
 from tenure.kv.buffer import Buffer, Savepoint
 from tenure.kv.commits import Committer, failure
@@ -49,6 +52,7 @@ from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import judge, marks, page_rows
 from tenure.storage.engine import (
+    HEAD_BYTES,
     Commit,
     Found,
     Outcome,
@@ -63,33 +67,6 @@ from tenure.storage.engine import (
 
 
 class Transaction:
-    __slots__ = (
-        "_ahead",
-        "_bases",
-        "_buffer",
-        "_children",
-        "_clock",
-        "_committed_only",
-        "_committer",
-        "_engine",
-        "_excused",
-        "_keyspace",
-        "_known",
-        "_landed",
-        "_parent",
-        "_read_at",
-        "_reads",
-        "_result",
-        "_scope",
-        "_writes",
-        "commit_at",
-        "deadline_at",
-        "not_before_at",
-        "on_read",
-        "removed",
-        "state",
-    )
-
     def __init__(
         self,
         scope: Scope,
@@ -111,6 +88,7 @@ class Transaction:
         self._ahead: dict[bytes, bytes | None] = {}
         """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
+        self._absences = Absences(self._keyspace)
         self._buffer = Buffer(limits)
         self._writes = self._buffer.writes
         self._landed: dict[bytes, Revision] = {}
@@ -162,12 +140,14 @@ class Transaction:
         if key in self._ahead:
             value = self._ahead.pop(key)
         else:
-            value = bases.get(
-                self._engine, self._keyspace, self._bases, key, self._asked_at, self._accepting(flushed_at)
-            )
+            value = self._stored(key, flushed_at)
         if self._known is not None:
             self._known[key] = value
         return value
+
+    def _stored(self, key: bytes, flushed_at: Timestamp) -> bytes | None:
+        accept = self._accepting(flushed_at)
+        return bases.get(self._engine, self._keyspace, self._bases, key, self._asked_at, accept)
 
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads keys together that `get` is about to be asked for one by one."""
@@ -223,6 +203,23 @@ class Transaction:
         self._reads.spans.append(span)
         self._accept(marks(self._engine, self._keyspace, span), flushed_at)
         return self._laid_over(span)
+
+    def expect_absent(self, key: bytes, taken: Taken) -> None:
+        """Counts on a key that it is about to write having no row; if it has, the commit raises `taken()`.
+
+        Where only a look can tell, it looks at once, and raises here.
+        """
+        is_seen = self._parent is not None or self._known is not None or key in self._writes or self._landed
+        if not is_seen and self._bases.of(key[:HEAD_BYTES]) is None:
+            self._absences.expect(key, taken)
+        elif self.get(key) is not None:
+            raise taken()
+
+    def check_absent(self) -> None:
+        """Looks now for what was counted on: for whoever fails later, and must say first what came first."""
+        for key, taken in self._absences.taken.items():
+            if self._stored(key, ZERO_AT) is not None:
+                raise taken()
 
     def mark_reads(self) -> Reads:
         """Marks what has been read so far, for `forget_reads`."""
@@ -355,6 +352,9 @@ class Transaction:
 
     def _end(self, state: State) -> None:
         self.state = state
+        # Both know whoever uses the transaction, who knows it: a circle that would stay until it is sought.
+        self.on_read = None
+        self._absences.taken.clear()
         parent = self._parent
         if parent is None:
             return
@@ -437,8 +437,9 @@ class Transaction:
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:
+            error = self._absences.failure(outcome)
             self._end(State.ENDED)
-            raise failure(outcome)
+            raise error
         if self.has_writes:
             self.commit_at = outcome.at
             self._scope.volume.add(self._writes.values())
@@ -491,6 +492,7 @@ class Transaction:
             spans=spans,
             guards=guards,
             excused=tuple(self._excused),
+            absent=self._absences.keys(self._writes),
             writes=tuple(self._writes.values()),
             removals=tuple(self._buffer.removals),
             deadline_at=self.deadline_at,

@@ -202,7 +202,7 @@ class Conversation:
                 encode = partial(bound.shape.encode, answer.rows)
                 if self.client.notices:
                     self._tell_notices()
-                self._send((yield self._in_thread(encode)))
+                self._send((yield self._in_thread(encode, can_stop=not answer.is_done)))
             else:
                 self._send_rows(bound.shape, answer)
             if answer.is_done:
@@ -244,6 +244,10 @@ class Conversation:
             self.output.append(_complete(answer.tag))
 
     def sync(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
+        return self._finish()
+
+    def _finish(self) -> Talk[None] | None:
+        """Commits what is not yet. If nothing is left, a cancel that comes now is too late to be told."""
         try:
             pending = self.client.sync(inline=True)
         except NotShort:
@@ -283,10 +287,7 @@ class Conversation:
             if len(self.output) > ANSWERS_AT_ONCE:
                 yield Need.FLUSH
         self._offset = 0
-        pending = yield from self._called(self.client.sync, is_short=True)
-        if pending is not None:
-            yield from _settled(pending)
-        self.ready()
+        yield from self._finish() or ()
 
     def _simple(self, statement: str, *, ends: bool) -> Talk[None]:
         client = self.client
@@ -351,9 +352,12 @@ class Conversation:
         result: T = yield self._in_thread(call)
         return result
 
-    def _in_thread(self, call: Callable[[], Any]) -> InThread:
+    def _in_thread(self, call: Callable[[], Any], *, can_stop: bool = True) -> InThread:
+        """Stops if it is canceled before it begins; not what is left of a statement that may be committed."""
+
         def run() -> Any:
-            self._stop_if_canceled()  # it may have waited for a thread
+            if can_stop:
+                self._stop_if_canceled()  # it may have waited for a thread
             return call()
 
         return InThread(run, is_inside=self._unsynced or self.client.status is not Status.IDLE)

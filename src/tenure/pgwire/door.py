@@ -207,7 +207,8 @@ class Door(asyncio.Protocol):
                 self._hall.loop.call_later(self._hall.limits.pass_seconds, self.settle)
             else:
                 connection.close(shutting_down())
-        if connection.output:
+        if connection.output and not isinstance(connection.wait, Commit):
+            # What precedes a commit goes with what follows it: one call of the kernel, one for the client.
             self._transport.write(connection.take_output())
         if connection.is_closing:
             self._transport.close()

@@ -8,6 +8,8 @@ after a while. So one is enough for all, as a rule; two would be no harm, since 
 The worker is a process of its own: it holds its jobs by its own session, and if it is killed they are taken
 up by the next. It ends when it has had nothing to do for a while, and with the node that started it.
 
+What is in its way is told by `trouble`, for SHOW JOBS and for statements that wait for such a job.
+
 Walk: `node.py` runs `step` in a loop and calls `stop` when it drains; the command is `cli`'s.
 """
 
@@ -64,13 +66,15 @@ class WorkerStarter:
         self._lacking_since: float | None = None
         self._not_before = 0.0
         self._failures = 0
+        self.trouble = ""
+        """Why the last worker could not be started, or failed; empty once there is one, or none is wanted."""
 
     def step(self) -> float:
         """Looks whether a worker is wanted, and starts one; returns the seconds to the next look."""
         self._notice_end()
         now = self._store.env.monotonic()
         if not self._lacks(SPARK):
-            self._lacking_since = None
+            self._lacking_since, self.trouble = None, ""
             return LOOK_SECONDS
         if self._lacking_since is None:
             self._lacking_since = now
@@ -84,6 +88,7 @@ class WorkerStarter:
         instances = list(self._sessions.instances.scan(snapshot))
         present = [each for each in instances if not each.draining and self._is_there(snapshot, each, now_at)]
         if any(SPARK in each.has for each in present):
+            self.trouble = ""
             return False
         before = sum(each.id < self._session().id.instance for each in present)
         return waited_seconds >= before * TURN_SECONDS
@@ -98,8 +103,7 @@ class WorkerStarter:
             self._worker = self._start()
         except (NoJava, OSError) as error:
             hint = getattr(error, "hint", "")
-            _log.warning("a job waits for a process with Spark, and none can be started: %s. %s", error, hint)
-            self._put_off()
+            self._put_off(f"{error}. {hint}".strip())
         else:
             _log.info("started a worker for jobs that need Spark, process %d", self._worker.pid)
 
@@ -109,11 +113,13 @@ class WorkerStarter:
         _log.info("the worker, process %d, ended with %d", self._worker.pid, code)
         self._worker = None
         if code:
-            self._put_off()
+            self._put_off(f"the worker that was started ended with {code}, its log says why")
         else:
-            self._failures = 0
+            self._failures, self.trouble = 0, ""
 
-    def _put_off(self) -> None:
+    def _put_off(self, why: str) -> None:
+        self.trouble = why
+        _log.warning("a job waits for a process with Spark, and none can be started: %s", why)
         pause_seconds = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(self._failures, 10))
         self._not_before = self._store.env.monotonic() + pause_seconds
         self._failures += 1

@@ -5,12 +5,16 @@
     revert    turns what was being added round, and walks that to its end; a change that everybody
               can see already goes on to its end instead, and the job says so
 
+A run that has to fill an index of many rows may turn out to need Spark. Then the job is handed over as it is
+(`cluster.runs.Lacking`), and a process that has it takes the walk up where it was; going back takes none.
+
 Whatever fails in between says so in the job's error, and the table is as it was.
 
 Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
@@ -19,6 +23,7 @@ from tenure.catalog.lease_waits import Waiter
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
+from tenure.schema_change.stages import Kind as WorkKind
 from tenure.schema_change.stages import Work
 from tenure.schema_change.walk import Walk
 
@@ -57,8 +62,16 @@ class TooLate(UserError):
 MakeWalk = Callable[..., Walk]
 
 
-def schema_change_kind(make_walk: MakeWalk) -> Kind:
-    def walk_of(run: Run) -> Walk:
+class IndexFill(Protocol):
+    """What fills indexes of many rows in the name of a job's run."""
+
+    def fill(self, run: Run, table: Table, index: int, tell: Callable[[float, str], None]) -> bool: ...
+
+    def discard(self, run: Run, table: int, index: int) -> None: ...
+
+
+def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None) -> Kind:
+    def walk_of(run: Run, *, is_back: bool = False) -> Walk:
         payload = unpack(run.job.payload, Payload)
         waiter = Waiter(run.job.created_at, check=run.check)
         return make_walk(
@@ -67,6 +80,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
             transact=run.transact,
             waiter=waiter,
             progress=RunProgress(run),
+            fill=None if index_fill is None else RunFill(index_fill, run, is_back=is_back),
         )
 
     def run(run: Run) -> None:
@@ -77,7 +91,7 @@ def schema_change_kind(make_walk: MakeWalk) -> Kind:
         walk.to_the_end()
 
     def revert(run: Run) -> None:
-        walk = walk_of(run)
+        walk = walk_of(run, is_back=True)
         is_turned = walk.turn_round() or is_taken_back(run.progress.data) or bool(walk.with_strays())
         walk.to_the_end()
         walk.forget_references()
@@ -93,6 +107,21 @@ def _is_open(walk: Walk) -> bool:
     return is_unseen or bool(walk.with_strays())
 
 
+class RunFill:
+    """Fills in the name of one run. One that goes back may be anywhere, so it fills by transactions alone."""
+
+    def __init__(self, index_fill: IndexFill, run: Run, *, is_back: bool) -> None:
+        self._index_fill = index_fill
+        self._run = run
+        self._is_back = is_back
+
+    def fill(self, table: Table, index: int, tell: Callable[[float, str], None]) -> bool:
+        return not self._is_back and self._index_fill.fill(self._run, table, index, tell)
+
+    def discard(self, table: int, index: int) -> None:
+        self._index_fill.discard(self._run, table, index)
+
+
 class RunProgress:
     """Keeps in the job's progress where each piece of work goes on."""
 
@@ -102,6 +131,7 @@ class RunProgress:
         saved = unpack(data, Saved) if data else Saved(())
         self._starts = dict(saved.starts)
         self._is_turned = saved.is_turned
+        self._told = ""
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")
@@ -110,6 +140,18 @@ class RunProgress:
         self._starts[_name(work)] = following
         status = f"{work.kind.value} {work.element}"
         self._run.checkpoint(fraction=self._fraction(), status=status, data=self._data())
+
+    def told(self, work: Work, fraction: float, status: str) -> None:
+        self._told = f"{work.kind.value} {work.element}: {status}"
+        starts = {_name(work): b"", **self._starts}
+        done = sum(start is None for start in starts.values())
+        fraction = (done + fraction) / (len(starts) + 1)
+        self._run.checkpoint(fraction=fraction, status=self._told, data=self._data())
+
+    def filled(self, work: Work) -> None:
+        self._starts[_name(work)] = None
+        self._starts[_name(work._replace(kind=WorkKind.PROVE_UNIQUE))] = None
+        self._run.checkpoint(fraction=self._fraction(), status=self._told, data=self._data())
 
     def turned(self, txn: Transaction) -> None:
         self._is_turned = True

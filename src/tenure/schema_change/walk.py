@@ -4,6 +4,9 @@ The next stage is computed from the stored descriptors alone, so a walk can be s
 taken up by anybody. All descriptors of a change step together: what belongs together becomes
 public together.
 
+An index of many rows is filled elsewhere: `Fill` is asked first, and only the rest is done by transactions. A
+walk inside a transaction has none: it works in short transactions alone.
+
 Walk: `schema_change.job` walks in transactions fenced by its run, `schema_change.in_transaction` in
 children of the transaction that declared the change.
 """
@@ -19,7 +22,7 @@ from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Work, with_job, without_strays, work_before
+from tenure.schema_change.stages import Kind, Work, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
@@ -31,6 +34,14 @@ class Progress(Protocol):
         ...
 
     def save(self, work: Work, following: bytes | None) -> None: ...
+
+    def told(self, work: Work, fraction: float, status: str) -> None:
+        """Shows how far a piece of work is that starts over if it is stopped."""
+        ...
+
+    def filled(self, work: Work) -> None:
+        """An index was filled, and proved unique with that: one is not known without the other."""
+        ...
 
     def turned(self, txn: Transaction) -> None:
         """Notes, with the very transaction that does it, that the change is being taken back."""
@@ -46,8 +57,26 @@ class Untracked:
     def save(self, work: Work, following: bytes | None) -> None:
         return None
 
+    def told(self, work: Work, fraction: float, status: str) -> None:
+        return None
+
+    def filled(self, work: Work) -> None:
+        return None
+
     def turned(self, txn: Transaction) -> None:
         return None
+
+
+class Fill(Protocol):
+    """Indexes of many rows, in the lake; under the fence of a job."""
+
+    def fill(self, table: Table, index: int, tell: Callable[[float, str], None]) -> bool:
+        """Fills an index and proves it unique; False if it is for transactions to do."""
+        ...
+
+    def discard(self, table: int, index: int) -> None:
+        """Takes away what `fill` has made of an index that is to be emptied."""
+        ...
 
 
 class Walk:
@@ -63,6 +92,7 @@ class Walk:
         transact: Transact,
         waiter: Waiter,
         progress: Progress | None = None,
+        fill: Fill | None = None,
         timeout: float | None = None,
     ) -> None:
         self._store = store
@@ -74,6 +104,7 @@ class Walk:
         self._transact = transact
         self._waiter = waiter
         self._progress = progress or Untracked()
+        self._fill = fill
         self._timeout = timeout
 
     def to_the_end(self) -> None:
@@ -128,13 +159,25 @@ class Walk:
 
     def _do(self, table: Table, work: Work) -> None:
         start = self._progress.start_of(work)
-        if start is None:
+        if start is None or self._is_done_in_lake(table, work, start):
             return
         # Taken after the wait: from here on every writer keeps up what is being added.
         snapshot = self._store.snapshot()
         for following in self._worker.resume(work, table, snapshot, self._transact, start):
             self._waiter.check()
             self._progress.save(work, following)
+
+    def _is_done_in_lake(self, table: Table, work: Work, start: bytes) -> bool:
+        if self._fill is None:
+            return False
+        if work.kind is Kind.EMPTY_INDEX:
+            self._fill.discard(work.table, work.element)
+        if work.kind is not Kind.FILL_INDEX or start:
+            return False
+        if not self._fill.fill(table, work.element, lambda *told: self._progress.told(work, *told)):
+            return False
+        self._progress.filled(work)
+        return True
 
     def _publish(
         self,

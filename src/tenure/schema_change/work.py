@@ -3,8 +3,7 @@
 Each piece of work is a sequence of bounded batches and can be stopped after any of them; `Resume`
 keeps how far it is. Every batch reads its rows again in its own transaction, so newer writes win.
 
-This is the seam for bulk work: `Worker.do` fills an index of few rows by transactions; an index of
-many rows is a merge of the pipeline over the same snapshot, published under the same fence.
+An index of many rows is not filled here but by a merge in the lake: see `schema_change.walk`.
 
 Walk: `schema_change.walk` calls `do` for what `stages.work_before` names; it calls `table.backfill`
 and `table.validate`.

@@ -65,6 +65,7 @@ class Block:
         "on_end",
         "past",
         "pause",
+        "proves_late",
         "savepoints",
         "variables",
     )
@@ -80,6 +81,8 @@ class Block:
         self.is_read_only = False
         self.pause: Callable[[float], None] | None = None
         """How it waits for a lease; None: whoever runs it tries again by itself."""
+        self.proves_late = False
+        """Nobody is told anything of it before it commits: what is in its way may be found then."""
         self.has_locks = False
         """Rows are locked for it: they are given up when it is over."""
         self.now_micros = parts.env.wall_micros()

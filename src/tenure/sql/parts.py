@@ -74,6 +74,8 @@ class Parts:
     lake: Lake | None = None
     """Where bulk work puts rows, and the files that statements may name; None without `--lake`."""
     locations: Locations | None = None
+    spark_trouble: Callable[[], str] = lambda: ""
+    """Why this node cannot start a process with Spark; empty if it can, or none is wanted."""
     duck: "Duck | None" = None
     """What takes large queries over."""
     runs_inline: bool = False

@@ -53,7 +53,7 @@ class Made:
     ) -> None:
         self.statement = statement
         self.path = path
-        self.uses = tuple(uses.items())
+        self.uses = dict(uses)
         self.used_ids = tuple(uses)
         self.names = tuple(names.items())
         self.lease = lease
@@ -66,8 +66,10 @@ class Made:
         """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
         if use.draft:
             return False
+        if self.lease is not None and use.lease is self.lease and use.take_known(self.uses):
+            return True
         descriptor = use.descriptor
-        for id, planned in self.uses:
+        for id, planned in self.uses.items():
             found = descriptor(id)
             if found is not planned and (found is None or found.version != planned.version):
                 return False

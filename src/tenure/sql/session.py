@@ -277,9 +277,11 @@ class Session:
         """A statement that is a transaction of its own: run, committed, and run again if need be."""
         attempts = 1 if inline else ATTEMPTS
         pause_seconds, told = PAUSE_SECONDS, len(self.notices)
+        proves_late = not limit
         while True:
             attempts -= 1
             block = self.block = self._begun()
+            block.proves_late, proves_late = proves_late, False  # a second try looks first
             try:
                 answer = self._answer(portal, self._run(portal, block, inline), limit)
                 return self._ended(block, answer, inline, again=portal)

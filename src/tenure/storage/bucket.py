@@ -43,6 +43,9 @@ DENIED = re.compile(r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE|TOKEN|CREDENTIA
 REGION = re.compile(r"[a-z0-9-]{1,40}")
 ENDPOINT = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\])(:[0-9]{1,5})?")
 
+INSIDE = re.compile(r"(?!\.)[A-Za-z0-9_.-]+(/(?!\.)[A-Za-z0-9_.-]+)*")
+"""Paths that lead nowhere but down."""
+
 MISSING = re.compile(r"NO_SUCH_BUCKET|NO_SUCH_KEY|HTTP status 404")
 
 
@@ -247,7 +250,11 @@ def _failure(doing: str, shown: str, error: Exception) -> StoreError:
 
 
 def _duck_file_system(arrow: Any) -> Any:
-    """What DuckDB reads through; its own extension for S3 would have to be downloaded."""
+    """What DuckDB reads through; its own extension for S3 would have to be downloaded.
+
+    DuckDB is held to the scheme alone, and the store takes ".." for the way up: so paths are judged here,
+    and there is nothing but reading.
+    """
     from fsspec.implementations.arrow import ArrowFSWrapper
 
     class LakeFileSystem(ArrowFSWrapper):  # type: ignore[misc]
@@ -255,6 +262,19 @@ def _duck_file_system(arrow: Any) -> Any:
 
         @classmethod
         def _strip_protocol(cls, path: str) -> str:
-            return path.removeprefix(f"{DUCK_SCHEME}://")
+            name = path.removeprefix(f"{DUCK_SCHEME}://")
+            if not INSIDE.fullmatch(name):
+                raise PermissionError(errno.EACCES, "not a file of the lake", name)
+            return name
+
+        def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+            if mode != "rb":
+                raise PermissionError(errno.EACCES, "the lake is only read", path)
+            return super()._open(path, mode, **options)
+
+        def _refuse(self, *_paths: Any, **_options: Any) -> Any:
+            raise PermissionError(errno.EACCES, "the lake is only read")
+
+        mkdir = makedirs = rmdir = rm = rm_file = mv = cp_file = _refuse
 
     return LakeFileSystem(arrow, skip_instance_cache=True)

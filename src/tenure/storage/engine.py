@@ -13,8 +13,10 @@ An engine knows keys as bytes and no more, except that the first HEAD_BYTES of a
 section, in order, each against the effects of those before it; one that fails does not fail
 the rest. For every member: no revision newer than `read_at` lies in its spans (but for the
 excused ones), `read_at` is not below a mark, `commit_at = max(clock + 1, wall_at)` lies
-strictly between `not_before_at` and `deadline_at`; then its writes land at `commit_at`. So
-commit order is timestamp order. All changes of `live` and `past` are made there, removals too.
+strictly between `not_before_at` and `deadline_at`, and the keys that it counts on being absent
+have no row (in this order: only a member whose reads hold, and which is in time, is told that a
+key is taken); then its writes land at `commit_at`. So commit order is timestamp order. All
+changes of `live` and `past` are made there, removals too.
 
 **Lanes: unknown outcomes.** A connection can break during COMMIT, with the commit still on its
 way. Each committer owns a lane, a row that names the last group it sent: a group (lane, seq)
@@ -202,6 +204,8 @@ class Commit(NamedTuple):
     guards: tuple[Guard, ...] = ()
     excused: tuple[Timestamp, ...] = ()
     """Commit timestamps of its own children."""
+    absent: tuple[bytes, ...] = ()
+    """Keys that must have no row when it commits, whatever they had before: none, or a tombstone."""
     writes: tuple[Write, ...] = ()
     removals: tuple[Removal, ...] = ()
     deadline_at: Timestamp | None = None
@@ -218,6 +222,8 @@ class Status(IntEnum):
     """`at` is the commit timestamp it would have had, not below its deadline."""
     TOO_EARLY = 4
     """`at` is the commit timestamp it would have had, not above "not before"."""
+    TAKEN = 5
+    """`key` is the first of those it counts on being absent that has a row, written at `at`."""
 
 
 class Outcome(NamedTuple):
@@ -274,7 +280,8 @@ class Engine(Protocol):
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         """Says whether a transaction's reads still hold: the clock, and what fails, if anything.
 
-        The clock is taken first, so reads found unchanged are unchanged up to that timestamp.
+        The clock is taken first, so reads found unchanged are unchanged up to that timestamp. What is
+        to be absent is not looked at: that is decided when it commits.
         """
         ...
 

@@ -79,6 +79,11 @@ class Locations:
         if self.files_directory is not None:
             Directory(self.files_directory).make_root()
 
+    def delete_unfinished(self, *, before_micros: int) -> None:
+        """Removes what writers that crashed have left in the directory for files."""
+        if self.files_directory is not None:
+            Directory(self.files_directory).delete_unfinished(before_micros=before_micros)
+
     def _local(self, text: str, parsed: LocationText) -> "Location":
         if self.files_directory is None:
             raise NoPermission(

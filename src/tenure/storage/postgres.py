@@ -61,10 +61,10 @@ def _places(count: int) -> bytes:
 
 
 # psycopg takes constant queries as bytes without composing them.
-_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(42)
+_COMMIT_GROUP = b"SELECT verdict, engine_micros, outcomes FROM commit_group(%s)" % _places(45)
 _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
-    % _places(15)
+    % _places(17)
 )
 _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
@@ -184,7 +184,7 @@ class PostgresEngine:
             limit = len(found.revisions)  # a single transaction is larger than the limit
 
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
-        arguments = [Int8Array([commit.read_at]), *encode_reads([commit])]
+        arguments = [Int8Array([commit.read_at]), *encode_reads([commit._replace(absent=())])]
         clock_at, status, at, key = self._pool.run(_CHECK, arguments)[0]
         return clock_at, None if status is None else Outcome(Status(status), at, key)
 

@@ -71,6 +71,7 @@ def _next_head(head: bytes) -> bytes:
 def encode_reads(members: Sequence[Commit]) -> list[object]:
     """The arguments of `failures` after the clock; `commit_group` takes them too."""
     points = [(nr, key) for nr, member in enumerate(members, 1) for key in member.points]
+    absent = [(nr, key) for nr, member in enumerate(members, 1) for key in member.absent]
     spans = [
         (nr, lo, hi, *head_bounds(lo, hi)) for nr, member in enumerate(members, 1) for lo, hi in member.spans
     ]
@@ -79,6 +80,7 @@ def encode_reads(members: Sequence[Commit]) -> list[object]:
         Int8Array([0, *accumulate(len(member.excused) for member in members)]),
         Int8Array(at for member in members for at in member.excused),
         *_columns(points, "ib"),
+        *_columns(absent, "ib"),
         *_columns(spans, "ibbbb"),
         *_columns(guards, "ibbbb"),
     ]
@@ -135,7 +137,7 @@ def _columns(rows: Sequence[tuple[object, ...]], kinds: str) -> list[object]:
 
 
 def _wave_ends(members: Sequence[Commit]) -> list[object]:
-    """For each wave how many members, points, spans, guards and writes came up to its end."""
+    """For each wave how many members, points, absent keys, spans, guards and writes came up to its end."""
     ends = wave_ends(members)
 
     def counted(sizes: Iterable[int]) -> Int8Array:
@@ -145,6 +147,7 @@ def _wave_ends(members: Sequence[Commit]) -> list[object]:
     return [
         Int8Array(ends),
         counted(len(member.points) for member in members),
+        counted(len(member.absent) for member in members),
         counted(len(member.spans) for member in members),
         counted(len(member.guards) for member in members),
         counted(len(member.writes) for member in members),
@@ -197,7 +200,7 @@ class _Wave:
 
 def _spans_touched(member: Commit) -> Iterable[tuple[bytes, bytes]]:
     """Closed intervals; a half-open span is taken a little too wide, which costs a wave at most."""
-    for key in member.points:
+    for key in (*member.points, *member.absent):
         yield key, key
     yield from member.spans
     for guard in member.guards:

@@ -20,6 +20,7 @@ Three things are written for the planner:
 
 Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
 Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
+Invariant (absent): a commit writes nothing if a key that it counts on being absent has a row.
 Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
 revision, `past` is searched for a stranger's.
 
@@ -82,9 +83,10 @@ END $$;
 _FAILURES = """
 -- One row for each commit whose reads do not hold. Member numbers count from 1 over read_ats;
 -- the excused timestamps of member m are excused_ats[excused_ends[m] + 1 : excused_ends[m + 1]].
+-- That a key is taken (5) is said only if all reads hold, and of the first such key.
 CREATE OR REPLACE FUNCTION failures(
     store_at bigint, read_ats bigint[], excused_ends bigint[], excused_ats bigint[],
-    p_members bigint[], p_keys bytea[],
+    p_members bigint[], p_keys bytea[], a_members bigint[], a_keys bytea[],
     s_members bigint[], s_los bytea[], s_his bytea[], s_firsts bytea[], s_beyonds bytea[],
     g_members bigint[], g_thresholds bytea[], g_threshold_lasts bytea[],
     g_cleaneds bytea[], g_cleaned_lasts bytea[]
@@ -95,7 +97,7 @@ BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (f.member) f.member, f.status, f.at, f.key FROM (
         SELECT g.member, 2::bigint AS status,
-            ('x' || encode(mark.value, 'hex'))::bit(64)::bigint AS at, ''::bytea AS key
+            ('x' || encode(mark.value, 'hex'))::bit(64)::bigint AS at, ''::bytea AS key, 0::bigint AS nr
         FROM unnest(g_members, g_thresholds, g_threshold_lasts, g_cleaneds, g_cleaned_lasts)
             AS g(member, threshold, threshold_last, cleaned, cleaned_last)
         CROSS JOIN LATERAL (
@@ -107,14 +109,18 @@ BEGIN
         ) mark
         WHERE read_ats[g.member] < store_at AND mark.value > int8send(read_ats[g.member])
         UNION ALL
-        SELECT p.member, 1, found.at, p.key
+        SELECT a.member, 5, l.at, a.key, a.nr
+        FROM unnest(a_members, a_keys) WITH ORDINALITY AS a(member, key, nr)
+        JOIN live l ON l.key = a.key AND l.value IS NOT NULL
+        UNION ALL
+        SELECT p.member, 1, found.at, p.key, 0
         FROM unnest(p_members, p_keys) AS p(member, key)
         JOIN live l ON l.key = p.key AND l.at > read_ats[p.member]
         CROSS JOIN LATERAL stranger(l.key, l.at, read_ats[p.member],
             excused_ats[excused_ends[p.member] + 1 : excused_ends[p.member + 1]]) AS found(at)
         WHERE read_ats[p.member] < store_at AND found.at IS NOT NULL
         UNION ALL
-        SELECT s.member, 1, found.at, found.key
+        SELECT s.member, 1, found.at, found.key, 0
         FROM unnest(s_members, s_los, s_his, s_firsts, s_beyonds) AS s(member, lo, hi, first, beyond)
         CROSS JOIN LATERAL (
             SELECT newer.key, other.at
@@ -129,7 +135,7 @@ BEGIN
             LIMIT 1
         ) found
         WHERE read_ats[s.member] < store_at
-    ) f ORDER BY f.member, f.status DESC, f.at DESC;
+    ) f ORDER BY f.member, f.status = 5, f.status DESC, f.nr, f.at DESC;
 END $$;
 """
 
@@ -193,7 +199,7 @@ CREATE OR REPLACE FUNCTION commit_group(
     lane_id bytea, lane_seq bigint, wall_at bigint, max_offset_micros bigint, heads_written text,
     read_ats bigint[], deadline_ats bigint[], not_before_ats bigint[],
     excused_ends bigint[], excused_ats bigint[],
-    p_members bigint[], p_keys bytea[],
+    p_members bigint[], p_keys bytea[], a_members bigint[], a_keys bytea[],
     s_members bigint[], s_los bytea[], s_his bytea[], s_firsts bytea[], s_beyonds bytea[],
     g_members bigint[], g_thresholds bytea[], g_threshold_lasts bytea[],
     g_cleaneds bytea[], g_cleaned_lasts bytea[],
@@ -201,14 +207,15 @@ CREATE OR REPLACE FUNCTION commit_group(
     w_key_starts bigint[], w_key_pluses bigint[], w_value_starts bigint[], w_value_pluses bigint[],
     r_members bigint[], r_los bytea[], r_his bytea[], r_firsts bytea[], r_beyonds bytea[],
     r_removes bigint[], r_ats bigint[], r_mosts bigint[],
-    m_ends bigint[], p_ends bigint[], s_ends bigint[], g_ends bigint[], w_ends bigint[],
+    m_ends bigint[], p_ends bigint[], a_ends bigint[], s_ends bigint[], g_ends bigint[], w_ends bigint[],
     OUT verdict bigint, OUT engine_micros bigint, OUT outcomes bytea
 ) LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
     start_at bigint; clock_at bigint; next_at bigint; known_seq bigint;
     statuses bigint[]; ats bigint[]; keys bytea[]; removed bigint[];
-    p bigint := 0; s bigint := 0; g bigint := 0; w bigint := 0; m bigint := 0; wave bigint; i bigint;
+    p bigint := 0; a bigint := 0; s bigint := 0; g bigint := 0; w bigint := 0; m bigint := 0;
+    wave bigint; i bigint;
     failure record; notified text; channel text := current_schema() || '.commit';
 BEGIN
     SELECT c.at INTO clock_at FROM clock c FOR UPDATE;
@@ -225,10 +232,11 @@ BEGIN
     keys := array_fill(''::bytea, ARRAY[cardinality(read_ats)]);
 
     FOR wave IN 1 .. cardinality(m_ends) LOOP
-        IF p_ends[wave] > p OR s_ends[wave] > s OR g_ends[wave] > g THEN
+        IF p_ends[wave] > p OR a_ends[wave] > a OR s_ends[wave] > s OR g_ends[wave] > g THEN
             FOR failure IN SELECT f.member, f.status, f.at, f.key FROM failures(
                 clock_at, read_ats, excused_ends, excused_ats,
                 p_members[p + 1 : p_ends[wave]], p_keys[p + 1 : p_ends[wave]],
+                a_members[a + 1 : a_ends[wave]], a_keys[a + 1 : a_ends[wave]],
                 s_members[s + 1 : s_ends[wave]], s_los[s + 1 : s_ends[wave]], s_his[s + 1 : s_ends[wave]],
                 s_firsts[s + 1 : s_ends[wave]], s_beyonds[s + 1 : s_ends[wave]],
                 g_members[g + 1 : g_ends[wave]],
@@ -242,14 +250,14 @@ BEGIN
         END IF;
 
         FOR i IN m + 1 .. m_ends[wave] LOOP
-            IF statuses[i] = 0 THEN
+            IF statuses[i] IN (0, 5) THEN
                 next_at := greatest(clock_at + 1, wall_at);
-                ats[i] := next_at;
-                IF next_at >= deadline_ats[i] THEN
-                    statuses[i] := 3;
-                ELSIF next_at <= not_before_ats[i] THEN
-                    statuses[i] := 4;
-                ELSE
+                IF next_at >= deadline_ats[i] OR next_at <= not_before_ats[i] THEN
+                    statuses[i] := CASE WHEN next_at >= deadline_ats[i] THEN 3 ELSE 4 END;
+                    ats[i] := next_at;
+                    keys[i] := ''::bytea;
+                ELSIF statuses[i] = 0 THEN
+                    ats[i] := next_at;
                     clock_at := next_at;
                 END IF;
             END IF;
@@ -284,7 +292,8 @@ BEGIN
             END IF;
         END LOOP;
 
-        m := m_ends[wave]; p := p_ends[wave]; s := s_ends[wave]; g := g_ends[wave]; w := w_ends[wave];
+        m := m_ends[wave]; p := p_ends[wave]; a := a_ends[wave];
+        s := s_ends[wave]; g := g_ends[wave]; w := w_ends[wave];
     END LOOP;
 
     -- The form of `storage.outcomes`; in a loop, since one statement costs more than many of these.

@@ -7,6 +7,7 @@ or in the ledger of what is about to be.
 
 Invariant (I2): a commit whose spans hold a revision newer than its `read_at` writes nothing.
 Invariant (I4): the deadline is compared with the final commit timestamp, strictly.
+Invariant (absent): a commit writes nothing if a key that it counts on being absent has a row.
 Invariant (I8): exactly the revisions at the excused timestamps are excused; below an excused
 revision, `past` is searched for a stranger's.
 
@@ -54,6 +55,7 @@ _CHANGED = (
 _OLDER = "SELECT at FROM past WHERE key = ? AND until > ? AND at > ?"
 _NEXT_HEAD = "SELECT min(substr(key, 1, 10)) FROM {} WHERE substr(key, 1, 10) >= ?"
 _NEWEST = "SELECT l.key, l.at FROM carray(?) AS k CROSS JOIN live AS l ON l.key = k.value"
+_ROWS = _NEWEST + " WHERE l.value IS NOT NULL"
 _VALUES = "SELECT l.key, l.value FROM carray(?) AS k CROSS JOIN live AS l ON l.key = k.value"
 _UPSERT = (
     "INSERT INTO live(key, at, value) VALUES {}"
@@ -79,8 +81,10 @@ def decide(
     ledger = Ledger(execute, members, clock_at)
     for commit in members:
         commit_at = max(clock_at + 1, wall_at)
-        outcome = ledger.failure(commit, clock_at) or mistimed(
-            commit.deadline_at, commit.not_before_at, commit_at
+        outcome = (
+            ledger.failure(commit, clock_at)
+            or mistimed(commit.deadline_at, commit.not_before_at, commit_at)
+            or ledger.taken(commit)
         )
         if outcome is None:
             outcome = ledger.apply(commit, commit_at)
@@ -104,6 +108,11 @@ class Ledger:
         self._newest: dict[bytes, Timestamp] = {}
         """Of keys that members have read: when they were last written, if ever."""
         self._marks: dict[bytes, Timestamp] = {}
+        self._rows: dict[bytes, Timestamp] = {}
+        """Of keys that members count on being absent: those that have a row, and since when."""
+        absent = tuple({key for commit in members for key in commit.absent})
+        if absent:
+            self._rows.update(execute(_ROWS, (absent,)))
         plain = [commit for commit in members if _is_plain(commit)]
         if len(members) > 1 or any(commit.read_at < clock_at for commit in plain):
             self._look_up(plain)
@@ -135,6 +144,13 @@ class Ledger:
                 return Outcome(Status.CONFLICT, at, key)
         return None
 
+    def taken(self, commit: Commit) -> Outcome | None:
+        for key in commit.absent:
+            at = self._rows.get(key)
+            if at is not None:
+                return Outcome(Status.TAKEN, at, key)
+        return None
+
     def _marks_of(self, guard: Guard) -> tuple[Timestamp, Timestamp]:
         return self._marks[guard.threshold_first], self._marks[guard.cleaned_first]
 
@@ -147,6 +163,10 @@ class Ledger:
             self._waiting.append(row)
             key, _, value = row
             self._newest[key] = commit_at
+            if value is None:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = commit_at
             if key in self._marks:
                 self._marks[key] = from_bytes(value or b"")
         removed = 0

@@ -15,6 +15,9 @@ itself instead, and a `transact` that runs in it: then its own rows are complete
 
 A new primary index is filled before those that point into it.
 
+An index of many rows is filled by a merge in the lake instead (`bulk.filling`), which calls
+`refill_index` for the rows whose entries were written over meanwhile.
+
 Invariant (backfill-whole): after the last batch the element is as if it had always been there,
 whatever was written meanwhile and however often batches were stopped and repeated.
 
@@ -98,6 +101,14 @@ def backfill_index(
     keyed = layout.indexes[index]
     keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
+
+
+def refill_index(
+    transact: Transact, layout: Layout, index: int, context: Context, keys: list[bytes]
+) -> Batch:
+    """Does the same for some rows, by their keys, wherever in the table they are."""
+    keyed = layout.indexes[index]
+    return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)), None)
 
 
 def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:

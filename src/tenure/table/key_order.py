@@ -2,7 +2,8 @@
 
 Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that are not
 the same everywhere, then, of those that are still equal, by the next eight. Most keys are told apart by
-the first. That the shorter key is filled up with zeros is no matter: no key begins with another.
+the first. That the shorter key is filled up with zeros is no matter: no key begins with another. Keys
+that are all as long may also be given as values of fixed size.
 
 Walk: import and merge call `argsort` per run of keys, then `doubled` on what is sorted.
 """
@@ -80,16 +81,39 @@ def doubled(keys: Any) -> Any:
     return np.flatnonzero(equal.to_numpy(zero_copy_only=False)) + 1
 
 
+def even(keys: Any) -> Any:
+    """The same keys as values of fixed size, if all are as long: those are moved three times as fast."""
+    places = _places(keys)
+    width = int(places[1] - places[0]) if len(keys) else 0
+    if not width or not (np.diff(places) == width).all():
+        return keys
+    data = keys.buffers()[2].slice(int(places[0]), width * len(keys))
+    return pa.Array.from_buffers(pa.binary(width), len(keys), [None, data])
+
+
+def plain(keys: Any) -> Any:
+    """What `even` was given."""
+    return keys.cast(pa.binary())
+
+
 def _laid_out(keys: Any) -> tuple[Any, Any, Any]:
     """The bytes of all keys, with a word to spare, and where each starts and ends."""
-    _, offsets, data = keys.buffers()
-    places = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+    places = _places(keys)
     first, last = (int(places[0]), int(places[-1])) if len(keys) else (0, 0)
     spared = np.zeros(last - first + _WORD, np.uint8)
+    data = keys.buffers()[-1]
     if data is not None:
         spared[: last - first] = np.frombuffer(data, np.uint8)[first:last]
     places -= first
     return spared, places[:-1], places[1:]
+
+
+def _places(keys: Any) -> Any:
+    """Where in their data keys begin, and the last one ends."""
+    if pa.types.is_fixed_size_binary(keys.type):
+        return np.arange(keys.offset, keys.offset + len(keys) + 1, dtype=np.int64) * keys.type.byte_width
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)
+    return offsets[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
 
 
 def _shared(data: Any, starts: Any, ends: Any) -> int:

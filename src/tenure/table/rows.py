@@ -108,7 +108,7 @@ class Keyed:
 
     def suffix(self, values: Values) -> bytes:
         """The key columns of a row, as they stand in the index."""
-        return encode(kept.key(values[kept.id], is_descending) for kept, is_descending in self.parts)
+        return encode([kept.key(values[kept.id], is_descending) for kept, is_descending in self.parts])
 
     def prefix(self, values: Iterable[Datum]) -> bytes:
         """The start of all keys whose first columns have these values."""
@@ -169,15 +169,20 @@ class Layout:
 
     def entry(self, index: Keyed, row: Row, context: Context) -> Entry | None:
         """What an index has for a row: nothing, if its predicate does not hold."""
+        if index is self.primary:
+            return Entry(row.key, self._packed(index, row))
         if index.is_primary:
             return Entry(index.head + index.suffix(row.values), self._packed(index, row))
         if index.predicate is not None and index.predicate(row.values, context) is not True:
             return None
         stem = index.head + index.suffix(row.values)
-        primary = self.indexes[index.primary].suffix(row.values)
+        primary = self._suffix_in(self.indexes[index.primary], row)
         if not index.is_unique:
             return Entry(stem + primary, FORMAT)
         return Entry(stem + primary if index.has_null(row.values) else stem, FORMAT + primary)
+
+    def _suffix_in(self, primary: Keyed, row: Row) -> bytes:
+        return row.key[HEAD_BYTES:] if primary is self.primary else primary.suffix(row.values)
 
     def _packed(self, index: Keyed, row: Row) -> bytes:
         packed = dict(row.unknown)

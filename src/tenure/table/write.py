@@ -31,6 +31,7 @@ of the statement `finish` -> `table.foreign_keys`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -78,8 +79,11 @@ class Writer:
         self._add(txn, [row])
         return row
 
-    def insert_all(self, txn: Transaction, given: Iterable[Values]) -> Iterator[Row]:
-        """Inserts rows one after the other; what may be in their way is read many at a time."""
+    def insert_all(self, txn: Transaction, given: Iterable[Values], *, late: bool = False) -> Iterator[Row]:
+        """Inserts rows one after the other; what may be in their way is read many at a time.
+
+        `late`: it need not be known before the commit, which then raises what this would have.
+        """
         left = iter(given)
         while True:
             rows: list[Row] = []
@@ -87,7 +91,7 @@ class Writer:
                 for values in islice(left, ROWS_AT_ONCE):
                     rows.append(self._proposed(values))
             finally:
-                self._add(txn, rows)  # what is wrong with a former row is said first
+                self._add(txn, rows, late=late)  # what is wrong with a former row is said first
             yield from rows
             if len(rows) < ROWS_AT_ONCE:
                 return
@@ -207,21 +211,22 @@ class Writer:
 
     # ── its entries ────────────────────────────────────────────────────────────────────────────
 
-    def _add(self, txn: Transaction, rows: Sequence[Row]) -> None:
+    def _add(self, txn: Transaction, rows: Sequence[Row], *, late: bool = False) -> None:
         """Adds the entries of new rows; `_step` says the same of one that there was."""
         written = [index for index in self.layout.indexes.values() if index.is_written]
         entry_of, context = self.layout.entry, self._context
         entries = [[(index, entry_of(index, row, context)) for index in written] for row in rows]
-        txn.read_ahead(
-            entry.key
-            for row, of_row in zip(rows, entries, strict=True)
-            for index, entry in of_row
-            if entry is not None and index.collides(row.values) and fits(entry)
-        )
+        if not late:
+            txn.read_ahead(
+                entry.key
+                for row, of_row in zip(rows, entries, strict=True)
+                for index, entry in of_row
+                if entry is not None and index.collides(row.values) and fits(entry)
+            )
         for row, of_row in zip(rows, entries, strict=True):
             for index, entry in of_row:
                 if entry is not None:
-                    self._check_addable(txn, index, None, None, row, entry)
+                    self._check_addable(txn, index, None, None, row, entry, late=late)
             for _, entry in of_row:
                 if entry is not None:
                     txn.put(*entry)
@@ -283,7 +288,15 @@ class Writer:
         return holder.key != row.key and its_own is not None and its_own.key == entry.key
 
     def _check_addable(
-        self, txn: Transaction, index: Keyed, old: Row | None, before: Entry | None, new: Row, after: Entry
+        self,
+        txn: Transaction,
+        index: Keyed,
+        old: Row | None,
+        before: Entry | None,
+        new: Row,
+        after: Entry,
+        *,
+        late: bool = False,
     ) -> None:
         check_length(index, after)
         if index.is_primary and index.has_null(new.values):
@@ -293,12 +306,17 @@ class Writer:
         mine = before if before is not None and before.key == after.key else None
         if mine is not None and index.is_public:
             return
+        if late and index.is_public:
+            return txn.expect_absent(after.key, partial(self._taken, index, new))
         stored = txn.get(after.key)
         if stored is None:
             return
         if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
             return
-        raise UniqueViolation(
+        raise self._taken(index, new)
+
+    def _taken(self, index: Keyed, new: Row) -> UniqueViolation:
+        return UniqueViolation(
             f'duplicate key value violates unique constraint "{index.name}"',
             detail=f"Key {key_text(self._columns, index.columns, new.values)} already exists.",
             table=self._table,

@@ -1,7 +1,7 @@
 """A node with a lake and a directory for files, to import into."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -9,19 +9,21 @@ from pathlib import Path
 from tenure.base.env import SystemEnv
 from tenure.front import Listen
 from tenure.node import Node
+from tenure.pipeline.starter import Process
 from tests.unit.sql.sessions import Said, Talk
 
 _numbers = count(1)
 
 
 @contextmanager
-def lake_node(directory: Path) -> Iterator[Node]:
+def lake_node(directory: Path, *, start_worker: Callable[[], Process] | None = None) -> Iterator[Node]:
     node = Node(
         f"sqlite:{directory}/store.db",
         SystemEnv(),
         listen=Listen(port=0),
         lake=str(directory / "lake"),
         files=str(directory / "files"),
+        start_worker=start_worker,
     )
     try:
         yield node

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -12,43 +12,12 @@ from tenure.catalog.descriptors import State as TableState
 from tenure.catalog.descriptors import Table
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import FenceLost, Job
-from tenure.cluster.runs import Kind, Run
+from tenure.cluster.runs import Kind
 from tenure.kv.records import pack
-from tenure.kv.transaction import Transaction
 from tenure.node import Node
+from tests.unit.bulk.crashes import NOBODY_HAS, Crash, CrashingRun
 from tests.unit.bulk.gates import held
 from tests.unit.bulk.imports import Importing
-
-T = TypeVar("T")
-
-NOBODY_HAS = "nothing that anybody has"
-"""So that only the test runs the job."""
-
-
-class Crash(BaseException):
-    """The process ends here."""
-
-
-class CrashingRun(Run):
-    """Ends before or after its n-th commit."""
-
-    def crash_at(self, commit: int, *, is_after: bool) -> None:
-        self.left, self.is_after = commit, is_after
-
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        return self._counted(lambda: super(CrashingRun, self).transact(work))
-
-    def checkpoint(self, **given: Any) -> None:
-        self._counted(lambda: super(CrashingRun, self).checkpoint(**given))
-
-    def _counted(self, commit: Callable[[], T]) -> T:
-        self.left -= 1
-        if self.left == 0 and not self.is_after:
-            raise Crash
-        result = commit()
-        if self.left == 0:
-            raise Crash
-        return result
 
 
 class ByHand:

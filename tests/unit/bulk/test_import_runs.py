@@ -10,6 +10,7 @@ from tenure.bulk.importing import merging, references, runs, sorting
 from tenure.bulk.importing.runs import cuts, read_runs, within, write_run
 from tenure.pipeline import merge
 from tenure.storage.files import Files, open_files
+from tenure.table.key_order import even
 from tests.unit.bulk.imports import Importing
 
 
@@ -48,6 +49,15 @@ def test_ranges_together_have_every_row_once(files: Files, small: None) -> None:
         assert all(lo <= key and (hi is None or key < hi) for key in keys)
         found += keys
     assert sorted(found) == sorted(expected)
+
+
+def test_runs_whose_keys_are_as_long_are_read_with_others(files: Files) -> None:
+    even_keys = _table([b"ab", b"cd"])
+    even_keys = even_keys.set_column(0, "key", even(even_keys.column("key").chunk(0)))
+    made = [write_run(files, "0", even_keys), write_run(files, "1", _table([b"a", b"abc"]))]
+    alone, both = read_runs(files, made[:1], b"", None), read_runs(files, made, b"", None)
+    assert alone.column("key").to_pylist() == [b"ab", b"cd"]
+    assert both.column("key").to_pylist() == [b"ab", b"cd", b"a", b"abc"]
 
 
 def test_ranges_are_about_as_large_as_asked_for_even_if_runs_are_tiny(files: Files, small: None) -> None:

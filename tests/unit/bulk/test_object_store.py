@@ -1,6 +1,6 @@
 """The lake in an object store, and files that statements read from one: the same answers, no keys told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import FileMissing, InputOutput, TenureError
 from tenure.front import Listen
 from tenure.node import Node
+from tenure.pipeline.tasks import Tasks
 from tenure.sql.tables.all import definitions
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.format import footer
@@ -32,7 +33,9 @@ def served(tmp_path: Path, bucket_address: str, s3_endpoint: str) -> Iterator[Se
 class InBucket(Served):
     """A node whose lake is in a bucket, and that lets statements name the same store."""
 
-    def __init__(self, directory: Path, lake: str, endpoint: str) -> None:
+    def __init__(
+        self, directory: Path, lake: str, endpoint: str, *, spark: Callable[[], Tasks] | None = None
+    ) -> None:
         self.env = SystemEnv()
         self.bucket = lake.removeprefix("s3://").partition("/")[0]
         self.endpoint = endpoint
@@ -43,6 +46,7 @@ class InBucket(Served):
             lake=lake,
             files=str(directory / "files"),
             endpoints=(endpoint,),
+            spark=spark,
         )
         assert self.node.front is not None and self.node.lake is not None
         self.lake = self.node.lake
@@ -70,21 +74,33 @@ class InBucket(Served):
             output.write(data)
         return self.location(name)
 
+    def written(self, directory: str) -> list[bytes]:
+        """What files beside the lake contain, in the order of their names."""
+        host = self.endpoint.removeprefix("http://")
+        store = fs.S3FileSystem(region="us-east-1", scheme="http", endpoint_override=host)
+        found = store.get_file_info(fs.FileSelector(f"{self.bucket}/in/{directory}"))
+        data = []
+        for each in sorted(found, key=lambda each: each.path):
+            with store.open_input_file(each.path) as file:
+                data.append(bytes(file.read()))
+        return data
+
     def told(self) -> str:
         """All that system tables say to the one who may see everything."""
         return repr([self.run(f"SELECT * FROM {each.schema}.{each.name}") for each in definitions()])
 
 
-def _clean(served: Served) -> None:
+def clean(served: Served) -> None:
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")
-    span = served.node.store.keyspace.index_span(served.manifest().table, 1)
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    span = served.node.store.keyspace.index_span(id, 1)
     served.until(lambda: served.node.store.engine.spread(*span, 0, 1000).keys == 0)
 
 
 def test_rows_are_read_from_a_bucket_once_they_have_left_the_store(served: InBucket) -> None:
     served.run("UPDATE t SET v = 'new' WHERE id <= 10")
     served.flush()
-    _clean(served)
+    clean(served)
     assert served.run("SELECT v FROM t WHERE id = 7") == [("new",)]
     assert served.run("SELECT v FROM t WHERE id = 501") == []
     assert served.run("SELECT id FROM t WHERE id BETWEEN 9 AND 12 ORDER BY id") == [(9,), (10,), (11,), (12,)]
@@ -93,7 +109,7 @@ def test_rows_are_read_from_a_bucket_once_they_have_left_the_store(served: InBuc
 
 def test_aggregates_take_the_base_from_a_bucket_and_what_is_newer_from_the_store(served: InBucket) -> None:
     served.flush()
-    _clean(served)
+    clean(served)
     served.run("UPDATE t SET v = 'new' WHERE id <= 10")
     served.run("DELETE FROM t WHERE id > 400")
     query = "SELECT v = 'new' AS is_new, count(*), sum(id), max(v) FROM t GROUP BY 1 ORDER BY 1"
@@ -102,7 +118,7 @@ def test_aggregates_take_the_base_from_a_bucket_and_what_is_newer_from_the_store
 
 def test_rows_of_a_bucket_are_written_and_flushed_again(served: InBucket) -> None:
     served.flush()
-    _clean(served)
+    clean(served)
     served.run("DELETE FROM t WHERE id > 490")
     served.run("UPDATE t SET v = 'x' WHERE id = 5")
     served.flush()
@@ -114,7 +130,7 @@ def test_a_node_that_starts_again_finds_its_lake_in_the_bucket(
     served: InBucket, tmp_path: Path, bucket_address: str
 ) -> None:
     served.flush()
-    _clean(served)
+    clean(served)
     other = InBucket(tmp_path, bucket_address, served.endpoint)
     try:
         assert other.run("SELECT count(*), min(v) FROM t") == [(500, "v1")]
@@ -176,7 +192,7 @@ def test_a_lake_that_does_not_answer_is_an_error_of_the_store(s3_endpoint: str) 
 
 def test_a_lost_file_of_a_bucket_is_told_as_one_of_a_directory(served: InBucket) -> None:
     served.flush()
-    _clean(served)
+    clean(served)
     served.lake.files.delete(served.files())
     for query in ("SELECT v FROM t WHERE id = 7", "SELECT v, count(*) FROM t GROUP BY v"):
         with pytest.raises(psycopg.Error, match=r"not all there|is gone|the lake that belongs"):
@@ -200,17 +216,14 @@ def test_rejects_of_an_import_are_written_to_a_bucket(served: InBucket) -> None:
 
 
 def _written(served: InBucket, directory: str) -> bytes:
-    host = served.endpoint.removeprefix("http://")
-    store = fs.S3FileSystem(region="us-east-1", scheme="http", endpoint_override=host)
-    (written,) = store.get_file_info(fs.FileSelector(f"{served.bucket}/in/{directory}"))
-    with store.open_input_file(written.path) as file:
-        return bytes(file.read())
+    (data,) = served.written(directory)
+    return data
 
 
 @pytest.mark.parametrize("source", ["TABLE t", "SELECT * FROM t WHERE id <> 1 ORDER BY id"])
 def test_rows_of_a_bucket_are_exported_to_a_bucket(served: InBucket, source: str) -> None:
     served.flush()
-    _clean(served)
+    clean(served)
     served.run("DELETE FROM t WHERE id = 1")
     served.run(f"EXPORT INTO CSV '{served.location('out')}' FROM {source}")
     assert _written(served, "out").splitlines()[:2] == [b"2,v2", b"3,v3"]

@@ -15,6 +15,7 @@ from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.stepping import SteppedEnv
 
 SECRET = "s3://bucket/a.csv?AWS_ACCESS_KEY_ID=key&AWS_SECRET_ACCESS_KEY=canary"
+JOB = 7
 
 
 @pytest.fixture
@@ -33,11 +34,11 @@ def node(nodes: list[SchemaNode]) -> SchemaNode:
 
 
 def _seal(node: SchemaNode, location: str) -> str:
-    return node.transact(lambda txn: sealed(txn, node.store.keyspace, location))
+    return node.transact(lambda txn: sealed(txn, node.store.keyspace, JOB, location))
 
 
-def _open(node: SchemaNode, kept: str) -> str:
-    return unsealed(node.store.snapshot(), node.store.keyspace, kept)
+def _open(node: SchemaNode, kept: str, *, job: int = JOB) -> str:
+    return unsealed(node.store.snapshot(), node.store.keyspace, job, kept)
 
 
 @pytest.mark.invariant("S24-jobs")
@@ -62,11 +63,25 @@ def test_the_same_location_is_sealed_otherwise_each_time(node: SchemaNode) -> No
     assert _seal(node, SECRET) != _seal(node, SECRET)
 
 
-def test_what_was_changed_is_not_opened(node: SchemaNode) -> None:
+@pytest.mark.parametrize("place", [len(PREFIX), len(PREFIX) + 20, -8])
+def test_what_was_changed_is_not_opened(node: SchemaNode, place: int) -> None:
     kept = _seal(node, SECRET)
-    changed = kept[:-8] + ("A" if kept[-8] != "A" else "B") + kept[-7:]
-    with pytest.raises(CorruptData, match="another secret, or was changed"):
+    changed = kept[:place] + ("A" if kept[place] != "A" else "B") + kept[place:][1:]
+    with pytest.raises(CorruptData, match="or was changed"):
         _open(node, changed)
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "A", "not base64!", "é"])
+def test_what_was_never_sealed_is_not_opened(node: SchemaNode, text: str) -> None:
+    _seal(node, SECRET)
+    with pytest.raises(CorruptData, match="or was changed"):
+        _open(node, PREFIX + text)
+
+
+def test_what_was_sealed_for_one_job_is_not_opened_in_another(node: SchemaNode) -> None:
+    kept = _seal(node, SECRET)
+    with pytest.raises(CorruptData, match="for another job"):
+        _open(node, kept, job=JOB + 1)
 
 
 def test_nothing_is_opened_without_the_clusters_secret(nodes: list[SchemaNode]) -> None:
@@ -83,6 +98,6 @@ def test_a_sealed_location_is_none_that_a_statement_could_name(node: SchemaNode)
 def test_all_locations_of_an_import_are_sealed(node: SchemaNode) -> None:
     payload = Payload((TableInput(104, (1,), (SECRET, "a.csv"), "csv"),), rejects=SECRET)
     keyspace = node.store.keyspace
-    kept = node.transact(lambda txn: payload.with_locations(partial(sealed, txn, keyspace)))
+    kept = node.transact(lambda txn: payload.with_locations(partial(sealed, txn, keyspace, JOB)))
     assert b"canary" not in pack(kept) and kept.tables[0].locations[1] == "a.csv"
-    assert kept.with_locations(partial(unsealed, node.store.snapshot(), keyspace)) == payload
+    assert kept.with_locations(partial(unsealed, node.store.snapshot(), keyspace, JOB)) == payload

@@ -249,9 +249,22 @@ def test_a_checkpoint_ends_a_series_of_failed_attempts(member: Member, job: Job)
     member.transact(lambda txn: member.jobs.retry(txn, fence, error="away", retry_at=0))
     assert member.control(job).attempts == 1
     fence = member.claim(job)
-    member.transact(lambda txn: member.jobs.checkpoint(txn, fence, Progress(job.id, 0.5)))
+    member.transact(lambda txn: member.jobs.checkpoint(txn, fence, Progress(job.id, 0.5, data=b"half")))
     assert member.control(job).attempts == 0
     effect(member, fence)
+
+
+def test_a_job_that_starts_over_each_time_has_got_nowhere_by_its_checkpoints(
+    member: Member, job: Job
+) -> None:
+    for attempts in (1, 2, 3):
+        fence = member.claim(job)
+        save = Progress(job.id, 0.9, "almost")
+        member.transact(lambda txn, fence=fence, save=save: member.jobs.checkpoint(txn, fence, save))
+        member.transact(
+            lambda txn, fence=fence: member.jobs.retry(txn, fence, error="in the way", retry_at=0)
+        )
+        assert member.control(job).attempts == attempts
 
 
 @pytest.mark.invariant("I25")

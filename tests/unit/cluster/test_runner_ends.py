@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import OutcomeUnknown, Unavailable
+from tenure.base.errors import OutcomeUnknown, RetryError, Unavailable
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Job
 from tenure.cluster.runner import GAP_SECONDS, RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
@@ -134,6 +134,28 @@ def test_an_attempt_that_the_store_failed_is_repeated_later(
         pytest.approx(2 * RETRY_SECONDS, abs=2 * GAP_SECONDS),
     ]
     assert work.reverts == []
+
+
+def test_a_job_that_always_finds_somebody_in_the_way_fails_after_so_many_attempts(
+    member: Member, work: Work
+) -> None:
+    member.make_runner(work.kinds(attempts_max=3))
+    job = member.create_job()
+    work.errors += [RetryError("in the way")] * 5
+    while member.state(job) is not State.FAILED:
+        member.runner.step()
+    assert member.control(job).error == "40001 in the way"
+    assert [run for _, run in work.runs] == [1, 2, 3]
+    assert work.reverts == [(job.id, 3)]
+
+
+def test_a_store_that_is_away_is_waited_for_however_often(member: Member, work: Work) -> None:
+    member.make_runner(work.kinds(attempts_max=2))
+    job = member.create_job()
+    work.errors += [Unavailable("away")] * 4
+    while member.state(job) is not State.SUCCEEDED:
+        member.runner.step()
+    assert len(work.runs) == 5
 
 
 def test_the_pause_between_attempts_doubles_up_to_its_bound() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.pgwire.waits import Need
+from tenure.pgwire.waits import Commit, Need
 from tests.unit.pgwire.toy import BATCH
 from tests.unit.pgwire.wire import (
     FLUSH,
@@ -318,6 +318,21 @@ def test_a_cancel_stops_what_waits_for_a_thread() -> None:
     talk.connection.cancel()
     assert talk.say() == "E:57014 Z:I"
     assert talk.say(query("select slowly")) == "T D C:SELECT 1 Z:I"
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer"), [("insert", "C:INSERT 0 1 Z:I"), ("insert returning", "T D C:INSERT 0 1 Z:I")]
+)
+def test_a_cancel_that_comes_after_the_commit_is_not_told(statement: str, answer: str) -> None:
+    talk = opened()
+    talk.connection.receive(query(statement))
+    assert isinstance(talk.connection.wait, Commit)
+    talk.attend()
+    talk.connection.cancel()
+    assert talk.say() == answer
+    talk.connection.receive(query(statement))
+    talk.connection.cancel()
+    assert talk.say() == answer
 
 
 def test_a_cancel_of_nothing_does_nothing() -> None:

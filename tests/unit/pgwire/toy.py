@@ -2,7 +2,8 @@
 
     select $1 + 1, label, null       short; typed parameters and columns
     series N                         N rows in batches of BATCH, in a thread
-    insert ...                       commits through a `Pending`; "retried": twice, "refused": never
+    insert ...                       commits through a `Pending`; "retried": twice, "refused": never;
+                                     "returning": with a row that is too large for the loop
     wait                             runs in a thread until it is cancelled or `released`
     copy t from stdin, to stdout     text
     fail                             an error with every field
@@ -208,6 +209,9 @@ class ToyClient:
                 return Answer([(number, "hällo", None)], "SELECT", counts=True)
             case ["series", count] if count.isdecimal():
                 return self._series(portal, min(int(count[:9]), self._toys.series_max), limit)
+            case ["insert", "returning"]:
+                returned = Answer([(1,)], "INSERT 0 1", size_bytes=1 << 30)
+                return ToyCommit(self.log, returned, 1)
             case ["insert", *rest]:
                 tries = {"refused": 0, "retried": 2}.get("".join(rest), 1)
                 return ToyCommit(self.log, Answer((), "INSERT 0 1"), tries)
@@ -301,7 +305,7 @@ def _statement(text: str, types: Sequence[Type | None]) -> ToyStatement:
     if text.startswith("select"):
         given = [*types, *[None] * text.count("$")][: text.count("$")]
         return ToyStatement(text, [type or INT4 for type in given], THREE_COLUMNS)
-    return ToyStatement(text, (), ONE_COLUMN if text.startswith("series") else None)
+    return ToyStatement(text, (), ONE_COLUMN if re.match("series|insert returning", text) else None)
 
 
 @dataclass

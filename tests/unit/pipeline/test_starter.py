@@ -143,6 +143,30 @@ def test_without_java_nothing_is_started_and_the_log_says_why(
     assert world.children == []
     (record,) = caplog.records
     assert "openjdk-17-jre-headless" in record.getMessage()
+    assert starter.trouble.startswith("Spark needs Java, and JAVA_HOME names none")
+
+
+def test_what_is_in_the_way_is_forgotten_when_no_job_needs_a_worker_any_more(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    starter = world.starter(world.join())
+    starter.step()
+    world.lacks = False
+    starter.step()
+    assert starter.trouble == ""
+
+
+def test_a_worker_that_failed_is_in_the_way_until_there_is_one(world: World) -> None:
+    starter = world.starter(world.join())
+    starter.step()
+    world.children[-1].code = 1
+    starter.step()
+    assert starter.trouble == "the worker that was started ended with 1, its log says why"
+    world.env.advance(AGAIN_SECONDS)
+    world.join(has=("spark",))
+    starter.step()
+    assert starter.trouble == ""
 
 
 def test_the_worker_ends_with_the_node_that_started_it(world: World) -> None:

@@ -14,7 +14,7 @@ from tenure.kv.encoding import Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.table.arrow import array
 from tenure.table.key_arrays import Entries, KeyColumn, entry_arrays, key_array, key_columns, too_long
-from tenure.table.key_order import argsort, doubled
+from tenure.table.key_order import argsort, doubled, even, plain
 from tenure.table.packing import pack
 from tenure.table.rows import Keyed, Layout
 from tests.unit.expr.oracle import named
@@ -142,6 +142,23 @@ def test_argsort_orders_keys_as_bytes_and_keeps_equal_ones_in_place(rows: list[t
 def test_too_long_finds_the_keys_that_an_index_would_refuse() -> None:
     most = KEY_BYTES_MAX - len(Keyspace(1).head(200, 1))
     assert too_long(pa.array([b"x" * most, b"x" * (most + 1), b""])).tolist() == [1]
+
+
+def test_keys_of_one_length_become_values_of_fixed_size_and_back() -> None:
+    keys = [bytes([7, each * 37 % 256, 1]) for each in range(40)]
+    given = pa.array([b"cut off", *keys], pa.binary()).slice(1)
+    made = even(given)
+    assert made.type == pa.binary(3)
+    assert plain(made).equals(given)
+    order = sorted(range(5, 40), key=lambda row: keys[row])
+    assert argsort(made.slice(5)).tolist() == [row - 5 for row in order]
+    assert doubled(pa.array([b"a", b"b", b"b"], pa.binary(1))).tolist() == [2]
+
+
+@pytest.mark.parametrize("keys", [[b"a", b"bc"], [b""], []])
+def test_keys_of_many_lengths_stay_as_they_are(keys: list[bytes]) -> None:
+    given = pa.array(keys, pa.binary())
+    assert even(given) is given
 
 
 def test_doubled_finds_what_equals_the_key_before() -> None:

@@ -6,20 +6,25 @@
 All of it is read at one time, which is fixed when the job is made. The ranges of a table are saved before
 the first file is written, so every run of the job would write the same rows into a file of the same name:
 it does not matter how many runs there were, nor what a run still does that was thought dead. A query may give
-its rows in another order the next time; its files are named after the run, and those of former runs go.
+its rows in another order the next time; its files are named after the run, and those of former runs go: of
+former ones alone, since a run that was thought dead may come to it when a later one has done the work.
 
 A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
+A run that was thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
 
 Walk: `sql.statements.exporting` -> `start`; `cluster.runner` -> `Export.run` -> `Tasks.run` with
 `export_range`.
 """
 
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import TenureError
-from tenure.bulk.exporting.records import RunQuery, Saved, payload_of
+from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
 from tenure.bulk.lakes import Lake, label
+from tenure.cluster.job_states import State
 from tenure.cluster.runs import Run
 from tenure.kv.records import pack, unpack
 from tenure.pipeline.places import opened
@@ -35,6 +40,12 @@ TELL_SECONDS = 2.0
 """Between two reports of how far a query has come."""
 
 
+GIVEN_UP = frozenset(
+    {State.CANCEL_REQUESTED, State.REVERTING, State.CANCELED, State.FAILED, State.REVERT_FAILED}
+)
+"""States from which no job comes back: nobody wants its files any more."""
+
+
 class Export:
     def __init__(self, lake: Lake, locations: Locations, run: Run) -> None:
         self._lake = lake
@@ -46,8 +57,17 @@ class Export:
 
     def run(self, run_query: RunQuery) -> None:
         location = self._locations.resolve(self._payload.location)
-        made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+        try:
+            made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+        except BaseException:
+            if self._is_given_up():
+                self.revert()
+            raise
         self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
+
+    def _is_given_up(self) -> bool:
+        control = self._lake.jobs.control(self._lake.store.snapshot(), self._run.job.id)
+        return control is not None and control.state in GIVEN_UP
 
     def revert(self) -> None:
         if self._saved is not None:  # else nothing was written
@@ -59,10 +79,11 @@ class Export:
         saved = Saved(self._saved.bounds, files)
         self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
 
-    def _names(self, location: Location) -> list[str]:
-        """The files of this job that are there."""
-        pattern = re.compile(re.escape(self._stem) + r"-\d+\.\d+\.[a-z.]+")
-        return [entry.name for page in location.list() for entry in page if pattern.fullmatch(entry.name)]
+    def _names(self, location: Location, *, below: int | None = None) -> list[str]:
+        """The files of this job that are there; of tasks or runs below a number, if there is one."""
+        pattern = re.compile(re.escape(self._stem) + r"-(\d+)\.\d+\.[a-z.]+")
+        found = [pattern.fullmatch(entry.name) for page in location.list() for entry in page]
+        return [each[0] for each in found if each and (below is None or int(each[1]) < below)]
 
     # ── a table ────────────────────────────────────────────────────────────────────────────────
 
@@ -96,13 +117,20 @@ class Export:
             self._saved = Saved()
             self._tell(0.0, "")
         else:
-            location.delete(self._names(location))
+            location.delete(self._names(location, below=self._run.fence.run))
+        try:
+            return self._queried(location, partial(run_query, self._payload, self._run.check, False))
+        except StartOver:
+            location.delete(self._names(location, below=self._run.fence.run + 1))
+            return self._queried(location, partial(run_query, self._payload, self._run.check, True))
+
+    def _queried(self, location: Location, rows_of_query: Callable[[], Iterator[Rows]]) -> list[MadeFile]:
         env, writing = self._lake.store.env, self._payload.writing
         stem = f"{self._stem}-{self._run.fence.run}"
         output = OutputFiles(location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=False)
         kinds, told = writing.kinds, env.monotonic()
         try:
-            for rows in run_query(self._payload, self._run.check):
+            for rows in rows_of_query():
                 self._run.check()
                 output.write(cells_of_rows(rows, kinds), len(rows))
                 if env.monotonic() - told > TELL_SECONDS:

@@ -6,6 +6,7 @@ Walk: `sql.statements.exporting` -> `start`; `exporting.job` runs it, and `files
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from tenure.base.errors import TenureError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
@@ -48,8 +49,13 @@ class Saved(Record, frozen=True):
 
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
-RunQuery: TypeAlias = Callable[[Payload, Callable[[], None]], Iterator[Rows]]
-"""Gives a query's rows a batch at a time; asks now and then whether to go on."""
+RunQuery: TypeAlias = Callable[[Payload, Callable[[], None], bool], Iterator[Rows]]
+"""Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `StartOver` if they
+turn out not to count: then it is called once more, with True."""
+
+
+class StartOver(TenureError):
+    """What a query has given so far is not to count."""
 
 
 def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
@@ -69,10 +75,12 @@ def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:
     needs = (SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else ()
-    kept = replace(payload, location=sealed(txn, lake.store.keyspace, payload.location))
+    id = lake.jobs.fresh_id(txn)
+    kept = replace(payload, location=sealed(txn, lake.store.keyspace, id, payload.location))
     return lake.jobs.create(
         txn,
         kind=KIND,
+        id=id,
         payload=pack(kept),
         owner=owner,
         description=description,
@@ -83,7 +91,7 @@ def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, descrip
 def payload_of(lake: Lake, run: Run) -> Payload:
     kept = unpack(run.job.payload, Payload)
     store = lake.store
-    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, kept.location))
+    return replace(kept, location=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.location))
 
 
 def files_of(data: bytes) -> tuple[MadeFile, ...]:

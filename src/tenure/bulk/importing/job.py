@@ -54,6 +54,9 @@ NUMBERS_MAX = 1 << 43
 """Row ids that one import can give: see `importing.defaults`."""
 
 PUBLISH_ATTEMPTS = 5
+RUNS_MAX = 6
+"""So often in a row an import may find somebody in the way, each time for so many attempts to publish: its
+tables have been offline for half a minute more by then. After that it fails, and they come back."""
 
 SAVE_SECONDS = 1.0
 """Between two reports of how far it is."""
@@ -71,10 +74,12 @@ class TooLarge(UserError):
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, description: str) -> Job:
     """Makes the job of an import of about so many rows."""
+    id = lake.jobs.fresh_id(txn)
     return lake.jobs.create(
         txn,
         kind=KIND,
-        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace))),
+        id=id,
+        payload=pack(payload.with_locations(partial(sealed, txn, lake.store.keyspace, id))),
         owner=payload.user,
         description=description,
         needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
@@ -100,7 +105,7 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
         _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
 
-    return Kind(run, revert)
+    return Kind(run, revert, attempts_max=RUNS_MAX)
 
 
 def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
@@ -129,7 +134,7 @@ class _Import:
         self._lake = lake
         self._locations = locations
         self._run = run
-        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace)
+        opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace, run.job.id)
         self._payload = unpack(run.job.payload, Payload).with_locations(opened)
         self._targets = _targets(lake, publisher, run, self._payload)
         self._tasks = lake.tasks_for(run)

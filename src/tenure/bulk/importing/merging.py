@@ -19,8 +19,19 @@ import pyarrow.compute as pc
 
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.names import where
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, cuts, read_runs, rows_per_range, within
+from tenure.bulk.importing.runs import (
+    LINE,
+    SOURCE,
+    Run,
+    cuts,
+    in_order,
+    keys_of,
+    read_runs,
+    rows_per_range,
+    within,
+)
 from tenure.bulk.importing.sorting import PRIMARY_KEY
+from tenure.expr.datatype import Datum
 from tenure.kv.encoding import decode
 from tenure.kv.store import Store
 from tenure.pipeline.merge import RANGE_ROWS, MergedRange, MergeTask, existing, written
@@ -37,6 +48,7 @@ from tenure.table.lake.publishing import with_shapes
 from tenure.table.lake.ranges import ranges
 from tenure.table.lake.tables import Making
 from tenure.table.readers import FORMAT
+from tenure.table.rows import Keyed
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 """New rows per task: sorting holds them about three times."""
@@ -90,22 +102,11 @@ def merge_runs(task: RunTask, attempt: Attempt) -> MergedRange:
         return MergedRange()
     making, merged, changes = found
     if added is not None:
-        added = _in_order(added)
+        added = in_order(added)
         named = partial(where, place.lake, task.names)
         _refuse_doubles(making, added, named)
         merged = merged._replace(live=_together(making, merged, added, named))
     return written(place, task.merge, attempt, making.shape, merged, changes)
-
-
-def _in_order(rows: Any) -> Any:
-    rows = rows.combine_chunks()
-    order = argsort(_keys(rows))
-    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
-
-
-def _keys(rows: Any) -> Any:
-    column = rows.column(KEY)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any], str]) -> Any:
@@ -114,9 +115,9 @@ def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any],
     if not len(merged.live):
         return rows
     both = pa.concat_tables([merged.live, rows]).combine_chunks()
-    order = argsort(_keys(both))
+    order = argsort(keys_of(both))
     together = both.take(pa.array(order)).combine_chunks()
-    again = doubled(_keys(together))
+    again = doubled(keys_of(together))
     if len(again):
         row = added.slice(int(order[again[0]]) - len(merged.live), 1)
         raise _duplicate(making, row, f"It is in the table, and in {named(row)}.")
@@ -130,15 +131,15 @@ def _shaped(making: Making, added: Any) -> Any:
     columns = []
     for field in schema:
         if field.name == VALUE:
-            columns.append(_values(added))
+            columns.append(values_of(added))
         elif field.name == AT or field.name not in added.column_names:
             columns.append(pa.nulls(rows, field.type))
         else:
-            columns.append(added.column(field.name))
+            columns.append(added.column(field.name).cast(field.type))
     return pa.table(columns, schema=schema)
 
 
-def _values(added: Any) -> Any:
+def values_of(added: Any) -> Any:
     """Of entries: a unique index's lead to the primary key."""
     if PRIMARY_KEY not in added.column_names:
         return pa.repeat(pa.scalar(FORMAT, pa.binary()), len(added))
@@ -146,7 +147,7 @@ def _values(added: Any) -> Any:
 
 
 def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> None:
-    again = doubled(_keys(added))
+    again = doubled(keys_of(added))
     if not len(again):
         return
     one, other = sorted(
@@ -158,12 +159,16 @@ def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> 
 
 def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
     layout, index = making.layout, making.keyed
-    elements = decode(row.column(KEY)[0].as_py())
-    pairs = zip(index.parts, elements, strict=False)
-    values = {kept.id: kept.from_key(element) for (kept, _), element in pairs}
+    values = key_values(index, row.column(KEY)[0].as_py())
     return UniqueViolation(
         f'duplicate key value violates unique constraint "{index.name}"',
         detail=f"Key {key_text(layout.columns, index.columns, values)} is there twice. {places}",
         table=layout.table,
         constraint=index.name,
     )
+
+
+def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:
+    """The columns of an index, as a key without its head has them."""
+    pairs = zip(index.parts, decode(key), strict=False)
+    return {kept.id: kept.from_key(element) for (kept, _), element in pairs}

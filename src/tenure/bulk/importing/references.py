@@ -31,7 +31,7 @@ from tenure.table.columns import key_text
 from tenure.table.errors import ForeignKeyViolation
 from tenure.table.foreign_keys import enforced
 from tenure.table.key_arrays import KeyColumn
-from tenure.table.key_order import bounds_within
+from tenure.table.key_order import bounds_within, plain
 from tenure.table.lake.format import KEY, footer, read_groups
 from tenure.table.lake.manifests import File, Manifest
 from tenure.table.rows import Layout
@@ -107,6 +107,7 @@ def check_references(task: ReferenceTask, attempt: Attempt) -> int:
     referring = read_runs(place.lake, task.runs, task.lo, task.hi)
     if referring is None:
         return 0
+    referring = referring.set_column(0, KEY, plain(referring.column(KEY)))
     is_there = pc.is_in(referring.column(KEY), value_set=_keys_there(place, task, referring))
     missing = referring.filter(pc.invert(is_there))
     if len(missing):
@@ -122,7 +123,7 @@ def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
     written, removed = _in_store(place, task)
     kept = [each.filter(pc.invert(pc.is_in(each, value_set=removed))) for each in based if len(each)]
     own = read_runs(place.lake, task.own, task.lo, task.hi)
-    brought = [] if own is None else own.column(KEY).chunks
+    brought = [] if own is None else plain(own.column(KEY)).chunks
     return pa.concat_arrays([*kept, written, *brought])
 
 

@@ -84,7 +84,7 @@ class Rows:
         self._layout = layout
         self._columns = {id: layout.columns[id] for id in layout.public}
         self._defaults = defaults
-        self._context = context
+        self.context = context
         self._generated = [kept for kept in self._columns.values() if kept.generated is not None]
 
     def complete(self, read: ReadBatch, file: str) -> tuple[Batch, list[Reject]]:
@@ -102,7 +102,7 @@ class Rows:
 
     def _filled(self, read: ReadBatch) -> Batch:
         rows = len(read.lines)
-        rest = _rest_of(read.table)
+        rest = rest_of(read.table)
         columns: dict[int, Any] = {}
         for id, kept in self._columns.items():
             if name_of(id) in read.table.column_names:
@@ -141,7 +141,7 @@ class Rows:
     ) -> Any:
         assert kept.generated is not None
         try:
-            return kept.type.pack(kept.type.accept(kept.generated(values, self._context)))
+            return kept.type.pack(kept.type.accept(kept.generated(values, self.context)))
         except UserError as error:
             if not is_bad[row]:
                 is_bad[row] = True
@@ -173,7 +173,7 @@ class Rows:
             if not check.is_enforced or check.holds is None:
                 continue
             try:
-                outcome = self.holds(batch, check.check.expression, check.holds)
+                outcome = holds(batch, check.check.expression, check.holds, self._columns, self.context)
             except UserError:
                 outcome = self._one_by_one(batch, file, check.holds, is_bad, rejects)
             found = ~np.asarray(pc.fill_null(outcome, True)) & ~is_bad
@@ -191,7 +191,7 @@ class Rows:
         rows = batch.values(list(self._columns.values()), range(len(batch.lines)))
         for row, values in enumerate(rows):
             try:
-                made.append(evaluate(values, self._context))
+                made.append(evaluate(values, self.context))
             except UserError as error:
                 made.append(None)
                 if not is_bad[row]:
@@ -199,17 +199,6 @@ class Rows:
                     line = int(batch.lines[row])
                     rejects.append(Reject(file, line, "", str(error), error.sqlstate, ""))
         return pa.array(made, pa.bool_())
-
-    def holds(self, batch: Batch, condition: Expression, evaluate: Evaluate) -> Any:
-        """Whether a condition holds for each row: a boolean array, NULL where it is neither."""
-        rows = len(batch.lines)
-        if not batch.rest:
-            made = truths(decode(condition.tree), batch.columns, rows)
-            if made is not None:
-                return made
-        kepts = [self._columns[id] for id in condition.columns if id in self._columns]
-        values = batch.values(kepts, range(rows))
-        return pa.array([evaluate(row, self._context) for row in values], pa.bool_())
 
     def _refused(
         self, batch: Batch, file: str, found: Any, column: str, reason: str, sqlstate: str
@@ -228,8 +217,23 @@ class Rows:
         return row_text(self._layout.table, self._layout.columns, values)
 
 
-def _rest_of(table: Any) -> dict[int, dict[int, Any]]:
-    if REST not in table.column_names or table.column(REST).null_count == len(table):
+def holds(
+    batch: Batch, condition: Expression, evaluate: Evaluate, columns: Mapping[int, Kept], context: Context
+) -> Any:
+    """Whether a condition holds for each row: a boolean array, NULL where it is neither."""
+    rows = len(batch.lines)
+    if not batch.rest:
+        made = truths(decode(condition.tree), batch.columns, rows)
+        if made is not None:
+            return made
+    kepts = [columns[id] for id in condition.columns if id in columns]
+    values = batch.values(kepts, range(rows))
+    return pa.array([evaluate(row, context) for row in values], pa.bool_())
+
+
+def rest_of(table: Any, name: str = REST) -> dict[int, dict[int, Any]]:
+    """What the columns of rows could not hold, by row and column id."""
+    if name not in table.schema.names or table.column(name).null_count == len(table):
         return {}
-    found = table.column(REST).to_pylist()
+    found = table.column(name).to_pylist()
     return {row: unpack_columns(each) for row, each in enumerate(found) if each is not None}

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
-from tenure.storage.tree import Output
-from tenure.table.key_order import bounds_within
+from tenure.table.key_order import argsort, bounds_within, even, plain
 from tenure.table.lake.format import KEY
 
 SOURCE, LINE = "source", "line"
@@ -29,9 +28,6 @@ SOURCE, LINE = "source", "line"
 
 BATCH_ROWS = 4_096
 """Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
-
-
-WRITE_BYTES = 1 << 20
 
 
 class Run(Record, frozen=True):
@@ -45,52 +41,46 @@ class Run(Record, frozen=True):
     """Batches of the file before the first of these."""
 
 
+def evened(rows: Any) -> Any:
+    """The same rows; their keys as values of fixed size, if all are as long."""
+    return rows.set_column(0, KEY, even(keys_of(rows)))
+
+
+def in_order(rows: Any) -> Any:
+    """Rows by key; those of one key in the order they have."""
+    rows = rows.combine_chunks()
+    order = argsort(keys_of(rows))
+    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
+
+
+def keys_of(rows: Any) -> Any:
+    """The keys of rows as one array."""
+    column = rows.column(KEY)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def write_run(files: Files, name: str, rows: Any) -> Run:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+    made = pa.BufferOutputStream()
+    with pa.ipc.new_file(made, rows.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     with files.create_scratch(name) as output:
-        gathered = _Gathered(output)
-        with pa.ipc.new_file(gathered, rows.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        gathered.flush()
+        output.write(made.getvalue())
     firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
     keys = rows.column(KEY)
     return Run(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
 
 
-class _Gathered:
-    """Arrow writes in small pieces; some of them together are one write."""
-
-    closed = False
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._pieces: list[bytes] = []
-        self._waiting = 0
-        self._written = 0
-
-    def write(self, data: Any) -> int:
-        piece = bytes(data)
-        self._pieces.append(piece)
-        self._waiting += len(piece)
-        self._written += len(piece)
-        if self._waiting >= WRITE_BYTES:
-            self.flush()
-        return len(piece)
-
-    def flush(self) -> None:
-        self._output.write(b"".join(self._pieces))
-        self._pieces, self._waiting = [], 0
-
-    def tell(self) -> int:
-        return self._written
-
-
 def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) -> Any:
     """The rows from a key to below another (None: to the end), run by run; None if there are none."""
     batches = [batch for run in runs for batch in _read(files, run, lo, hi) if len(batch)]
-    return pa.Table.from_batches(batches) if batches else None
+    if not batches:
+        return None
+    if any(batch.schema != batches[0].schema for batch in batches):  # in some runs keys differ in length
+        batches = [batch.set_column(0, KEY, plain(batch.column(KEY))) for batch in batches]
+    return pa.Table.from_batches(batches)
 
 
 def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:

@@ -24,8 +24,8 @@ from tenure.base.env import SystemEnv
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
 from tenure.bulk.importing.inputs import Facts, Split, zone_of
 from tenure.bulk.importing.rejects import too_many
-from tenure.bulk.importing.rows import Batch, Rows
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, write_run
+from tenure.bulk.importing.rows import Batch, Rows, holds
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, keys_of, write_run
 from tenure.catalog.descriptors import ForeignKey, Table
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.expr.datatype import Type
@@ -39,7 +39,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
 from tenure.table.arrow import is_opaque
 from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, too_long
-from tenure.table.key_order import argsort, doubled
+from tenure.table.key_order import doubled
 from tenure.table.lake.format import KEY, REST, name_of
 from tenure.table.rows import Keyed, Layout, Layouts
 from tenure.table.sequences import Sequences
@@ -88,7 +88,9 @@ def sort_split(task: SortTask, attempt: Attempt) -> Sorted:
     place = opened(task.place)
     layout = layout_of(place, task.version)
     rows = _rows(place, task, layout)
-    chunks = _Chunks(place.lake, f"{task.place.tenant}/scratch/{attempt.name}", layout, task.references, rows)
+    chunks = _Chunks(
+        place.lake, f"{task.place.tenant}/scratch/{attempt.name}", layout, task.references, rows.context
+    )
     rejects: list[Reject] = []
     for split in task.splits:
         try:
@@ -183,13 +185,13 @@ class _Chunks:
     """Gathers rows, and writes them as runs."""
 
     def __init__(
-        self, files: Files, stem: str, layout: Layout, references: Sequence[Reference], rows: Rows
+        self, files: Files, stem: str, layout: Layout, references: Sequence[Reference], context: Context
     ) -> None:
         self._files = files
         self._stem = stem
         self._layout = layout
         self._references = references
-        self._rows = rows
+        self._context = context
         self._tables: dict[str, list[Any]] = {}
         self._size = 0
         self._runs = 0
@@ -219,18 +221,12 @@ class _Chunks:
             keys = key_array(key_columns(index), batch.columns, rest)
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
             return pa.table({KEY: keys, **columns, REST: batch.rest_array(), **_origin(batch, source)})
-        if index.index.predicate is not None and index.predicate is not None:
-            holds = self._rows.holds(batch, index.index.predicate, index.predicate)
-            batch = batch.without(~np.asarray(holds.fill_null(False)))
-            rest = batch.rest_array() if batch.rest else None
-        primary = key_columns(self._layout.indexes[index.primary])
-        made = entry_arrays(key_columns(index), primary, batch.columns, rest, is_unique=index.is_unique)
-        values = {PRIMARY_KEY: made.primary} if index.is_unique else {}
-        return pa.table({KEY: made.keys, **values, **_origin(batch, source)})
+        batch = within_index(self._layout, index, batch, self._context)
+        return pa.table({**entries_of(self._layout, index, batch), **_origin(batch, source)})
 
     def write(self) -> None:
         for name, tables in self._tables.items():
-            rows = _sorted(pa.concat_tables(tables))
+            rows = in_order(evened(pa.concat_tables(tables)))
             tables.clear()
             runs = self.indexes if name[0] == "i" else self.references
             if name[0] == "f":
@@ -241,6 +237,22 @@ class _Chunks:
             )
         self._tables = {}
         self._size = 0
+
+
+def within_index(layout: Layout, index: Keyed, batch: Batch, context: Context) -> Batch:
+    """The rows that an index has entries of: those that its predicate holds for."""
+    if index.index.predicate is None or index.predicate is None:
+        return batch
+    is_within = holds(batch, index.index.predicate, index.predicate, layout.columns, context)
+    return batch.without(~np.asarray(is_within.fill_null(False)))
+
+
+def entries_of(layout: Layout, index: Keyed, batch: Batch) -> dict[str, Any]:
+    """What a secondary index has of rows: keys, and of a unique one where the rows are."""
+    rest = batch.rest_array() if batch.rest else None
+    primary = key_columns(layout.indexes[index.primary])
+    made = entry_arrays(key_columns(index), primary, batch.columns, rest, is_unique=index.is_unique)
+    return {KEY: made.keys, PRIMARY_KEY: made.primary} if index.is_unique else {KEY: made.keys}
 
 
 def _origin(batch: Batch, source: int) -> dict[str, Any]:
@@ -260,23 +272,11 @@ def _of_reference(reference: Reference, batch: Batch, source: int) -> Any:
     keys = key_array(reference.parts, batch.columns, rest)
     rows = pa.table({KEY: keys, **_origin(batch, source)})
     # Many rows refer to few: only the first of each key goes on.
-    return _distinct(_sorted(rows))
-
-
-def _sorted(rows: Any) -> Any:
-    rows = rows.combine_chunks()
-    keys = (
-        rows.column(KEY).combine_chunks() if rows.column(KEY).num_chunks != 1 else rows.column(KEY).chunk(0)
-    )
-    order = argsort(keys)
-    if (order[1:] > order[:-1]).all():
-        return rows
-    return rows.take(pa.array(order))
+    return _distinct(in_order(rows))
 
 
 def _distinct(rows: Any) -> Any:
-    keys = rows.column(KEY).combine_chunks()
-    again = doubled(keys)
+    again = doubled(keys_of(rows))
     if not len(again):
         return rows
     kept = np.ones(len(rows), bool)

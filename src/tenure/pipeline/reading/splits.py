@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenure.pipeline.reading.blocks import BLOCK_BYTES, Signs, inside, marks
+from tenure.pipeline.reading.blocks import BLOCK_BYTES, Signs, count, inside, marks
 from tenure.pipeline.reading.csv_rows import signs_of, start_of, without_head
 from tenure.pipeline.reading.parquet_rows import RowGroup, row_groups
 from tenure.pipeline.reading.streams import is_compressed, opened
@@ -104,14 +104,15 @@ def survey(piece: Piece, open_input: OpenInput) -> Survey:
     newlines, is_odd, at = 0, False, piece.start
     with opened(task.input, open_input, task.limits, piece.start, piece.end) as stream:
         while data := stream.read(BLOCK_BYTES):
-            if len(cuts) < 2:
+            has_quotes = bool(signs.quote) and signs.quote in data
+            if not cuts or (len(cuts) < 2 and (is_odd or has_quotes)):
                 places = marks(data, signs.newline)
                 are_inside = inside(data, signs, places) != is_odd
                 for is_inside in (False, True):
                     for first in np.flatnonzero(are_inside == is_inside)[:1].tolist():
                         cuts.setdefault(is_inside, Cut(at + int(places[first]) + 1, newlines + first + 1))
-            newlines += data.count(signs.newline)
-            is_odd ^= bool(signs.quote and data.count(signs.quote) % 2)
+            newlines += count(data, signs.newline)
+            is_odd ^= has_quotes and bool(count(data, signs.quote) % 2)
             at += len(data)
     # A newline behind an odd number of quotes ends a record if the piece starts inside.
     return Survey(piece, newlines, is_odd, cuts.get(False), cuts.get(True))

@@ -65,6 +65,9 @@ class OutputFiles:
         return self._made
 
     def abort(self) -> None:
+        """Gives up what is open; and what is finished, unless others would write the same."""
+        if not self._is_same:
+            self._location.delete([file.name for file in self._made])
         if self._open is not None and self._open.output is not None:
             self._open.output.abort()
         self._open = None

@@ -15,6 +15,7 @@ from tenure.expr.expressions import (
     And,
     Call,
     ColumnRef,
+    Const,
     Given,
     Nested,
     Node,
@@ -29,10 +30,13 @@ COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def conjuncts(tree: Node | None) -> list[Node]:
+    """What is false by itself stands for all: no row is asked about the rest."""
     if tree is None:
         return []
     if isinstance(tree, And):
-        return [each for operand in tree.operands for each in conjuncts(operand)]
+        parts = [each for operand in tree.operands for each in conjuncts(operand)]
+        false: list[Node] = [each for each in parts if isinstance(each, Const) and each.packed is False]
+        return false[:1] or parts
     return [tree]
 
 

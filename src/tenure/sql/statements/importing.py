@@ -22,7 +22,6 @@ from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, TypeRef, visible
 from tenure.catalog.errors import DuplicateColumn, InvalidObject, UndefinedColumn
-from tenure.cluster.job_states import TERMINAL
 from tenure.expr.errors import NotSupported
 from tenure.expr.types import type_of
 from tenure.kv.snapshot import Snapshot
@@ -31,8 +30,7 @@ from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statement import Control
-from tenure.sql.statements.job_waits import cancel_job, failure_of, require_superuser
-from tenure.sql.statements.jobs import await_jobs
+from tenure.sql.statements.job_waits import await_end, cancel_job, failure_of, require_superuser
 from tenure.sql.statements.writes import WrongKind, refuse_system
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class ByJob(Control):
 
     def _await(self, execution: "Execution", id: int) -> Snapshot:
         try:
-            return await_jobs(execution, [id], TERMINAL.__contains__)
+            return await_end(execution, id)
         except BaseException:
             cancel_job(execution, id)
             snapshot = execution.session.parts.store.snapshot()

@@ -137,7 +137,13 @@ def ids_of(select: Select, execution: Execution) -> list[int]:
     return [id for (id,) in select.rows(execution) if isinstance(id, int)]
 
 
-def await_jobs(execution: Execution, ids: Sequence[int], is_done: Callable[[State], bool]) -> Snapshot:
+def await_jobs(
+    execution: Execution,
+    ids: Sequence[int],
+    is_done: Callable[[State], bool],
+    *,
+    on_look: Callable[[Snapshot], None] = lambda snapshot: None,
+) -> Snapshot:
     """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done."""
     parts = execution.session.parts
     while True:
@@ -146,6 +152,7 @@ def await_jobs(execution: Execution, ids: Sequence[int], is_done: Callable[[Stat
         try:
             while not _all_done(parts.jobs, snapshot, ids, is_done):
                 execution.check()
+                on_look(snapshot)
                 watch.next(LOOK_SECONDS, changes_only=True)
                 snapshot = parts.store.snapshot()
             return snapshot

@@ -101,13 +101,18 @@ class Insert:
         txn = execution.block.txn("INSERT")
         _fold(execution.context, self.source, self.conflict, self.returning)
         writer = writer_of(execution, self.table)
-        written = [row for row in self._written(execution, txn, writer) if row is not None]
-        writer.finish(txn)
-        return _result("INSERT 0", written, self.returning, self.visible, execution)
+        try:
+            written = [row for row in self._written(execution, txn, writer) if row is not None]
+            writer.finish(txn)
+            return _result("INSERT 0", written, self.returning, self.visible, execution)
+        except UserError:
+            txn.check_absent()  # what is wrong with a row that came before is said first
+            raise
 
     def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
         if self.conflict is None:
-            yield from writer.insert_all(txn, self._values(execution))
+            late = execution.block.proves_late and self.is_short
+            yield from writer.insert_all(txn, self._values(execution), late=late)
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)

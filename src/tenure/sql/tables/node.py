@@ -30,6 +30,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Status
 from tenure.sql.facts import VERSION, session_bytes
+from tenure.sql.tables.job_status import running_status
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
 
@@ -233,6 +234,7 @@ def _jobs(execution: "Execution") -> Rows:
 def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
     session, is_all = execution.session, is_superuser(execution)
+    trouble = session.parts.spark_trouble()
     for job, control, progress in session.parts.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
@@ -241,7 +243,7 @@ def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
                 job.description,
                 job.owner,
                 control.state.value,
-                progress.status or None,
+                running_status(control, progress, trouble) or None,
                 time_of(job.created_at),
                 time_of(control.started_at),
                 time_of(control.finished_at),
@@ -428,7 +430,7 @@ def _of_cluster() -> Iterator[Definition]:
         ("description", "text not null", "The statement that asked for it."),
         ("user_name", "text not null", "Who asked for it."),
         ("status", "text not null", "Its state."),
-        ("running_status", "text", "What it is doing."),
+        ("running_status", "text", "What it is doing, or what it waits for."),
         ("created", "timestamptz not null", "When it was asked for."),
         ("started", "timestamptz", "When it was first begun."),
         ("finished", "timestamptz", "When it ended."),

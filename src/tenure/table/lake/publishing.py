@@ -10,6 +10,11 @@ that nobody can write, and counts as a write of all of it: it moves the cleaned 
 timestamp. So a reader with an older manifest starts over with the new one, a transaction that read the span
 before is refused at its commit, and a watch is told to scan again from there.
 
+A backfill is of a span that is written meanwhile and that nobody reads yet: its entries count as of the time
+B at which it read the rows, which is F; newer revisions stay on top. It counts as a write of all of the span,
+too: times before its commit are no longer readable there. So a transaction is refused that has found a key
+free before, which the base has.
+
 Invariant (one-merge): a base is published only by the job that claims its index, from the manifest that its
 merge began with.
 Invariant (I40): files are named by a manifest only if a task's result named them.
@@ -88,6 +93,22 @@ def _numbered(written: Written, shapes: list[Shape]) -> File:
     if written.shape not in shapes:
         shapes.append(written.shape)
     return replace(written.file, shape=shapes.index(written.shape))
+
+
+def publish_filled(
+    txn: Transaction,
+    keyspace: Keyspace,
+    manifests: Manifests,
+    began_with: Manifest,
+    live: Iterable[Written],
+    filled_at: Timestamp,
+) -> None:
+    """Makes a backfill's files the base of an index that nobody reads yet; what it had before goes."""
+    gone = tuple(file.name for file in began_with.files)
+    publish(txn, keyspace, manifests, began_with, Replaced(gone, tuple(live)), filled_at)
+    head = keyspace.head(began_with.table, began_with.index)
+    txn.put(keyspace.cleaned_key(head), to_bytes(filled_at))
+    txn.put(keyspace.threshold_key(head), to_bytes(MAX_AT), value_stamp=Stamp(0))
 
 
 def publish(

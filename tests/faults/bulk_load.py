@@ -3,7 +3,8 @@
 Each client has keys of its own, so that what it remembers is exact. A *moment* is a timestamp at which no
 client was in the middle of something, with a copy of what all of them remembered.
 
-Walk: `flush_kills` makes a `Load` over a node; `wrong` compares what it remembers with what the node shows.
+Walk: `flush_kills` and `export_kills` make a `Load` over a node, `import_kills` moments alone; `wrong`
+compares what is remembered with what a node shows.
 """
 
 import random
@@ -76,10 +77,11 @@ class Load:
         """What a node shows otherwise than it was, at past times and just now."""
         self.remember()
         with closing(self._connect()) as client:
-            return [text for moment in self.moments for text in _wrong(client, moment)]
+            return [text for moment in self.moments for text in wrong(client, moment)]
 
 
-def _wrong(client: "psycopg.Connection[tuple[Any, ...]]", moment: Moment) -> list[str]:
+def wrong(client: "psycopg.Connection[tuple[Any, ...]]", moment: Moment) -> list[str]:
+    """What is otherwise than remembered: rows, or what an index shows of them."""
     asked = f"FROM items AS OF SYSTEM TIME {moment.at}"
     found = client.execute(f"SELECT id, n, note {asked}".encode()).fetchall()
     shown = {id: (n, note) for id, n, note in found}

@@ -1,41 +1,41 @@
-"""A node that serves SQL over a lake, and workers with Spark, as processes, that do its flushes.
+"""A node that serves SQL over a lake, and workers with Spark, as processes, that do its bulk work.
 
 The node lives in this process and starts no workers of its own: which there are, and what becomes of them,
 is the scenario's to say.
 
-Walk: `flush_kills` uses this; the workers are `flush_worker`.
+Walk: `flush_kills`, `import_kills` and `export_kills` use this; the workers are `bulk_worker`.
 """
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from contextlib import closing
+from typing import Any
 
 import psycopg
 
 from tenure.base.env import SystemEnv
-from tenure.bulk import flush
 from tenure.bulk.upkeep import Upkeep
 from tenure.cluster.job_states import TERMINAL, State
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.table.lake.verifying import verify
-from tests.faults.flush_worker import FAILURES_VARIABLE, PACE_VARIABLE, RANGE_ROWS_VARIABLE
-from tests.faults.harness import ROOT, Place, Result, Run, wait_for
+from tests.faults.bulk_worker import FAILURES_VARIABLE, PACE_VARIABLE, RANGE_ROWS_VARIABLE
+from tests.faults.harness import Place, Result, Run, wait_for
 from tests.faults.job_fleet import own_place, remove
-from tests.faults.sql_nodes import set_up
+from tests.faults.processes import Processes
+from tests.faults.sql_nodes import TTL_SECONDS, set_up
 from tests.pipeline.waiting import children_of
 
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 300.0
 QUIET_SECONDS = 30.0
 """Within which a run that has lost its job has written its last file."""
 
+LONG_TTL_SECONDS = 6.0
+"""In a long run much is computed in this process, beside which a heartbeat may be late."""
+
 WRITE_SECONDS = 1.0
+EXIT_SECONDS = 20.0
 FAILURES = 0.15
 PACE_SECONDS = 0.15
 SETTINGS = (
@@ -46,39 +46,30 @@ SETTINGS = (
 _RUN = re.compile(r"/(j\d+-r\d+)-")
 
 
-class FlushFleet:
-    def __init__(self, run: Run, name: str, *, range_rows: int) -> None:
+class BulkFleet(Processes):
+    def __init__(self, run: Run, name: str, *, range_rows: int, master: str = "local[2]") -> None:
         self.place: Place = own_place(run, name)
-        set_up(self.place.address)
+        super().__init__(self.place.directory)
+        set_up(self.place.address, ttl_seconds=TTL_SECONDS if run.is_quick else LONG_TTL_SECONDS)
         self._range_rows = range_rows
-        self._lake = str(self.place.directory / "lake")
-        self._workers: dict[str, subprocess.Popen[str]] = {}
+        self.master = master
+        self.files = self.place.directory / "files"
+        lake = str(self.place.directory / "lake")
+        self._at = ("--store", self.place.address, "--lake", lake, "--files", str(self.files))
         self._instances: dict[int, str] = {}
-        self.node = Node(self.place.address, SystemEnv(), listen=Listen(port=0), lake=self._lake)
+        self.node = Node(
+            self.place.address,
+            SystemEnv(),
+            listen=Listen(port=0),
+            lake=lake,
+            files=str(self.files),
+        )
         assert self.node.lake is not None
         self.lake = self.node.lake
-        with self.connect() as client:
-            for statement in SETTINGS:
-                client.execute(statement.encode())
+        self.execute(*SETTINGS)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for worker in self._workers.values():
-            if worker.poll() is None:
-                worker.send_signal(signal.SIGCONT)
-                worker.terminate()
-        for worker in self._workers.values():
-            try:
-                worker.wait(20)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-            assert worker.stdout is not None
-            worker.stdout.close()
+    def close(self, *, grace_seconds: float = 0.0) -> None:
+        super().close(grace_seconds=grace_seconds or EXIT_SECONDS)
         self.node.stop()
         remove(self.place)
 
@@ -89,50 +80,45 @@ class FlushFleet:
             host=door.host, port=door.port, user="root", dbname="defaultdb", autocommit=True
         )
 
-    # ── workers ────────────────────────────────────────────────────────────────────────────────
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """The rows of the last one."""
+        with closing(self.connect()) as client:
+            for statement in statements:
+                cursor = client.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
 
-    def launch(self, name: str) -> None:
-        command = [sys.executable, "-m", "tests.faults.flush_worker", "worker", "--store", self.place.address]
-        command += ["--lake", self._lake, "--spark-master", "local[2]"]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+    # ── processes ──────────────────────────────────────────────────────────────────────────────
+
+    def launch_worker(self) -> str:
+        """One more; its name."""
+        name = f"w{len(self.names())}"
+        variables = {
             RANGE_ROWS_VARIABLE: str(self._range_rows),
             PACE_VARIABLE: str(PACE_SECONDS),
             FAILURES_VARIABLE: str(FAILURES),
         }
-        with self.log(name).open("ab") as errors:
-            self._workers[name] = subprocess.Popen(
-                command,
-                env=environment,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+        options = (*self._at, "--spark-master", self.master)
+        self.spawn(name, "tests.faults.bulk_worker", "worker", *options, variables=variables)
+        return name
 
-    def await_ready(self, name: str) -> None:
-        output = self._workers[name].stdout
-        assert output is not None
-        line = output.readline()
-        assert line.startswith("ready"), f"{name} cannot start: {self.log(name).read_text()[-2000:]}"
+    def await_worker(self, name: str) -> None:
+        line = self.await_ready(name)
         self._instances[int(line.split("instance=")[1].split()[0])] = name  # the dead one's, maybe
 
-    def log(self, name: str) -> Path:
-        return self.place.directory / f"{name}.log"
+    def start_worker(self) -> None:
+        self.await_worker(self.launch_worker())
 
-    def names(self) -> list[str]:
-        return list(self._workers)
-
-    def signal(self, name: str, number: signal.Signals) -> None:
-        self._workers[name].send_signal(number)
+    def start_node(self, name: str) -> str:
+        """A node as a process of its own; how clients reach it."""
+        self.spawn(name, "tenure.cli", "start", "--insecure", *self._at, "--sql", "127.0.0.1:0")
+        port = self.await_ready(name).split("sql=")[1].split()[0].rpartition(":")[2]
+        return f"host=127.0.0.1 port={port} user=root dbname=defaultdb sslmode=disable gssencmode=disable"
 
     def freeze(self, name: str) -> None:
         """Stops a driver, but not inside a commit: with SQLite nobody could write until it goes on."""
         while True:
             self.signal(name, signal.SIGSTOP)
-            writing = threading.Thread(target=self._write, daemon=True)
+            writing = threading.Thread(target=self.execute, args=SETTINGS[:1], daemon=True)
             writing.start()
             writing.join(WRITE_SECONDS)
             if not writing.is_alive():
@@ -140,46 +126,22 @@ class FlushFleet:
             self.signal(name, signal.SIGCONT)
             writing.join()
 
-    def _write(self) -> None:
-        with self.connect() as client:
-            client.execute(SETTINGS[0].encode())
-
-    def kill(self, name: str) -> None:
-        """The driver alone: Java and its Python workers see by themselves that it is gone."""
-        self._workers[name].kill()
-        self._workers[name].wait()
-
     def java_of(self, name: str) -> list[int]:
-        return children_of(self._workers[name].pid)
+        return children_of(self.process(name).pid)
 
     def pythons_of(self, name: str) -> list[int]:
         """The processes that run tasks: forked by a daemon, which Java started."""
         daemons = [pid for java in self.java_of(name) for pid in children_of(java)]
         return [pid for daemon in daemons for pid in children_of(daemon)]
 
-    # ── flushes ────────────────────────────────────────────────────────────────────────────────
+    # ── jobs ───────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> int:
-        with self.connect() as client:
-            ((id,),) = client.execute("SELECT 'items'::regclass::oid::int8").fetchall()
+        ((id,),) = self.execute("SELECT 'items'::regclass::oid::int8")
         return int(id)
 
-    def start_flush(self, index: int = 1) -> int:
-        """The job, once there is no other of that index."""
-        jobs: list[int] = []
-        assert wait_for(lambda: self._try_to_start(index, jobs), WAIT_SECONDS), "never free"
-        is_twice = self._try_to_start(index, []) and self.is_open(jobs[0])
-        assert not is_twice, "an index is merged twice at once"
-        return jobs[0]
-
-    def _try_to_start(self, index: int, jobs: list[int]) -> bool:
-        table = self.table()
-        job = self.node.store.transact(
-            lambda txn: flush.start(txn, self.lake, table, index, rows=1 << 20, name="items")
-        )
-        if job is not None:
-            jobs.append(job.id)
-        return job is not None
+    def jobs_of(self, kind: str) -> list[int]:
+        return [job.id for job, _, _ in self.node.jobs.list(self.node.store.snapshot()) if job.kind == kind]
 
     def is_open(self, job: int) -> bool:
         return self.node.jobs.is_open(self.node.store.snapshot(), job)
@@ -187,6 +149,10 @@ class FlushFleet:
     def state(self, job: int) -> State | None:
         control = self.node.jobs.control(self.node.store.snapshot(), job)
         return None if control is None else control.state
+
+    def error(self, job: int) -> str:
+        control = self.node.jobs.control(self.node.store.snapshot(), job)
+        return "" if control is None else control.error
 
     def runs(self, job: int) -> int:
         control = self.node.jobs.control(self.node.store.snapshot(), job)
@@ -223,6 +189,11 @@ class FlushFleet:
         result.require(are_gone, f"strays: nobody names {self._strays(result)[:3]}, and they are not deleted")
         for manifest in self.lake.manifests.all(self.node.store.snapshot()):
             result.violations += [f"I40: {wrong}" for wrong in verify(self.lake.files, manifest)]
+
+    def judge_logs(self, result: Result) -> None:
+        for name in self.names():
+            text = self.log(name).read_text()
+            result.require("AssertionError" not in text, f"{name}'s log: {text[-2000:]}")
 
     def _strays(self, result: Result) -> list[str]:
         """Deletes files that nobody can name; says which there are still: a run that has lost its job may

@@ -1,0 +1,236 @@
+"""Filling an index of many rows, as a part of the schema change's job.
+
+    claim       the index is not flushed from here on, until the job has ended
+    B           a time after every writer keeps the index up to date
+    project     rows at B ──► entries ──► sorted runs         a task per range of the primary index
+    fill        runs ──► no key twice? ──► files              a task per range of the new index
+    publish     the base of the index, F = B, in one commit under the run's fence
+    settle      of a unique index: rows whose entry in the base something newer lies on
+
+Writers between B and the commit did not see the base. What they wrote lies on top of it, and is right but for
+one case: of two rows that are equal in a unique index, one in the base and one newer, the newer entry hides
+the other; and if its row has gone again, so has the entry of both. So the rows of all entries that something
+lies on are looked at once more, each in a transaction that reads it: an entry that is missing is put back,
+and one that is another row's says that the two are equal. After the commit writers see the base, and whoever
+looked before is refused (`lake.publishing`). Together with the merge, which has seen all keys as of B, that
+proves the index unique; so nothing else need.
+
+A run that is interrupted leaves files that nobody names, and the next one starts over. A change that is taken
+back gives up the base in one write, because nobody has ever read it: that the job still claims the index says
+that its base is of that kind.
+
+Invariant (fill-whole): after the last step the index is as if it had always been there, whatever was written
+meanwhile, and however often it was begun.
+
+Walk: `schema_change.walk` calls `fill` for each index to be filled and `discard` before one is emptied;
+`node.py` hands it in.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.base.settings import SPARK_MIN_ROWS
+from tenure.base.timestamp import Timestamp
+from tenure.bulk.lakes import Lake, label
+from tenure.catalog.descriptors import Table
+from tenure.cluster.runs import Lacking, Run
+from tenure.expr.function import Context
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.pipeline.tasks import SPARK, status
+from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
+from tenure.table.lake.manifests import Manifest, Written, no_base
+from tenure.table.lake.publishing import Replaced, publish, publish_filled
+from tenure.table.rows import Entry, Layout, Layouts
+
+if TYPE_CHECKING:
+    from tenure.bulk.importing import runs
+    from tenure.pipeline.places import Version
+
+LOOK_SECONDS = 0.1
+"""Between two looks at an index that a flush is at work on."""
+
+PAGE_KEYS = 5_000
+"""Keys of the delta that are looked up in the base at a time."""
+
+SAVE_SECONDS = 1.0
+"""Between two reports of how far it is."""
+
+Tell = Callable[[float, str], None]
+
+
+class IndexFill:
+    def __init__(self, lake: Lake, layouts: Layouts, context: Callable[[], Context]) -> None:
+        self._lake = lake
+        self._layouts = layouts
+        self._context = context
+
+    def fill(self, run: Run, table: Table, index: int, tell: Tell) -> bool:
+        """Fills an index by a merge and proves it unique; False if batches of transactions should do it."""
+        if not self._is_large(table, index):
+            return False
+        if SPARK not in run.needs:
+            raise Lacking(SPARK)
+        _Fill(self._lake, self._layouts, self._context, run, table, index, tell).run()
+        return True
+
+    def discard(self, run: Run, table: int, index: int) -> None:
+        """Takes away the base of an index that this job has filled, and that nobody has ever read."""
+        lake = self._lake
+
+        def work(txn: Transaction) -> bool:
+            if lake.merges.holder(txn, table, index) != run.job.id:
+                return False
+            lake.merges.release(txn, table, index, run.job.id)
+            made = lake.manifests.get(txn, table, index)
+            if made is None:
+                return False
+            # The manifest stays, without files: the store alone is not the whole index any more.
+            gone = Replaced(tuple(file.name for file in made.files))
+            publish(txn, lake.store.keyspace, lake.manifests, made, gone, made.flushed_at)
+            return True
+
+        if run.transact(work):
+            lake.bases.newer(lake.store.keyspace.head(table, index), None)
+
+    def _is_large(self, table: Table, index: int) -> bool:
+        """Whether there is much to do. What has to do with a new primary index is left to transactions."""
+        if index == table.primary or table.index(index).primary != table.primary:
+            return False
+        store = self._lake.store
+        span = store.keyspace.index_span(table.id, table.primary)
+        base = self._lake.manifests.get(store.snapshot(), table.id, table.primary)
+        base = base or no_base(table.id, table.primary)
+        newer = store.engine.spread(span.lo, span.hi, base.flushed_at, 1 << 40).keys
+        return base.rows + newer > self._lake.settings()[SPARK_MIN_ROWS]
+
+
+class _Fill:
+    """One index, one run."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        layouts: Layouts,
+        context: Callable[[], Context],
+        run: Run,
+        table: Table,
+        index: int,
+        tell: Tell,
+    ) -> None:
+        self._lake = lake
+        self._layouts = layouts
+        self._context = context
+        self._run = run
+        self._table = table
+        self._index = index
+        self._tell = tell
+        self._tasks = lake.tasks_for(run)
+        self._head = lake.store.keyspace.head(table.id, index)
+        self._told_at = -SAVE_SECONDS
+
+    def run(self) -> None:
+        while not self._run.transact(self._claim):
+            self._run.sleep(LOOK_SECONDS)
+        snapshot = self._lake.store.snapshot()
+        version = self._lake.version(snapshot, self._table.id)
+        assert version is not None, "a table that a job is at work on is not dropped"
+        enums = {enum.id: enum for enum in version.enums}
+        layout = self._layouts.of(version.table, enums.__getitem__)
+        began_with = self._manifest(snapshot)
+        runs = self._project(version, layout, snapshot.at)
+        live = self._fill(version, snapshot.at, runs)
+        self._publish(began_with, live, snapshot.at)
+        self._lake.files.delete([run.name for run in runs])
+        if layout.indexes[self._index].is_unique:
+            self._settle(layout)
+        rows = sum(written.file.rows for written in live)
+        self._tell(1.0, f"{self._tasks.engine}: {len(live)} files, {rows} entries")
+
+    def _claim(self, txn: Transaction) -> bool:
+        merges, mine = self._lake.merges, self._run.job.id
+        holder = merges.holder(txn, self._table.id, self._index)
+        if holder != mine and self._lake.jobs.is_open(txn, holder):
+            return False
+        merges.claim(txn, self._table.id, self._index, mine)
+        return True
+
+    def _manifest(self, snapshot: Snapshot) -> Manifest:
+        found = self._lake.manifests.get(snapshot, self._table.id, self._index)
+        return found or no_base(self._table.id, self._index)
+
+    def _project(self, version: "Version", layout: Layout, at: Timestamp) -> "list[runs.Run]":
+        # Arrow is imported when the first merge needs it: a node that never does one is smaller.
+        from tenure.bulk.filling.entries import ProjectTask, columns_of, project_range
+        from tenure.pipeline.scan import bounds, tasks
+
+        lake = self._lake
+        primary = version.table.primary
+        cut = bounds(lake.store, lake.files, version.table.id, primary, at).keys
+        scans = tasks(lake.place, version, at, cut, columns=columns_of(layout, self._index))
+        projects = [ProjectTask(scan, self._index) for scan in scans]
+        made = self._do(project_range, projects, "reading", (0.0, 0.6))
+        return [run for each in made for run in each]
+
+    def _fill(self, version: "Version", at: Timestamp, runs: "Sequence[runs.Run]") -> list[Written]:
+        from tenure.bulk.filling.entries import fill_range, fill_tasks
+
+        tasks = fill_tasks(self._lake.place, version, self._index, at, runs)
+        made = self._do(fill_range, tasks, "merging", (0.6, 0.95))
+        return [written for each in made for written in each]
+
+    def _publish(self, began_with: Manifest, live: Sequence[Written], at: Timestamp) -> None:
+        lake = self._lake
+
+        def work(txn: Transaction) -> None:
+            publish_filled(txn, lake.store.keyspace, lake.manifests, began_with, live, at)
+
+        self._run.transact(work)
+
+    # ── what was written meanwhile ─────────────────────────────────────────────────────────────────
+
+    def _settle(self, layout: Layout) -> None:
+        pace = Pace()
+        hidden: list[bytes] = []
+        for keys in self._hidden(layout):
+            self._run.check()
+            hidden += keys
+            while len(hidden) >= BATCH_ROWS:
+                hidden = self._refilled(layout, hidden, pace)
+        while hidden:
+            hidden = self._refilled(layout, hidden, pace)
+
+    def _refilled(self, layout: Layout, keys: list[bytes], pace: Pace) -> list[bytes]:
+        """Looks at some of these rows; returns those that are left."""
+        now, later = keys[: pace.rows], keys[pace.rows :]
+        refill_index(pace.paced(self._run.transact), layout, self._index, self._context(), now)
+        return later
+
+    def _hidden(self, layout: Layout) -> Iterator[list[bytes]]:
+        """Rows whose entries the base has, and something newer lies on, by their primary keys."""
+        store, keyed = self._lake.store, layout.indexes[self._index]
+        base = self._lake.bases.newer(self._head, None)
+        snapshot = store.snapshot()
+        span = store.keyspace.head_span(self._head)
+        for page in snapshot.revisions(span, since_at=base.flushed_at, limit=PAGE_KEYS):
+            newest = {revision.key: revision.value for revision in page}
+            there = {key: base.get(key, base.flushed_at) for key in newest}
+            yield [
+                layout.primary_key(keyed, Entry(key, value))
+                for key, value in there.items()
+                if value is not None and value != newest[key]
+            ]
+
+    # ── tasks ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _do(self, kernel: Any, tasks: Sequence[Any], what: str, part: tuple[float, float]) -> Any:
+        start, end = part
+
+        def on_done(done: int, total: int) -> None:
+            now = self._lake.store.env.monotonic()
+            if now - self._told_at >= SAVE_SECONDS or done == total:
+                self._told_at = now
+                fraction = start + (end - start) * done / max(1, total)
+                self._tell(fraction, f"{what}, {status(self._tasks, done, total)}")
+
+        return self._tasks.run(kernel, tasks, on_done=on_done, check=self._run.check, label=label(self._run))

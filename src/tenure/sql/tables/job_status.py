@@ -1,0 +1,33 @@
+"""What a job is doing, in words; of one that waits, what for.
+
+    nobody has what it needs         waits for a process with spark: Spark needs Java, and there is none ...
+    it is to be tried again later    waits until 10:00:03 UTC to be tried again, after 2 attempts that failed
+    it runs, or has ended            what its last run said
+
+Walk: `tables.node` shows it; `statements.job_waits` asks `is_lacking` for a statement that waits for the job.
+"""
+
+from datetime import UTC, datetime
+
+from tenure.base.timestamp import micros_of
+from tenure.cluster.job_records import NOBODY, Control, Progress
+from tenure.cluster.job_states import TERMINAL, State
+
+
+def running_status(control: Control, progress: Progress, trouble: str) -> str:
+    """`trouble` is why this node cannot start a process that has what jobs need."""
+    if control.state in TERMINAL or control.claim != NOBODY:
+        return progress.status
+    if control.attempts and control.retry_at:
+        until = datetime.fromtimestamp(micros_of(control.retry_at) / 1_000_000, UTC)
+        count = f"{control.attempts} attempt{'' if control.attempts == 1 else 's'}"
+        return f"waits until {until:%H:%M:%S} UTC to be tried again, after {count} that failed"
+    if is_lacking(control):
+        waits = f"waits for a process with {', '.join(control.needs)}"
+        return f"{waits}: {trouble}" if trouble else waits
+    return progress.status
+
+
+def is_lacking(control: Control) -> bool:
+    """Whether it could run, if only somebody had what it needs."""
+    return control.state is State.PENDING and bool(control.needs) and control.claim == NOBODY

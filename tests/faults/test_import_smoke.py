@@ -1,0 +1,21 @@
+"""Imports among transactions on real nodes, a few seconds on each engine; `make faults` runs longer."""
+
+import pytest
+
+from tests.faults import import_history
+from tests.faults.harness import Run
+from tests.faults.smoke import both_engines, holds
+
+SECONDS = 5.0
+
+pytestmark = [
+    pytest.mark.xdist_group("processes"),
+    pytest.mark.timeout(240),
+]
+
+
+@pytest.mark.invariant("base-exact")
+@pytest.mark.invariant("I37")
+@both_engines
+def test_imports_and_transactions_are_serializable_and_watches_see_imports(run: Run) -> None:
+    holds(import_history.import_history(run))
