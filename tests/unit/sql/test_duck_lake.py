@@ -87,11 +87,16 @@ class Asked:
         where: str = "",
         is_joined: bool = False,
     ) -> list[str] | None:
-        found = self.stream(source, *columns, check=check, where=where)
+        found = self.stream(source, *columns, check=check, where=where, is_joined=is_joined)
         return None if found is None else sorted(map(repr, found))
 
     def stream(
-        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
+        self,
+        source: Source,
+        *columns: int,
+        check: Callable[[], None] = lambda: None,
+        where: str = "",
+        is_joined: bool = False,
     ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
