@@ -16,17 +16,28 @@ class Piece(NamedTuple):
     keyword: str = ""
     """Empty of plain text."""
     is_quoted: bool = False
+    prefix: str = ""
+    suffix: str = ""
 
 
-def pieces(pattern: str, keywords: Sequence[str]) -> list[Piece]:
+def pieces(
+    pattern: str, keywords: Sequence[str], prefixes: Sequence[str] = (), suffixes: Sequence[str] = ()
+) -> list[Piece]:
+    """A prefix counts where a keyword follows, and is lost elsewhere; a suffix only where one precedes."""
     longest_first = sorted(keywords, key=len, reverse=True)
     found: list[Piece] = []
     at = 0
     while at < len(pattern):
+        prefix = next((each for each in prefixes if pattern.startswith(each, at)), "")
+        at += len(prefix)
         keyword = next((each for each in longest_first if pattern.startswith(each, at)), "")
         if keyword:
-            found.append(Piece(keyword, keyword))
             at += len(keyword)
+            suffix = next((each for each in suffixes if pattern.startswith(each, at)), "")
+            at += len(suffix)
+            found.append(Piece(keyword, keyword, prefix=prefix, suffix=suffix))
+        elif at == len(pattern):
+            break
         elif pattern[at] == '"':
             text, at = _quoted(pattern, at + 1)
             found += [Piece(each, is_quoted=True) for each in text]
