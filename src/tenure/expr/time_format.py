@@ -42,10 +42,12 @@ _PLAIN = (
         "SSSS",
     ),
     *("Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "I", "MM", "DDD", "DD", "D", "IDDD", "ID"),
-    *("W", "WW", "IW", "CC", "J", "Q", "TZH", "TZM", "OF", "TZ", "RM", "FM", "FX", "TH"),
+    *("W", "WW", "IW", "CC", "J", "Q", "TZH", "TZM", "OF", "TZ", "RM", "FX"),
     *("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "MONTH", "MON", "DAY", "DY"),
 )
 _KEYWORDS = (*_PLAIN, *(each.lower() for each in _PLAIN), "Month", "Mon", "Day", "Dy")
+_PREFIXES, _SUFFIXES = ("FM", "fm", "TM", "tm"), ("TH", "th", "SP")
+_NAMES = ("MONTH", "MON", "DAY", "DY")
 
 
 class Field(NamedTuple):
@@ -62,23 +64,12 @@ class Field(NamedTuple):
 
 @lru_cache(maxsize=512)
 def fields(pattern: str) -> tuple[Field, ...]:
-    found: list[Field] = []
-    is_filling = False
-    for piece in pieces(pattern, _KEYWORDS):
-        match piece.keyword.upper():
-            case "FM":
-                is_filling = True
-                continue
-            case "FX":
-                continue
-            case "TH" if found and found[-1].key and not found[-1].suffix:
-                found[-1] = found[-1]._replace(suffix=piece.text)
-                continue
-            case "":
-                found.append(Field(piece.text, is_quoted=piece.is_quoted))
-            case key:
-                found.append(Field(piece.text, key, is_filling))
-        is_filling = False
+    found = []
+    for text, keyword, is_quoted, prefix, suffix in pieces(pattern, _KEYWORDS, _PREFIXES, _SUFFIXES):
+        key = keyword.upper()
+        # TM is for the names of another language, which are never padded.
+        is_filling = prefix.upper() == "FM" or (prefix != "" and key in _NAMES)
+        found.append(Field(text, key, is_filling, suffix if suffix != "SP" else "", is_quoted))
     return tuple(found)
 
 
@@ -113,6 +104,8 @@ def format_time(value: Clock, pattern: str) -> str:
 
 
 def _written(value: Clock, field: Field) -> str:
+    if field.key == "FX":
+        return ""
     if field.key in _WORDS:
         return _WORDS[field.key](value, field)
     if field.key == "Q" and not value.month:
