@@ -903,3 +903,18 @@ SELECT interval '25:00:00'::interval day
 SELECT interval '3' day, interval '2' hour, interval '1.5' second(0)
 SELECT a.iv::interval day FROM a
 SELECT to_char(timestamp '2024-02-09 03:04:05.678', 'THHH24MonthMON|SPMonthtmFX')
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv) -- copied '8,5\n\\.\n'
+COPY child (id, p_default) FROM STDIN -- copied 'x\n'
+COPY child (id, p_default) FROM STDIN -- copied '77\n'
+COPY child (id, p_default) FROM STDIN -- copied 'x\ty\tz\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv) -- copied '\n'
+COPY child (id, p_default) FROM STDIN -- copied ''
+COPY parent (id, n, e, name) FROM STDIN -- copied '2\tNaN\n'
+COPY parent (id, n, e, name) FROM STDIN -- copied '2\tNaN\tnope\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id,nope\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id,p_default,x\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT text, HEADER match) -- copied 'id\tp_default\n\\N\t2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ',p_default\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ''
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER) -- copied 'a\n'
