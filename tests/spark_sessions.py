@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from tenure.base.env import SystemEnv
 from tenure.pipeline.lazy_spark import LazySpark
 from tenure.pipeline.spark_tasks import SparkTasks
@@ -33,6 +35,12 @@ class SparkSessions:
 
     def tasks(self, master: str = LOCAL, options: dict[str, str] | None = None) -> SparkTasks:
         return self.spark(master, options).tasks()
+
+    def session(self) -> SparkSession:
+        """The one that is open."""
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        return session
 
     def close(self) -> None:
         if self._spark is not None:

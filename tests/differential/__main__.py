@@ -1,4 +1,4 @@
-"""python -m tests.differential --statements 20000 --texts 20000 --seed 7: what differs, and is refused."""
+"""python -m tests.differential --statements 20000 --texts 20000 --seed 7: what differs, what is refused."""
 
 import argparse
 import os

@@ -773,6 +773,9 @@ SELECT convert_from('\xff', 'SQL_ASCII')
 SELECT convert_to('ß', 'sqlascii')
 SELECT convert_from('\xfe', 'koi8')
 SELECT convert_to('ß', 'sjis')
+SELECT '-7.31128861E-308'::numeric::float4
+SELECT '97e85635738251680931592687170085x'::numeric
+SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'x+00015:059'
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE id < -100
 SELECT 1 AS x FROM a UNION SELECT 1/0 FROM a WHERE false

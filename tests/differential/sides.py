@@ -47,12 +47,15 @@ class Statement(NamedTuple):
     has_close_floats: bool = False
     """Sums of floats depend on the order in which they are added."""
     is_binary: bool = False
+    data: bytes | None = None
+    """The only parameter, in binary."""
     copied: str = ""
     """What COPY ... FROM STDIN is given."""
 
     @property
     def shown(self) -> str:
         given = f"   -- given {list(self.parameters)}" if self.parameters else ""
+        given += f"   -- given {self.data!r} in binary" if self.data is not None else ""
         given += f"   -- copied {self.copied!r}" if self.copied else ""
         return f"{self.text};{given}"
 
@@ -105,9 +108,13 @@ class Side:
             ((_, number),) = self.must(f"SELECT NULL::{name}").columns
             self.user_types[number] = name
 
-    def ask(self, statement: Statement) -> Answer:
+    def ask(self, statement: Statement, *, is_raw: bool = False) -> Answer:
+        """`is_raw`: values as they came, also where parts of them are nobody's promise."""
         connection, text = self._connection, statement.text.encode()
-        if statement.parameters or statement.is_binary:
+        if statement.data is not None:
+            formats = [pq.Format.BINARY]
+            result = connection.exec_params(text, [statement.data], param_formats=formats)
+        elif statement.parameters or statement.is_binary:
             given = [None if each is None else each.encode() for each in statement.parameters]
             result = connection.exec_params(text, given, result_format=int(statement.is_binary))
         else:
@@ -116,7 +123,7 @@ class Side:
             return self._copied_out()
         if result.status == pq.ExecStatus.COPY_IN:
             return self._copied_in(statement.copied.encode())
-        return self._answer(result)
+        return self._answer(result, is_raw=is_raw)
 
     def _copied_out(self) -> Answer:
         lines: list[Row] = []
@@ -148,7 +155,7 @@ class Side:
         select([self._connection.socket], [], [])
         self._connection.consume_input()
 
-    def _answer(self, result: PGresult) -> Answer:
+    def _answer(self, result: PGresult, *, is_raw: bool = False) -> Answer:
         if result.status == pq.ExecStatus.FATAL_ERROR:
             state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
             message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
@@ -157,7 +164,10 @@ class Side:
             ((result.fname(at) or b"").decode(), self._type(result.ftype(at))) for at in range(result.nfields)
         )
         rows = tuple(
-            tuple(self._value(result, row, at, columns[at][1]) for at in range(result.nfields))
+            tuple(
+                result.get_value(row, at) if is_raw else self._value(result, row, at, columns[at][1])
+                for at in range(result.nfields)
+            )
             for row in range(result.ntuples)
         )
         return Answer(tag=(result.command_status or b"").decode(), columns=columns, rows=rows)

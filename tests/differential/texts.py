@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.differential.time_texts import TimeTexts, digits
-from tests.differential.values import ENUM, ENUM_LABELS, NASTY
+from tests.differential.values import ENUM, ENUM_LABELS, NASTY, quoted
 
 MODIFIED = {
     "numeric": ("numeric(5)", "numeric(6,2)", "numeric(3,5)", "numeric(4,-2)", "numeric(1000,1000)"),
@@ -48,13 +48,78 @@ BOOLEANS = (
     *("true", "false", "yes", "no", "on", "off", "t", "f", "y", "n", "1", "0"),
     *("tr", "fal", "ye", "of", "o", "10", "00"),
 )
+NUMBER_PATTERNS = (
+    *(
+        "9",
+        "99",
+        "0",
+        "00",
+        ".",
+        ",",
+        "D",
+        "G",
+        "S",
+        "MI",
+        "PL",
+        "SG",
+        "PR",
+        "FM",
+        "L",
+        "TH",
+        "V",
+        "RN",
+        "EEEE",
+    ),
+    *("B", " ", "x", '"a"', "999", "$"),
+)
+TIME_PATTERNS = (
+    *(
+        "YYYY",
+        "YY",
+        "Y,YYY",
+        "MM",
+        "Mon",
+        "MONTH",
+        "DD",
+        "DDD",
+        "HH24",
+        "HH12",
+        "HH",
+        "MI",
+        "SS",
+        "MS",
+        "US",
+        "AM",
+    ),
+    *(
+        "p.m.",
+        "BC",
+        "a.d.",
+        "TZ",
+        "OF",
+        "TZH",
+        "TZM",
+        "J",
+        "Q",
+        "D",
+        "ID",
+        "IW",
+        "IYYY",
+        "WW",
+        "W",
+        "CC",
+        "RM",
+        "FF3",
+    ),
+    *("-", ":", " ", "/", "T", '"x"', "FM", "FX", "th", "TM", "day", "Dy", "SSSSS", ".", "x"),
+)
 TIMES = ("date", "time", "timestamp", "timestamptz", "interval")
 
 
 class Texts:
     def __init__(self, random: Random) -> None:
         self._random = random
-        times = TimeTexts(random)
+        self._times = times = TimeTexts(random)
         self._makers: dict[str, Callable[[], str]] = {
             "bool": self._bool,
             "int2": self._integer,
@@ -88,6 +153,23 @@ class Texts:
         if kind in MODIFIED and random.random() < 0.25:
             kind = random.choice(MODIFIED[kind])
         return kind, text
+
+    def zone(self) -> str:
+        return self._broken(self._times.zone())
+
+    def call(self) -> str:
+        """A call of a function that writes or reads by a pattern."""
+        random = self._random
+        name = random.choice(["to_char", "to_char", "to_number", "to_date", "to_timestamp"])
+        is_number = name == "to_number" or (name == "to_char" and random.random() < 0.5)
+        patterns = NUMBER_PATTERNS if is_number else TIME_PATTERNS
+        pattern = "".join(random.choice(patterns) for _ in range(random.randint(1, 5)))
+        if name == "to_char":
+            kinds = ("int4", "int8", "float4", "float8", "numeric") if is_number else TIMES[2:]
+            kind = random.choice(kinds)
+            return f"SELECT to_char({quoted(random.choice(NASTY[kind]))}::{kind}, {quoted(pattern)})"
+        text = self._float() if is_number else random.choice([self._times.timestamp(), self._times.day()])
+        return f"SELECT {name}({quoted(self._broken(text))}, {quoted(pattern)})"
 
     def text(self, kind: str) -> str:
         pool = NASTY.get(kind)

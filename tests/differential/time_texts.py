@@ -186,6 +186,9 @@ class TimeTexts:
             ]
         )
 
+    def zone(self) -> str:
+        return self._random.choice(ZONES)
+
     def _zone(self) -> str:
         random = self._random
         if random.random() < 0.5:

@@ -39,6 +39,7 @@ from tests.faults.serial_model import (
     Sum,
     Unique,
     Update,
+    Upsert,
     Where,
 )
 from tests.faults.sql_history import ACKED, REFUSED, UNKNOWN
@@ -50,6 +51,7 @@ BACKOFF_SECONDS = 0.02
 PAUSES = (0.4, 1.2)
 """Between imports of one table, as shares of the time that one took: others want to use it."""
 
+THINK_SECONDS_MAX = 0.3
 TIMES_MAX = 200
 
 NOTED = "noted"
@@ -176,9 +178,8 @@ class Client(_Worker):
         rng, table, kind = self.rng, self.rng.choice(TABLES), self.rng.random()
         if kind < 0.45:
             u = rng.randrange(UNITS) if rng.random() < 0.5 else None
-            return Insert(
-                table, Row(rng.randrange(IDS), rng.randrange(GROUPS), rng.randint(-9, 9), u, number)
-            )
+            row = Row(rng.randrange(IDS), rng.randrange(GROUPS), rng.randint(-9, 9), u, number)
+            return rng.choice((Insert, Upsert))(table, row)
         if kind < 0.8:
             return Update(table, self._where(), rng.randrange(GROUPS), rng.randint(-9, 9), number)
         return Delete(table, self._where())
@@ -204,6 +205,7 @@ class Client(_Worker):
             for statement in asked:
                 attempt.steps.append(Step(statement, None))
                 attempt.steps[-1] = Step(statement, _answer(connection.execute(_sql(statement))))
+                self._think()
             if number is not None:
                 connection.execute(f"INSERT INTO {NOTED} VALUES ({number})".encode())
             attempt.read_at = _time(connection.execute(ASK_TIME))
@@ -256,6 +258,11 @@ class Client(_Worker):
             self._recover(connection)
         else:
             attempt.end(ACKED)
+
+    def _think(self) -> None:
+        """Some transactions take their time: imports wait for them, or find them on their way."""
+        if self.rng.random() < 0.1:
+            time.sleep(self.rng.uniform(0.0, THINK_SECONDS_MAX))
 
     def _recover(self, connection: Connection) -> None:
         with suppress(psycopg.Error):

@@ -2,7 +2,7 @@
 
     Read(a, Between(3, 9))       SELECT ... WHERE id BETWEEN 3 AND 9      rows, in the order of their ids
     Sum(a, InGroup(2))           SELECT count(*), sum(val) ...            one row
-    Insert, Update, Delete                                                how many rows
+    Insert, Upsert, Update, Delete                                        how many rows
     Import(a, rows)              IMPORT INTO                              how many rows
 
 A transaction is some of these, one after the other. `run` does one to a state, and raises `Duplicate` where
@@ -156,6 +156,26 @@ class Insert:
 
 
 @dataclass(frozen=True)
+class Upsert:
+    """Adds to the row that is there, if one is."""
+
+    table: str
+    row: Row
+
+    def sql(self) -> str:
+        changes = f"val = {self.table}.val + excluded.val, tag = excluded.tag"
+        return f"{Insert(self.table, self.row).sql()} ON CONFLICT (id) DO UPDATE SET {changes}"
+
+    def run(self, state: State) -> Answer:
+        there = state[self.table].get(self.row.id)
+        if there is None:
+            return _add(state, self.table, [self.row])
+        changed = there._replace(val=there.val + self.row.val, tag=self.row.tag)
+        state[self.table] = {**state[self.table], there.id: changed}
+        return 1
+
+
+@dataclass(frozen=True)
 class Update:
     table: str
     where: Where
@@ -200,7 +220,7 @@ class Import:
         return _add(state, self.table, self.rows)
 
 
-Statement = Read | Sum | Insert | Update | Delete | Import
+Statement = Read | Sum | Insert | Upsert | Update | Delete | Import
 
 
 def _chosen(rows: Rows, where: Where, *, reverse: bool = False) -> list[Row]:

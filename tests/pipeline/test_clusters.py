@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tenure.pipeline.tasks import status
 from tests.pipeline import kernels
 from tests.pipeline.clusters import Standalone
 from tests.pipeline.kernels import Place
+from tests.pipeline.processes import command_line, descendants_of, listens_on
 from tests.pipeline.waiting import await_true, go_on, ignore
 from tests.spark_sessions import SparkSessions
 
@@ -34,6 +36,29 @@ def test_an_executor_that_is_killed_loses_nothing(spark_sessions: SparkSessions,
     assert results == [number**2 for number in range(8)]
     assert killed
     assert len(places[0].marks()) > 8  # what the dead one was at was begun again
+
+
+@pytest.mark.invariant("S24-tasks")
+def test_the_processes_of_a_local_cluster_share_a_secret_that_no_command_line_has(
+    spark_sessions: SparkSessions,
+) -> None:
+    tasks = spark_sessions.tasks(LOCAL_CLUSTER)
+    await_true(lambda: tasks.executors() == 2)
+    conf = spark_sessions.session().sparkContext.getConf()
+    secret = conf.get("spark.authenticate.secret")
+    assert secret is not None and len(secret) == 64
+    assert conf.get("spark.authenticate") == conf.get("spark.network.crypto.enabled") == "true"
+    lines = [line for pid in descendants_of(os.getpid()) if (line := command_line(pid))]
+    assert sum("CoarseGrainedExecutorBackend" in line for line in lines) >= 2
+    assert not any(secret in line for line in lines)
+
+
+def test_the_processes_of_a_local_cluster_listen_on_loopback_only(spark_sessions: SparkSessions) -> None:
+    tasks = spark_sessions.tasks(LOCAL_CLUSTER)
+    await_true(lambda: tasks.executors() == 2)
+    addresses = {str(each) for pid in descendants_of(os.getpid()) for each in listens_on(pid)}
+    assert "127.0.0.1" in addresses
+    assert {each for each in addresses if not ip_address(each).is_loopback} == set()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,13 @@ import re
 from tenure.base.env import SystemEnv
 from tests.tidy.source import product_modules
 
-SECRET_FILES = ("pgwire/auth.py", "pgwire/seats.py", "catalog/passwords.py", "bulk/sealing.py")
+SECRET_FILES = (
+    "pgwire/auth.py",
+    "pgwire/seats.py",
+    "catalog/passwords.py",
+    "bulk/sealing.py",
+    "pipeline/encryption.py",
+)
 
 
 def test_a_node_draws_from_the_operating_system() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.bulk.upkeep import Upkeep
-from tenure.kv import bases
+from tenure.kv import bases, watch
 from tenure.kv.records import replace
 from tenure.kv.thresholds import clean
 from tenure.storage.engine import Removal, Removes
@@ -93,6 +93,7 @@ def remove_then_mark(self: Upkeep, manifest: Any, upto_at: Timestamp) -> int:
 
 ALL: tuple[tuple[Any, ...], ...] = (
     ("rows that have moved are not missed", _judging(judge_threshold_only), BASES),
+    ("a watch goes on past what was imported", ((watch, "judge", judge_threshold_only),), BASES),
     ("manifest not read again", ((LakeBases, "newer", newer_in_name_only),), BASES),
     ("a row below the mark believed", ((bases, "get", believing(bases.get)),), BASES),
     ("rows read together below the mark believed", ((bases, "get_many", believing(bases.get_many)),), BASES),

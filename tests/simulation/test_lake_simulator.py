@@ -14,7 +14,13 @@ SEEDS = range(15)
 def test_reads_and_watches_are_right_while_rows_are_flushed_cleaned_and_imported() -> None:
     results = [cluster.run(seed, profile="bases") for seed in SEEDS]
     assert {each.seed: each.violations[0] for each in results if each.violations} == {}
-    for seen in ("flushed", "imported", "cleaning removed something", "commit refused below a mark"):
+    for seen in (
+        "flushed",
+        "imported",
+        "cleaning removed something",
+        "commit refused below a mark",
+        "watch fell below a mark",
+    ):
         assert sum(each.trace.seen[seen] for each in results), f"it never happened: {seen}"
 
 

@@ -30,7 +30,7 @@ from tenure.expr.errors import CannotCast, NotSupported, OutOfRange
 from tenure.expr.floats import FloatType, to_float4
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text
-from tenure.expr.numbers import fits, parse_numeric, rounded
+from tenure.expr.numbers import fits, numeric_text, parse_numeric, rounded
 from tenure.expr.system_types import RegType, cast_rules, to_name
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
@@ -176,7 +176,7 @@ _JSONB = type_of(TypeRef("jsonb"))
 
 
 def _to_float(kind: FloatType) -> Convert:
-    return lambda value: kind.parse(str(value))
+    return lambda value: kind.parse(numeric_text(value) if isinstance(value, Decimal) else str(value))
 
 
 def _float_to_numeric(digits: int) -> Convert:

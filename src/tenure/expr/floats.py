@@ -24,7 +24,7 @@ _FLOAT = re.compile(
     r"""[+-]?(?:
       (?P<hex>0x)(?P<digits>[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?
     | (?P<decimal>[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?
-    | inf(?:inity)? | (?P<nan>nan)(?:\([0-9a-z_]*\))?)""",
+    | inf(?:inity)? | nan(?:\([0-9a-z_]*\))?)""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 """As C's strtod reads them."""
@@ -56,7 +56,7 @@ class FloatType(Type):
         if found is None:
             raise self._invalid(text)
         number = found.group()
-        value = _from_hex(number) if found["hex"] else float("nan" if found["nan"] else number)
+        value = _from_hex(number) if found["hex"] else float(number.partition("(")[0])
         if self.size == 4:
             value = _nearest_float4(value, number)
         digits = found["digits"] or found["decimal"]

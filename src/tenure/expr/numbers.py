@@ -21,6 +21,9 @@ from tenure.expr.errors import InvalidText, OutOfRange
 DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
 """Of PostgreSQL's numeric format, before and after the point."""
 
+EXPONENT_MAX = 2**30 - 1
+"""As far as it reads exponents."""
+
 EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
 
@@ -182,8 +185,16 @@ def parse_numeric(text: str) -> Decimal:
         return tidy(EXACT.create_decimal(mantissa).scaleb(power, EXACT))
     value = whole_number(stripped)
     if value is None:
+        if (begun := _DECIMAL.match(stripped)) and _has_endless_exponent(begun.group()):
+            raise OutOfRange("value overflows numeric format")
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
     return tidy(Decimal(value))
+
+
+def _has_endless_exponent(text: str) -> bool:
+    """Whether its digits alone are refused, whatever follows them."""
+    exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "")
+    return len(exponent.lstrip("0")) > 10 or int(exponent or 0) > EXPONENT_MAX
 
 
 def numeric_text(value: Decimal) -> str:

@@ -26,7 +26,7 @@ _RENAMED = {
 }
 """Since 2024b these are other names of places; older data has rules of their own for them."""
 _POSIX = re.compile(
-    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::([0-5]?\d)(?::([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
+    r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::0*([0-5]?\d)(?::0*([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
     re.DOTALL,
 )
 _HOURS_MAX = 24 * 7 - 1

@@ -30,7 +30,7 @@ from tenure.expr.json_values import Json, Jsonb
 from tenure.expr.system_types import REGS
 from tenure.expr.times import beyond_dates, instant_of, micros_of, time_micros, time_of, timestamp_of
 from tenure.pgwire.binary_numeric import decode_numeric, encode_numeric
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 
 Encode = Callable[[Datum], bytes]
 Decode = Callable[[bytes], Datum]
@@ -43,7 +43,7 @@ _MICRO_ENDS = (-(2**63), 2**63 - 1)
 
 _INTERVAL = struct.Struct("!qii")
 _DAYS, _MICROS = struct.Struct("!i"), struct.Struct("!q")
-_SHORTEST_OF_FIRST_BYTE = ((0x80, 1), (0xE0, 2), (0xF0, 3), (0xF8, 4))
+_SHORTEST_OF_FIRST_BYTE = ((0xC0, 1), (0xE0, 2), (0xF0, 3), (0xF8, 4))
 """UTF-8: first bytes below this begin a character of so many bytes."""
 
 
@@ -72,7 +72,19 @@ def unpack(layout: struct.Struct, data: bytes) -> tuple[Datum, ...]:
     except struct.error:
         if len(data) < layout.size:
             raise ProtocolViolation("insufficient data left in message") from None
-        raise InvalidBinary("incorrect binary data format") from None
+        raise BytesLeft from None
+
+
+def _fixed(layout: struct.Struct, make: Callable[..., Datum]) -> Decode:
+    """As unpack; what is wrong with the value comes before what is left behind it."""
+
+    def decode(data: bytes) -> Datum:
+        value = make(*unpack(layout, data[: layout.size]))
+        if len(data) > layout.size:
+            raise BytesLeft
+        return value
+
+    return decode
 
 
 def _packed(format: str) -> tuple[Encode, Decode]:
@@ -82,6 +94,14 @@ def _packed(format: str) -> tuple[Encode, Decode]:
 
 def _encode_bool(value: bool) -> bytes:
     return b"\1" if value else b"\0"
+
+
+def _decode_bool(data: bytes) -> bool:
+    if not data:
+        raise ProtocolViolation("no data left in message")
+    if len(data) > 1:
+        raise BytesLeft
+    return data != b"\0"
 
 
 def _decode_uuid(data: bytes) -> UUID:
@@ -95,8 +115,7 @@ def _encode_date(value: date) -> bytes:
     return _DAYS.pack(value.toordinal() - _EPOCH_DAY)
 
 
-def _decode_date(data: bytes) -> date:
-    (days,) = unpack(_DAYS, data)
+def _date_of(days: int) -> date:
     if days in _DAY_ENDS:
         raise NotSupported("infinite dates are not supported")
     try:
@@ -109,8 +128,7 @@ def _encode_time(value: time) -> bytes:
     return _MICROS.pack(time_micros(value))
 
 
-def _decode_time(data: bytes) -> time:
-    (micros,) = unpack(_MICROS, data)
+def _time_of(micros: int) -> time:
     if not 0 <= micros <= MICROS_PER_DAY:
         raise DatetimeOverflow("time out of range")
     return time_of(micros)
@@ -120,27 +138,25 @@ def _encode_timestamp(value: datetime) -> bytes:
     return _MICROS.pack(micros_of(value))
 
 
-def _decode_timestamp(data: bytes) -> datetime:
-    return timestamp_of(_finite_micros(data))
+def _timestamp_of(micros: int) -> datetime:
+    return timestamp_of(_finite(micros))
 
 
-def _decode_instant(data: bytes) -> datetime:
-    return instant_of(_finite_micros(data))
+def _instant_of(micros: int) -> datetime:
+    return instant_of(_finite(micros))
 
 
-def _finite_micros(data: bytes) -> int:
-    (micros,) = unpack(_MICROS, data)
+def _finite(micros: int) -> int:
     if micros in _MICRO_ENDS:
         raise NotSupported("infinite timestamps are not supported")
-    return int(micros)
+    return micros
 
 
 def _encode_interval(value: Interval) -> bytes:
     return _INTERVAL.pack(value.micros, value.days, value.months)
 
 
-def _decode_interval(data: bytes) -> Interval:
-    micros, days, months = unpack(_INTERVAL, data)
+def _interval_of(micros: int, days: int, months: int) -> Interval:
     if any((micros, days, months) == (_MICRO_ENDS[n], _DAY_ENDS[n], _DAY_ENDS[n]) for n in (0, 1)):
         raise NotSupported("infinite intervals are not supported")
     return Interval(months, days, micros)
@@ -153,7 +169,7 @@ def _encode_json(value: Json) -> bytes:
 def decode_jsonb(type: Type) -> Decode:
     def decode(data: bytes) -> Jsonb:
         if not data:
-            raise ProtocolViolation("no data left in message")
+            raise ProtocolViolation("insufficient data left in message")
         if data[0] != JSONB_VERSION:
             raise InvalidBinary(f"unsupported jsonb version number {data[0]}")
         value: Jsonb = type.parse(text_of(data[1:]))
@@ -194,15 +210,15 @@ DECODERS: dict[str, Decode] = {
     "bytea": bytes,
     "uuid": _decode_uuid,
     "numeric": decode_numeric,
-    "date": _decode_date,
-    "time": _decode_time,
-    "timestamp": _decode_timestamp,
-    "timestamptz": _decode_instant,
-    "interval": _decode_interval,
+    "date": _fixed(_DAYS, _date_of),
+    "time": _fixed(_MICROS, _time_of),
+    "timestamp": _fixed(_MICROS, _timestamp_of),
+    "timestamptz": _fixed(_MICROS, _instant_of),
+    "interval": _fixed(_INTERVAL, _interval_of),
     "unknown": text_of,
     "text": text_of,
 }
-DECODERS["bool"] = _packed("!?")[1]
+DECODERS["bool"] = _decode_bool
 for _name, _format in (
     ("int2", "!h"),
     ("int4", "!i"),

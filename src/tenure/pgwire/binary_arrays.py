@@ -12,13 +12,17 @@ import struct
 from collections.abc import Callable
 from math import prod
 
+from tenure.base.errors import UserError
 from tenure.expr.array_text import DIMENSIONS_MAX, fold
 from tenure.expr.arrays import dimensions, flatten
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.errors import DatatypeMismatch, InvalidBinary, LimitExceeded, NotSupported
+from tenure.expr.errors import DatatypeMismatch, InvalidBinary, LimitExceeded, NotSupported, UndefinedObject
 from tenure.pgwire.binary_numeric import expanded_digits
-from tenure.pgwire.errors import ProtocolViolation
-from tenure.pgwire.oids import oid_of
+from tenure.pgwire.errors import BytesLeft, ProtocolViolation
+from tenure.pgwire.oids import oid_of, type_with_oid
+
+OIDS_FIXED = 10_000
+"""Numbers below mean the same type everywhere; others are the sender's own, and not looked at."""
 
 ELEMENTS_MAX = 134_217_727
 """PostgreSQL's MaxArraySize."""
@@ -55,36 +59,62 @@ def array_decoder(element: Type, decode: Callable[[bytes], Datum]) -> Callable[[
         if not sides:
             _require_end(data, at)
             return ()
-        members = _members(data, at, prod(sides))
+        members, fault = _members(data, at, prod(sides))
         if element.ref.name == "numeric":
             _check_digits(members)
-        return fold(tuple([None if each is None else decode(each) for each in members]), sides)
+        values = _decoded(members, decode)
+        if fault is not None:
+            raise fault
+        return fold(values, sides)
 
     return decode_array
 
 
+def _decoded(members: list[bytes | None], decode: Callable[[bytes], Datum]) -> tuple[Datum, ...]:
+    values: list[Datum] = []
+    try:
+        for each in members:
+            values.append(None if each is None else decode(each))
+    except BytesLeft:
+        raise InvalidBinary(f"improper binary format in array element {len(values) + 1}") from None
+    return tuple(values)
+
+
 def _shape(data: bytes, element: Type) -> tuple[tuple[int, ...], int]:
     """Reads the lengths of the dimensions, () if there is no element; and where the elements begin."""
-    if len(data) < _HEADER.size:
+    # What is there is judged before what is missing.
+    count, flags, oid = _HEADER.unpack_from(data.ljust(_HEADER.size, b"\0"))
+    if len(data) < _LENGTH.size:
         raise _too_short()
-    count, flags, oid = _HEADER.unpack_from(data)
     if count < 0:
         raise InvalidBinary(f"invalid number of dimensions: {count}")
     if count > DIMENSIONS_MAX:
         raise LimitExceeded(
             f"number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
         )
-    if flags not in (0, 1):
+    if flags not in (0, 1) and len(data) >= 2 * _LENGTH.size:
         raise InvalidBinary("invalid array flags")
-    if oid != (expected := oid_of(element).oid):
+    if len(data) < _HEADER.size:
+        raise _too_short()
+    expected = oid_of(element).oid
+    if oid != expected and oid < OIDS_FIXED and expected < OIDS_FIXED:
         raise DatatypeMismatch(
-            f"binary data has array element type {oid} instead of expected {expected} ({element.sql_name})"
+            f"binary data has array element type {oid} ({_name_of(oid)}) "
+            f"instead of expected {expected} ({element.sql_name})"
         )
     at = _HEADER.size + count * _DIMENSION.size
     if len(data) < at:
         raise _too_short()
     pairs = [_DIMENSION.unpack_from(data, _HEADER.size + n * _DIMENSION.size) for n in range(count)]
     return _checked_sides(pairs), at
+
+
+def _name_of(oid: int) -> str:
+    try:
+        known = type_with_oid(oid)
+    except UndefinedObject:
+        return "???"
+    return "-" if known is None else known.sql_name
 
 
 def _checked_sides(pairs: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -98,21 +128,19 @@ def _checked_sides(pairs: list[tuple[int, int]]) -> tuple[int, ...]:
     return sides
 
 
-def _members(data: bytes, at: int, count: int) -> list[bytes | None]:
-    if count * _LENGTH.size > len(data) - at:
-        raise _too_short()
+def _members(data: bytes, at: int, count: int) -> tuple[list[bytes | None], UserError | None]:
+    """The elements, and what is wrong behind the last of them: faults within come first."""
     members: list[bytes | None] = []
     for _ in range(count):
         if len(data) - at < _LENGTH.size:
-            raise _too_short()
+            return members, _too_short()
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if length < -1 or length > len(data) - at:
-            raise InvalidBinary("insufficient data left in message")
+            return members, InvalidBinary("insufficient data left in message")
         members.append(None if length < 0 else data[at : at + length])
         at += max(length, 0)
-    _require_end(data, at)
-    return members
+    return members, None if at == len(data) else BytesLeft()
 
 
 def _check_digits(members: list[bytes | None]) -> None:
@@ -122,7 +150,7 @@ def _check_digits(members: list[bytes | None]) -> None:
 
 def _require_end(data: bytes, at: int) -> None:
     if at != len(data):
-        raise InvalidBinary("incorrect binary data format")
+        raise BytesLeft
 
 
 def _too_short() -> ProtocolViolation:

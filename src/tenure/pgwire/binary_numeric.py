@@ -15,7 +15,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from tenure.expr.errors import InvalidBinary
 from tenure.expr.numbers import EXACT, tidy
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 
 _HEADER = struct.Struct("!HhHH")
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000
@@ -67,13 +67,14 @@ def expanded_digits(data: bytes) -> int:
 
 def _digits(data: bytes, count: int) -> tuple[int, ...]:
     end = _HEADER.size + 2 * count
-    if len(data) < end:
-        raise ProtocolViolation("insufficient data left in message")
-    digits = struct.unpack_from(f"!{count}H", data, _HEADER.size)
+    there = min(count, (len(data) - _HEADER.size) // 2)
+    digits = struct.unpack_from(f"!{there}H", data, _HEADER.size)
     if any(digit >= _BASE for digit in digits):
         raise InvalidBinary('invalid digit in external "numeric" value')
+    if there < count:
+        raise ProtocolViolation("insufficient data left in message")
     if len(data) > end:
-        raise InvalidBinary("incorrect binary data format")
+        raise BytesLeft
     return digits
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tenure.expr.datatype import Datum
 from tenure.pgwire.codecs import decoder
-from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 from tenure.pgwire.messages import UINT2, format_codes
 from tenure.pgwire.rows import Shape
 from tenure.sql.answers import Client, Column, Portal, Prepared
@@ -49,7 +49,13 @@ class BoundStatement:
                 f"bind message supplies {len(values)} parameters, "
                 f'but prepared statement "{name}" requires {len(decoders)}'
             )
-        return [None if raw is None else decode(raw) for decode, raw in zip(decoders, values, strict=True)]
+        read: list[Datum] = []
+        try:
+            for decode, raw in zip(decoders, values, strict=True):
+                read.append(None if raw is None else decode(raw))
+        except BytesLeft as error:
+            raise BytesLeft(f"{error} in bind parameter {len(read) + 1}") from None
+        return read
 
     def _make_decoders(self, formats: bytes) -> Decoders:
         types = self.prepared.parameters

@@ -2,6 +2,7 @@
 
     UserError
     ├── ProtocolViolation   08P01  a message or a value that ends too early, or makes no sense
+    ├── BytesLeft           22P03  a value in binary that is longer than its type
     ├── NoSuchParameter     42P02  $1 in a simple query, which gives no values
     ├── LoginRefused        28000  not this user, not from there, not without TLS
     └── WrongPassword       28P01  or no such user: nobody is told which
@@ -15,6 +16,13 @@ from tenure.base.errors import UserError
 
 class ProtocolViolation(UserError):
     sqlstate = "08P01"
+
+
+class BytesLeft(UserError):
+    sqlstate = "22P03"
+
+    def __init__(self, message: str = "incorrect binary data format") -> None:
+        super().__init__(message)
 
 
 class NoSuchParameter(UserError):

@@ -29,7 +29,7 @@ def check_master(master: str, *, is_store_local: bool) -> None:
 
 
 def is_on_this_machine(master: str) -> bool:
-    if is_local(master) or _LOCAL_CLUSTER.fullmatch(master):
+    if is_ours(master):
         return True
     found = _STANDALONE.fullmatch(master)
     return found is not None and _is_loopback(found[1].strip("[]"))
@@ -38,6 +38,11 @@ def is_on_this_machine(master: str) -> bool:
 def is_local(master: str) -> bool:
     """Whether the tasks run under the driver itself."""
     return _LOCAL.fullmatch(master) is not None
+
+
+def is_ours(master: str) -> bool:
+    """Whether all of Spark's processes are started by the session, and end with it."""
+    return is_local(master) or _LOCAL_CLUSTER.fullmatch(master) is not None
 
 
 def with_failures(master: str, failures_max: int) -> str:

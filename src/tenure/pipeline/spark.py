@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 import tenure
 from tenure.base.errors import StoreError
+from tenure.pipeline import encryption
 from tenure.pipeline.archive import Archive
 from tenure.pipeline.executor import FAILURES_MAX
 from tenure.pipeline.failures import said_by
@@ -93,6 +94,8 @@ def open_session(
         settings["spark.executor.memory"],
         "none" if archive is None or not archive.is_there() else archive.path,
     )
+    if not is_on_this_machine(master) and encryption.is_readable(session.sparkContext.getConf().get):
+        _log.warning("what %s sends over the network can be read there: see docs/reference/spark.md", master)
     return session
 
 
@@ -117,8 +120,8 @@ def _settings(master: str, python_path: Sequence[str]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.task.maxFailures": str(FAILURES_MAX),
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **encryption.settings(master),
     }
     if is_on_this_machine(master):
         settings |= {
@@ -153,13 +156,14 @@ def _with_archive(settings: Mapping[str, str], archive: Archive) -> dict[str, st
 
 def _launched(settings: Mapping[str, str]) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    secret = encryption.secret_settings(settings["spark.master"])
     try:
         # Java's standard output is not ours: what we print there, others read.
         gateway = launch_gateway(conf, {"stdout": sys.stderr.fileno()})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise JavaRefused("Java could not be started for Spark", hint="The log says why.") from error
     try:
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        return SparkSession(SparkContext(conf=conf.setAll(list(secret.items())), gateway=gateway))
     except Exception as error:
         why = said_by(error)  # before it is gone
         _end_java(gateway)

@@ -18,11 +18,12 @@ executors.
 """
 
 import logging
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator, AccumulatorParam, SparkContext
+from pyspark import RDD, Accumulator, AccumulatorParam, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tenure.base.env import Env, Event
@@ -145,12 +146,17 @@ class _Collect(Generic[T, R]):
     def run(self, ended: Event) -> None:
         try:
             self._context.setJobGroup(self.group, self.group, interruptOnCancel=True)
-            tasks = self._context.parallelize(self._tasks, len(self._tasks))
-            self._results = tasks.mapPartitions(self._body).collect()
+            self._results = self._handed_over().mapPartitions(self._body).collect()
         except Exception as error:  # given to the thread that waits
             self._error = error
         finally:
             ended.set()
+
+    def _handed_over(self) -> RDD[T]:
+        # By a socket (see `encryption`), whose closing pyspark leaves to Python, which would warn of that.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            return self._context.parallelize(self._tasks, len(self._tasks))
 
     def done(self) -> int:
         return self._done.value

@@ -21,12 +21,13 @@
     ├── TooManyNames            53400  prepared statements or cursors
     └── StatementTimeout        57014
 
+`Unfinished` is told to nobody: whoever asked for rows that may turn out not to count starts over.
 What ends the whole session is an `answers.Terminated`: transaction_timeout (25P04), lost locks (57P01).
 
 Walk: `sql` raises them; the door sends them.
 """
 
-from tenure.base.errors import UserError
+from tenure.base.errors import TenureError, UserError
 from tenure.sql.answers import Terminated
 
 
@@ -107,6 +108,10 @@ class InsufficientPrivilege(UserError):
 
 class ResultTooLarge(UserError):
     sqlstate = "54000"
+
+
+class Unfinished(TenureError):
+    """Some rows were given, and the others cannot be had: start over, another way."""
 
 
 class TransactionTimeout(Terminated):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class Execution:
     __slots__ = ("_context", "block", "inline", "session", "values")
 
+    can_start_over = False
+    """Whether rows that were given may turn out not to count: see `sql.errors.Unfinished`."""
+
     def __init__(
         self, session: "Session", block: Block, values: Sequence[Datum], *, inline: bool = False
     ) -> None:

@@ -26,7 +26,8 @@ whoever reads these columns, from its files; here is known which of their rows a
 (`Columns.base`).
 If it has moved meanwhile, reading starts over with the newest one, at the same time.
 
-Simplifications: another column wanted means loading again, and so does a new base.
+Simplifications: another column wanted means loading again, unless the table has a base; and so does a new
+base.
 
 Walk: `sql.duck.engine` -> `Columnar.read` -> `table.column_batches` makes arrays; `kv.store` gives history;
 `lake.hidden` and `lake.visible` say what is to be read of a base.
@@ -215,14 +216,12 @@ class Columnar:
     def _loaded_with_others(
         self, base: LakeBase | None, wanted: Wanted, held: Held | None, read_at: Timestamp, check: Check
     ) -> Held | None:
-        """With the columns that were held before, too: who asked for them once will again."""
-        both = wanted.with_columns_of(None if held is None else held.wanted)
-        try:
-            return self._loaded(base, both, read_at, check)
-        except Unrepresentable:
-            if both.columns == wanted.columns:
-                raise
-            return self._loaded(base, wanted, read_at, check)
+        """With other columns, too, if they can be held: who asked for them once will again."""
+        *larger, least = _with_others(base, wanted, held)
+        for columns in larger:
+            with suppress(Unrepresentable, _TooLarge):
+                return self._loaded(base, columns, read_at, check)
+        return self._loaded(base, least, read_at, check)
 
     def _slot(self, key: tuple[Any, ...]) -> "_Slot":
         with self._lock:
@@ -366,6 +365,14 @@ def _flushed_at(base: LakeBase | None) -> Timestamp:
 
 def _nothing(wanted: Wanted, at: Timestamp) -> Held:
     return Held(wanted, (together([], wanted.schema),), at, at)
+
+
+def _with_others(base: LakeBase | None, wanted: Wanted, held: Held | None) -> list[Wanted]:
+    """Which columns to load, the most first. Of a delta all: what takes time is to read it."""
+    most = [] if base is None else [wanted.with_columns_of(Wanted.of(wanted.layout, [*wanted.layout.public]))]
+    known = [] if held is None else [wanted.with_columns_of(held.wanted)]
+    larger = [each for each in (*most, *known) if each.columns != wanted.columns]
+    return [*larger, wanted]
 
 
 def _key(layout: Layout) -> tuple[Any, ...]:

@@ -22,15 +22,15 @@ SECONDS_MAX = 60.0
 
 
 @contextmanager
-def filling_node(directory: Path) -> Iterator[Node]:
-    """It counts as one that has Spark."""
+def filling_node(directory: Path, address: str = "") -> Iterator[Node]:
+    """It counts as one that has Spark; its store is a file, unless an address is given."""
     nodes: list[Node] = []
 
     def tasks() -> Tasks:
         return nodes[0]._process_tasks
 
     node = Node(
-        f"sqlite:{directory}/store.db",
+        address or f"sqlite:{directory}/store.db",
         SystemEnv(),
         listen=Listen(port=0),
         lake=str(directory / "lake"),

@@ -109,6 +109,36 @@ def test_a_smaller_table_is_filled_by_transactions(t: Filling) -> None:
     assert t.filled_rows() == [ROWS + 1]
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are many: tasks, runs and their batches of a handful."""
+    monkeypatch.setattr("tenure.pipeline.scan.TASK_ROWS", 40)
+    monkeypatch.setattr("tenure.pipeline.scan.CUT_ROWS", 20)
+    monkeypatch.setattr("tenure.table.lake.scanning.DELTA_ROWS", 15)
+    monkeypatch.setattr("tenure.table.lake.scanning.PAGE_KEYS", 7)
+    monkeypatch.setattr("tenure.bulk.importing.runs.BATCH_ROWS", 8)
+    monkeypatch.setattr("tenure.bulk.filling.entries.CHUNK_BYTES", 500)
+    monkeypatch.setattr("tenure.bulk.filling.entries.RUN_ROWS", 30)
+    monkeypatch.setattr("tenure.bulk.filling.job.PAGE_KEYS", 5)
+    monkeypatch.setattr("tenure.bulk.filling.job.BATCH_ROWS", 3)
+
+
+@pytest.mark.parametrize("index", ["INDEX ON t (b, a)", "UNIQUE INDEX ON t (a)"])
+def test_many_tasks_make_one_index(t: Filling, small: None, index: str) -> None:
+    with t.during(f"CREATE {index}") as statement:
+        for write in WRITES:
+            t.done(write)
+    assert not statement.said().sqlstate
+    (manifest,) = t.manifests().values()
+    assert len(manifest.live) > 5
+    assert t.wrong() == []
+
+
+def test_equal_rows_of_two_tasks_are_found(t: Filling, small: None) -> None:
+    t.done("INSERT INTO t VALUES (1000, 119, '')")
+    _assert_refused(t, Statement(t, "CREATE UNIQUE INDEX i ON t (a)"), "119")
+
+
 def test_show_jobs_says_how_far_it_is(t: Filling) -> None:
     with t.during("CREATE INDEX ON t (a)") as statement:
         ((status, fraction),) = t.rows(

@@ -13,6 +13,8 @@ from tenure.expr.types import type_of
 from tenure.sql.duck.engine import DuckEngine
 from tenure.sql.duck.rendering import Rendered
 from tenure.sql.duck.shapes import Value, shape_of
+from tenure.sql.errors import Unfinished
+from tenure.table.columnar import Columns
 
 TEXT = type_of(TypeRef("text"))
 
@@ -24,9 +26,12 @@ def engine() -> Iterator[DuckEngine]:
     engine.close()
 
 
+def _rendered(sql: str) -> Rendered:
+    return Rendered(sql, (), {}, (Value("", TEXT, shape_of(TEXT)),))
+
+
 def _answer(engine: DuckEngine, sql: str) -> list[tuple[object, ...]] | None:
-    rendered = Rendered(sql, (), {}, (Value("", TEXT, shape_of(TEXT)),))
-    rows = engine.run(rendered, dict, lambda: None)
+    rows = engine.run(_rendered(sql), dict, lambda: None)
     return None if rows is None else list(rows)
 
 
@@ -59,6 +64,63 @@ def test_a_query_beyond_its_memory_is_given_up(engine: DuckEngine) -> None:
     sql = "SELECT CAST(count(*) AS VARCHAR) AS c0 FROM (SELECT i FROM range(20000000) t(i) GROUP BY i)"
     assert _answer(engine, sql) is None
     assert _answer(engine, "SELECT 'still here' AS c0") == [("still here",)]
+
+
+LARGE = "SELECT CAST(i AS VARCHAR) || repeat('x', 1000) AS c0 FROM range(20000) t(i)"
+FAILS_LATE = LARGE.replace("repeat", "CASE WHEN i = 19999 THEN error('late') ELSE '' END || repeat")
+
+
+@pytest.fixture
+def small_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 2_000)
+
+
+@pytest.mark.usefixtures("small_results")
+@pytest.mark.parametrize(("is_once", "times"), [(False, 2), (True, 1)])
+def test_a_large_result_is_computed_once_for_whoever_can_start_over(
+    engine: DuckEngine, is_once: bool, times: int
+) -> None:
+    opened: list[None] = []
+
+    def open() -> dict[int, Columns]:
+        opened.append(None)
+        return {}
+
+    rows = engine.run(_rendered(LARGE), open, lambda: None, is_once=is_once)
+    assert rows is not None
+    assert [text.rstrip("x") for (text,) in rows] == [str(number) for number in range(20_000)]
+    assert len(opened) == times
+
+
+@pytest.mark.invariant("duck-error")
+@pytest.mark.usefixtures("small_results")
+def test_who_can_start_over_is_told_when_he_has_to(engine: DuckEngine) -> None:
+    rows = engine.run(_rendered(FAILS_LATE), dict, lambda: None, is_once=True)
+    assert rows is not None and next(rows)[0].rstrip("x") == "0"
+    with pytest.raises(Unfinished):
+        list(rows)
+    assert engine.run(_rendered(FAILS_LATE), dict, lambda: None) is None
+
+
+@pytest.mark.usefixtures("small_results")
+def test_a_result_that_comes_as_it_is_made_can_be_canceled(engine: DuckEngine) -> None:
+    class Canceled(Exception):
+        pass
+
+    is_canceled = False
+
+    def check() -> None:
+        if is_canceled:
+            raise Canceled
+
+    slow = LARGE.replace("20000", "20000000")
+    rows = engine.run(_rendered(slow), dict, check, is_once=True)
+    assert rows is not None
+    next(rows)
+    is_canceled = True
+    with pytest.raises(Canceled):
+        list(rows)
 
 
 def test_a_node_that_runs_no_analytical_query_has_no_need_of_the_libraries() -> None:

@@ -11,6 +11,7 @@ from tenure.base.env import SystemEnv
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
 from tenure.table.lake import format, hidden
+from tenure.table.lake import groups as groups_of_files
 from tenure.table.lake.format import schema_of, write
 from tenure.table.lake.groups import Groups
 from tenure.table.lake.hidden import Hiding, hidden_at
@@ -30,6 +31,11 @@ def _file(directory: Path, keys: list[bytes]) -> tuple[Groups, File]:
     return Groups(files, SystemEnv(), bytes_max=1 << 20), written.file
 
 
+def _key(number: int) -> bytes:
+    """Of several lengths, and with zeros at the end; none is the beginning of another."""
+    return b"%03d" % number + b"\0" * (number % 3 == 0) + b"xy" * (number > 40)
+
+
 def _positions(bits: bytes | None) -> list[int]:
     unpacked = np.unpackbits(np.frombuffer(bits or b"", dtype=np.uint8))
     return [int(each) for each in np.flatnonzero(unpacked)]
@@ -37,18 +43,21 @@ def _positions(bits: bytes | None) -> list[int]:
 
 @pytest.mark.invariant("hidden-exact")
 @pytest.mark.parametrize("few", [0, 1, 10_000])
+@pytest.mark.parametrize("longest", [0, 3, 4, 48])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_are_hidden_from_the_time_on_at_which_their_keys_changed(
-    tmp_path: Path, few: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, few: int, longest: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 7)
     monkeypatch.setattr(hidden, "FEW", few)
+    monkeypatch.setattr(hidden, "ARRAY_KEY_BYTES_MAX", longest)
+    monkeypatch.setattr(groups_of_files, "ARRAY_KEY_BYTES_MAX", longest)
     rng = random.Random(seed)
-    keys = sorted(rng.choices([b"%03d" % number for number in range(60)], k=50))
+    keys = sorted(rng.choices([_key(number) for number in range(60)], k=50))
     groups, file = _file(tmp_path, keys)
     hiding, since = Hiding(), dict[bytes, int]()
     for at in range(10, 60, 10):
-        changed = {b"%03d" % rng.randrange(70): at + rng.randrange(10) for _ in range(rng.randrange(9))}
+        changed = {_key(rng.randrange(70)): at + rng.randrange(10) for _ in range(rng.randrange(9))}
         hiding = hiding.with_keys(groups, [file], {HEAD + key: time for key, time in changed.items()})
         since = {**changed, **since}
         for read_at in (5, at - 3, at + 4, at + 9, 100):
@@ -70,5 +79,5 @@ def test_keys_that_are_held_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     small = Groups(open_files(str(tmp_path)), SystemEnv(), bytes_max=100)
     for each in (groups, small):
         arrays = each.keys(file, range(10))
-        assert b"".join(key for array in arrays for key in array.to_pylist())[:9] == b"000001002"
+        assert b"".join(key for array in arrays for key in array.tolist())[:9] == b"000001002"
     assert groups.held_bytes > 100 >= small.held_bytes

@@ -17,10 +17,12 @@ Walk: `sql.statements.exporting` -> `start`; `cluster.runner` -> `Export.run` ->
 """
 
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import TenureError
-from tenure.bulk.exporting.records import RunQuery, Saved, payload_of
+from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
 from tenure.bulk.lakes import Lake, label
 from tenure.cluster.job_states import State
 from tenure.cluster.runs import Run
@@ -116,12 +118,19 @@ class Export:
             self._tell(0.0, "")
         else:
             location.delete(self._names(location, below=self._run.fence.run))
+        try:
+            return self._queried(location, partial(run_query, self._payload, self._run.check, False))
+        except StartOver:
+            location.delete(self._names(location, below=self._run.fence.run + 1))
+            return self._queried(location, partial(run_query, self._payload, self._run.check, True))
+
+    def _queried(self, location: Location, rows_of_query: Callable[[], Iterator[Rows]]) -> list[MadeFile]:
         env, writing = self._lake.store.env, self._payload.writing
         stem = f"{self._stem}-{self._run.fence.run}"
         output = OutputFiles(location, lambda n: f"{stem}.{n}{writing.suffix}", writing, is_same=False)
         kinds, told = writing.kinds, env.monotonic()
         try:
-            for rows in run_query(self._payload, self._run.check):
+            for rows in rows_of_query():
                 self._run.check()
                 output.write(cells_of_rows(rows, kinds), len(rows))
                 if env.monotonic() - told > TELL_SECONDS:

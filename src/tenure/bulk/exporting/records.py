@@ -6,6 +6,7 @@ Walk: `sql.statements.exporting` -> `start`; `exporting.job` runs it, and `files
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from tenure.base.errors import TenureError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
@@ -48,8 +49,13 @@ class Saved(Record, frozen=True):
 
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
-RunQuery: TypeAlias = Callable[[Payload, Callable[[], None]], Iterator[Rows]]
-"""Gives a query's rows a batch at a time; asks now and then whether to go on."""
+RunQuery: TypeAlias = Callable[[Payload, Callable[[], None], bool], Iterator[Rows]]
+"""Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `StartOver` if they
+turn out not to count: then it is called once more, with True."""
+
+
+class StartOver(TenureError):
+    """What a query has given so far is not to count."""
 
 
 def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:

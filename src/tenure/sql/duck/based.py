@@ -3,7 +3,7 @@
     SELECT CAST(c1 AS BIGINT) AS c1, CAST('new' AS VARCHAR) AS c4
       FROM read_parquet(['…/live-1.parquet', …])                                       nothing of them changed
     SELECT ... FROM read_parquet(['…/live-7.parquet'], file_row_number=true)
-      WHERE get_bit($b104_0::BLOB::BIT, file_row_number::INTEGER) = 0                   without hidden rows
+      WHERE get_bit($b104_0::BLOB::BIT, file_row_number::INTEGER) <> 1                  without hidden rows
 
 DuckDB pushes filters and columns through a UNION ALL into each scan, and reads no row group that the
 statistics rule out; the bitmap is looked at for the rows that are left.
@@ -41,7 +41,8 @@ def base_sql(table: int, based: Based, lake: Files | None) -> BaseSql:
         if scans[0].hidden is not None:
             name = f"b{table}_{len(made.bitmaps)}"
             made.bitmaps[name] = scans[0].hidden
-            conditions.append(f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER) = 0")
+            # Of an equality DuckDB expects a single row, and builds the hash table of a join from these.
+            conditions.append(f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER) <> 1")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         columns = ", ".join(_column(kept, scans[0]) for kept in based.kepts.values()) or "TRUE AS alive"
         made.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")

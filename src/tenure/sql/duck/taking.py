@@ -27,6 +27,7 @@ from tenure.base.settings import COLUMNS_MEMORY, DUCKDB_MEMORY
 from tenure.expr.compiled import compile
 from tenure.expr.function import Context
 from tenure.expr.types import EnumLookup
+from tenure.kv.bases import Base, with_base
 from tenure.kv.keys import Span
 from tenure.kv.store import Store
 from tenure.sql.duck.rendering import Rendered, Used, render
@@ -92,9 +93,14 @@ class Duck:
         self.given_up = 0
         """How many plans ran here, and how many DuckDB could not answer after all."""
 
-    def taking(self, enum: EnumLookup | None = None, *, is_forced: bool = False) -> "_Taking":
-        """What a `Run` asks at each node; forced, it takes what it can, however small."""
-        return _Taking(self, enum, is_forced=is_forced)
+    def taking(
+        self, enum: EnumLookup | None = None, *, is_forced: bool = False, is_once: bool = False
+    ) -> "_Taking":
+        """What a `Run` asks at each node; forced, it takes what it can, however small.
+
+        `is_once` is for whoever can start over: large results come as they are made, or `Unfinished` does.
+        """
+        return _Taking(self, enum, is_forced=is_forced, is_once=is_once)
 
     def step(self) -> float:
         """Keeps the columns of tables in use up to date: for a loop."""
@@ -104,7 +110,7 @@ class Duck:
         if self._engine is not None:
             self._engine.close()
 
-    def answer(self, rendered: Rendered, run: Run) -> Rows | None:
+    def answer(self, rendered: Rendered, run: Run, *, is_once: bool = False) -> Rows | None:
         engine, columnar = self._parts()
         from tenure.table.arrow import Unrepresentable
 
@@ -121,9 +127,11 @@ class Duck:
             return columnar.has_moved(read.values())
 
         try:
-            rows = engine.run(rendered, tables, run.check, has_moved)
+            rows = engine.run(rendered, tables, run.check, has_moved, is_once=is_once)
             while rows is None and has_moved():
-                rows = engine.run(rendered, tables, run.check, has_moved)  # a file may have been gone
+                rows = engine.run(
+                    rendered, tables, run.check, has_moved, is_once=is_once
+                )  # a file may have been gone
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # whoever reads by rows says what is wrong, if anything is
         if rows is None:
@@ -160,8 +168,10 @@ class Duck:
                 yield f'Base of "{used.table.name}": {base.described}{held}'
 
     def _has_many(self, span: Span) -> bool:
-        base = self._store.bases.of(span.lo[:HEAD_BYTES])
-        if base is not None and base.rows_within(span) >= ROWS_MIN:
+        def has_many(base: Base | None) -> bool:
+            return base is not None and base.rows_within(span) >= ROWS_MIN
+
+        if with_base(self._store.bases, span.lo[:HEAD_BYTES], has_many):
             return True
         rows = self._store.snapshot().scan(span, limit=ROWS_MIN)
         return sum(1 for _ in rows) == ROWS_MIN
@@ -181,10 +191,11 @@ class Duck:
 
 
 class _Taking:
-    def __init__(self, duck: Duck, enum: EnumLookup | None, *, is_forced: bool) -> None:
+    def __init__(self, duck: Duck, enum: EnumLookup | None, *, is_forced: bool, is_once: bool) -> None:
         self._duck = duck
         self._enum = enum
         self._is_forced = is_forced
+        self._is_once = is_once
         self._refused: set[int] = set()
         """Nodes, by identity, that were not worth it or could not be rendered."""
 
@@ -192,7 +203,7 @@ class _Taking:
         if id(plan) in self._refused:
             return None
         rendered = self.rendered(plan, run)
-        rows = None if rendered is None else self._duck.answer(rendered, run)
+        rows = None if rendered is None else self._duck.answer(rendered, run, is_once=self._is_once)
         if rows is None:
             self._refused.add(id(plan))
         return rows

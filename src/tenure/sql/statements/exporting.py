@@ -2,11 +2,12 @@
 
     EXPORT INTO CSV | NDJSON | PARQUET 'location'
         [WITH delimiter = ',', nullas = '', header, formula_guard, chunk_rows = 1000000,
-              compression = none | gzip | zstd]
+              compression = none | gzip | zstd, detached]
         FROM TABLE t | FROM SELECT ... [AS OF SYSTEM TIME ...]
 
 The location is resolved before there is a job. The statement waits for its job and tells which files it made;
-if it is canceled, or its client goes away, the job is canceled and its files go.
+if it is canceled, or its client goes away, the job is canceled and its files go. Detached it only
+makes the job.
 
 It is not part of any transaction. Files are the operator's, so only a superuser may write them.
 
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.exporting.records import Payload, files_of, start
+from tenure.bulk.exporting.records import Payload, StartOver, files_of, start
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import EnumType, Table, TypeRef, visible
 from tenure.expr.datatype import Datum
@@ -40,7 +41,7 @@ from tenure.pipeline.writing.formats import (
 from tenure.sql import as_of, parse
 from tenure.sql.answers import Answer, Column
 from tenure.sql.block import Block
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction, PlanChanged
+from tenure.sql.errors import ActiveTransaction, InFailedTransaction, PlanChanged, Unfinished
 from tenure.sql.execution import Execution
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
@@ -62,6 +63,7 @@ QUERY_NAME = "query"
 
 _TEXT, _INT8 = type_of(TypeRef("text")), type_of(TypeRef("int8"))
 RESULT = (Column("filename", _TEXT), Column("rows", _INT8), Column("bytes", _INT8))
+DETACHED_RESULT = (Column("job_id", _INT8),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Options:
     guards_formulas: bool = False
     chunk_rows: int = CHUNK_ROWS
     compression: str = "none"
+    is_detached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,11 @@ class Export(Control):
     """Of the query."""
     table: int = 0
     """Or a table that is scanned; then the query is what it would be without a lake."""
-    columns = RESULT
     is_short = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return DETACHED_RESULT if self.options.is_detached else RESULT
 
     def control(self, execution: Execution) -> Answer:
         session = execution.session
@@ -95,7 +101,10 @@ class Export(Control):
             raise InFailedTransaction
         if session.block is not None:
             raise ActiveTransaction("EXPORT cannot run inside a transaction block")
-        data = await_job(execution, self._start(execution))
+        id = self._start(execution)
+        if self.options.is_detached:
+            return Answer([(id,)], "EXPORT")
+        data = await_job(execution, id)
         return Answer([tuple(file) for file in files_of(data)], "EXPORT")
 
     def _start(self, execution: Execution) -> int:
@@ -179,6 +188,7 @@ class _Watched(Execution):
     """Asks the job besides whether to go on."""
 
     __slots__ = ("_ask",)
+    can_start_over = True
 
     def __init__(self, session: "Session", block: Block, ask: Callable[[], None]) -> None:
         super().__init__(session, block, ())
@@ -195,12 +205,14 @@ class Door(Protocol):
 
 
 def rows_of(
-    door: "Door | None", export: Payload, check: Callable[[], None]
+    door: "Door | None", export: Payload, check: Callable[[], None], is_again: bool
 ) -> Iterator[Sequence[Sequence[Datum]]]:
     """The rows of an exported query as of the job's time, some at once, by a session of its own."""
     if door is None:
         raise RetryError("the node is still starting")
     options = {"search_path": export.path, "TimeZone": export.writing.zone}
+    if is_again:
+        options["tenure.executor"] = "rows"
     session = door.sessions.open(user=export.user, database=export.database, options=options)
     block = Block(session.parts)
     try:
@@ -212,6 +224,8 @@ def rows_of(
         rows = select.rows(_Watched(session, block, check))
         while batch := list(islice(rows, BATCH_ROWS)):
             yield batch
+    except Unfinished as error:
+        raise StartOver("the rows of the query were not all to be had in the quick way") from error
     finally:
         block.close()
         session.close()
@@ -275,7 +289,7 @@ def _options(reader: Reader, format: str) -> Options:
         name = reader.name()
         if name in given:
             raise SyntaxFault(f'option "{name}" is given twice')
-        if name not in (*_CSV_OPTIONS, "chunk_rows", "compression"):
+        if name not in (*_CSV_OPTIONS, "chunk_rows", "compression", "detached"):
             raise SyntaxFault(f'option "{name}" not recognized')
         if name in _CSV_OPTIONS and format != CSV:
             raise InvalidParameter(f'option "{name}" is for CSV alone')
@@ -304,6 +318,7 @@ def _made(given: dict[str, str | None]) -> Options:
         _is_on(given, "formula_guard"),
         _chunk_rows(given),
         compression,
+        _is_on(given, "detached"),
     )
 
 

@@ -78,7 +78,9 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
         lock=None if passing is None else passing.passes,
     )
     if query is not None and parts.duck is not None and executor != "rows":
-        run.instead = parts.duck.taking(block.enum, is_forced=executor == "duckdb")
+        run.instead = parts.duck.taking(
+            block.enum, is_forced=executor == "duckdb", is_once=execution.can_start_over
+        )
     return run
 
 

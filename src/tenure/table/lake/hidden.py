@@ -24,11 +24,13 @@ import pyarrow.compute as pc
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
-from tenure.table.lake.groups import Groups
+from tenure.table.lake.groups import ARRAY_KEY_BYTES_MAX, Groups
 from tenure.table.lake.manifests import File
 
 FEW = 64
-"""Fewer keys than one for so many rows of a group are sought one by one: that takes less than all rows do."""
+"""Of keys that numpy cannot hold, fewer than one for so many rows of a group are sought one by one: that
+takes less than all rows do.
+"""
 
 
 class Hidden(NamedTuple):
@@ -105,28 +107,42 @@ def _extended(known: Hidden | None, file: File, positions: Any, at: Any) -> Hidd
 
 def located(groups: Groups, files: Iterable[File], keys: Sequence[bytes]) -> Iterator[tuple[File, Any, Any]]:
     """The rows of files that have one of these keys, which are sorted: their positions, and which keys."""
+    # One too long for an array is none of those that are in it, nor is its beginning: no key is another's.
+    sought = np.array([key[: ARRAY_KEY_BYTES_MAX + 1] for key in keys], dtype=np.bytes_)
     for file in files:
         first, end = bisect_left(keys, file.first), bisect_right(keys, file.last)
         if first == end:
             continue
         positions, which = [], []
         for start, rows, lo, hi in _within(groups, file, keys, first, end):
-            seek = _few if (hi - lo) * FEW < len(rows) else _many
-            found, places = seek(rows, keys[lo:hi])
+            if isinstance(rows, np.ndarray):
+                found, places = _by_search(rows, sought[lo:hi])
+            else:
+                seek = _few if (hi - lo) * FEW < len(rows) else _many
+                found, places = seek(rows, keys[lo:hi])
             positions.append(found + start)
             which.append(places + lo)
         yield file, np.concatenate(positions), np.concatenate(which)
 
 
+def _by_search(rows: Any, keys: Any) -> tuple[Any, Any]:
+    """The places in a group whose key is one of these, and which; it may be there several times in a row."""
+    found = rows.searchsorted(keys)
+    counts = rows.searchsorted(keys, "right") - found
+    places = np.repeat(np.arange(len(keys)), counts)
+    repeated = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found[places] + repeated, places
+
+
 def _many(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
-    """The places in a group whose key is one of these, and which: by a look at every row."""
+    """The same, by a look at every row."""
     places = pc.index_in(rows, value_set=pa.array(keys, pa.binary()))
     found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     return found, places.drop_null().to_numpy().astype(np.int64)
 
 
 def _few(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
-    """The same, by a search for each key: a key may be there several times in a row."""
+    """The same, by a search for each key."""
     found, places = [], []
     for place, key in enumerate(keys):
         row = bisect_left(rows, key, key=_plain)

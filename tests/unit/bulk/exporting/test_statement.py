@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import StoreError
 from tenure.bulk.exporting import job as export_job
-from tenure.bulk.exporting.records import KIND, Payload, Saved
+from tenure.bulk.exporting.records import KIND, Payload, Rows, Saved
 from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.descriptors import TypeRef
 from tenure.cluster.job_records import Progress
@@ -26,6 +27,7 @@ from tenure.node import Node
 from tenure.pipeline import scan
 from tenure.pipeline.writing.formats import CSV, OutColumn, Writing
 from tenure.sql.redaction import without_secrets
+from tenure.sql.statements import exporting
 from tests.pipeline.waiting import await_true
 from tests.unit.sql.sessions import Said, Talk
 
@@ -261,6 +263,72 @@ def test_an_error_of_the_query_is_the_statements_and_leaves_no_file(talk: Talk, 
     assert not files(directory, "fails")
 
 
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """How often the rows of a query were asked for, and whether they were again; results are held in part."""
+    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 100_000)
+    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 200)
+    asked: list[bool] = []
+
+    def rows_of(*arguments: Any) -> Iterator[Rows]:
+        asked.append(arguments[-1])
+        return exporting.rows_of(*arguments)
+
+    monkeypatch.setattr("tenure.node.rows_of", rows_of)
+    return asked
+
+
+@pytest.fixture(scope="module")
+def long(node: Node) -> None:
+    talk = Talk(node)
+    talk.say("CREATE TABLE long (id int PRIMARY KEY, word text)")
+    talk.say("INSERT INTO long SELECT g, repeat('a', 1000) FROM generate_series(1, 19999) g")
+    talk.say("INSERT INTO long VALUES (20000, repeat('ß', 1000))")
+    talk.close()
+
+
+@pytest.mark.usefixtures("long")
+def test_a_large_query_runs_once(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    duck = talk.session.parts.duck
+    assert duck is not None
+    taken = duck.taken
+    said = talk.say("EXPORT INTO CSV 'large' FROM SELECT id, word FROM long WHERE word <> 'b'")
+    lines = exported(directory, said, "large").decode().splitlines()
+    assert [len(line.partition(",")[2]) for line in lines] == [1000] * 20_000
+    assert (runs, duck.taken - taken) == ([False], 1)
+
+
+@pytest.mark.usefixtures("long")
+def test_a_query_that_duckdb_gives_up_late_starts_over(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    said = talk.say(
+        "EXPORT INTO CSV 'over' WITH chunk_rows = 5000 "
+        "FROM SELECT id, upper(word) FROM long WHERE word <> 'b'"
+    )
+    lines = exported(directory, said, "over").decode().splitlines()
+    assert [line.partition(",")[0] for line in lines] == [str(number) for number in range(1, 20_001)]
+    assert runs == [False, True]
+
+
+@pytest.mark.usefixtures("long")
+def test_an_error_late_in_a_large_query_leaves_no_file(talk: Talk, directory: Path, runs: list[bool]) -> None:
+    said = talk.say(
+        "EXPORT INTO CSV 'late' WITH chunk_rows = 5000 "
+        "FROM SELECT 1 / (20000 - id), word FROM long WHERE word <> 'b'"
+    )
+    assert (said.sqlstate, said.message) == ("22012", "division by zero")
+    assert not files(directory, "late")
+    assert runs == [False, True]
+
+
+def test_a_detached_export_tells_its_job_and_goes_on(node: Node, talk: Talk, directory: Path) -> None:
+    said = talk.say("EXPORT INTO CSV 'detached' WITH detached, header FROM TABLE t")
+    assert (said.tag, said.columns) == ("EXPORT", ("job_id",))
+    ((id,),) = said.rows
+    assert not talk.say(f"SHOW JOB WHEN COMPLETE {id}").sqlstate
+    ((name, data),) = files(directory, "detached").items()
+    assert name.startswith(f"t-{id}-") and data.count(b"\n") == ROWS + 1
+
+
 def test_a_value_that_parquet_cannot_hold_is_an_error(talk: Talk, directory: Path) -> None:
     talk.say("CREATE TABLE odd (id int PRIMARY KEY, a numeric(10, 2))")
     talk.say("INSERT INTO odd VALUES (1, 'NaN')")
@@ -336,9 +404,9 @@ def _cancel_elsewhere(node: Node, id: int) -> None:
 def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node, directory: Path) -> None:
     store, jobs = node.store, node.jobs
     writing = Writing(CSV, (OutColumn("a", TypeRef("int8")),))
-    payload = pack(Payload("late", writing, store.snapshot().at, "query", query="SELECT 1"))
+    payload = pack(Payload("later", writing, store.snapshot().at, "query", query="SELECT 1"))
     job = store.transact(lambda txn: jobs.create(txn, kind=KIND, payload=payload, needs=["what nobody has"]))
-    place = directory / "files" / "late"
+    place = directory / "files" / "later"
     place.mkdir()
     for number in (1, 3):
         (place / f"query-{job.id}-{number}.0.csv").touch()
@@ -346,7 +414,7 @@ def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node,
         fence = store.transact(lambda txn: jobs.claim(txn, job.id, node.liveness.session().id))
     assert fence is not None and node.lake is not None
     run = Run(store, jobs, job, Progress(job.id, data=pack(Saved())), fence)
-    export_job.Export(node.lake, node.locations, run).run(lambda payload, check: iter([[(1,)]]))
+    export_job.Export(node.lake, node.locations, run).run(lambda payload, check, by_rows: iter([[(1,)]]))
     store.transact(lambda txn: jobs.step(txn, run.fence, State.SUCCEEDED))
     found = sorted(path.name for path in place.glob("*.csv"))
     assert found == [f"query-{job.id}-{number}.0.csv" for number in (2, 3)]
