@@ -921,3 +921,20 @@ COPY child (id, p_default) FROM STDIN WITH (FORMAT text, HEADER match) -- copied
 COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ',p_default\n1,2\n'
 COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ''
 COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER) -- copied 'a\n'
+SELECT '345'::numeric(4,-2)
+SELECT '3-'::numeric(4,-2)
+SELECT 12345.678::numeric(4,-2)
+SELECT 12345.678::numeric(3,-2)
+SELECT 12345.678::numeric(2,-2)
+SELECT n::numeric(4,-2) FROM a
+SELECT '345'::numeric(4,5)
+SELECT '0.000345'::numeric(2,5)
+SELECT '345'::numeric(0)
+SELECT '345'::numeric(1001)
+SELECT '345'::numeric(4,1001)
+SELECT '345'::numeric(4,-1001)
+SELECT '-nan'::float8
+SELECT '-nan'::float8::text
+SELECT 'abcdefgh'::varchar(4), 'abcdefgh'::char(4), 'abcdefgh'::varchar(8), '12345.678'::numeric(8,2), '12:00:00.123456'::time(4), '2020-01-01 12:00:00.123456'::timestamp(4), 'x'::char(8)
+SELECT 1234.5678::numeric(8,1), 'abc'::pg_catalog.varchar(2)
+SELECT interval '3' month, interval '3' year, interval '1.123456' second(4)

@@ -53,9 +53,9 @@ def type_at(tree: Tree, known: Names, *, has_unit: bool = False) -> Type:
         if tree.pct_type:
             raise NotSupported("%TYPE is not supported")
         modifiers = _modifiers(tree)
-        if has_unit and modifiers and modifiers[0] in _UNITS:
-            modifiers = modifiers[1:] and (_INTERVAL_FULL, *modifiers[1:])
         path = names(tree.names)
+        if has_unit and path[-1] == "interval" and modifiers and modifiers[0] in _UNITS:
+            modifiers = modifiers[1:] and (_INTERVAL_FULL, *modifiers[1:])
         is_array = bool(tree.array_bounds)
         return _named(path, modifiers, is_array, known)
 
