@@ -28,12 +28,12 @@ def pieces(
     found: list[Piece] = []
     at = 0
     while at < len(pattern):
-        prefix = next((each for each in prefixes if pattern.startswith(each, at)), "")
+        prefix = _first(pattern, at, prefixes)
         at += len(prefix)
-        keyword = next((each for each in longest_first if pattern.startswith(each, at)), "")
+        keyword = _first(pattern, at, longest_first)
         if keyword:
             at += len(keyword)
-            suffix = next((each for each in suffixes if pattern.startswith(each, at)), "")
+            suffix = _first(pattern, at, suffixes)
             at += len(suffix)
             found.append(Piece(keyword, keyword, prefix=prefix, suffix=suffix))
         elif at == len(pattern):
@@ -48,6 +48,10 @@ def pieces(
             found.append(Piece(pattern[at]))
             at += 1
     return found
+
+
+def _first(pattern: str, at: int, words: Sequence[str]) -> str:
+    return next((each for each in words if pattern.startswith(each, at)), "")
 
 
 def _quoted(pattern: str, at: int) -> tuple[str, int]:

@@ -65,6 +65,8 @@ class _Reader:
         """How many more spaces were passed over than the pattern has."""
         self.numbers: dict[str, int] = {}
         self.year_digits = 4
+        self.is_exact = False
+        """After FX: the text has one character for each of the pattern's."""
         self.is_12_hours = False
         self.zone_sign = 0
         self.hour = 0
@@ -89,12 +91,14 @@ class _Reader:
                 self._plain(field)
 
     def _skip_spaces(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
+        while not self.is_exact and self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
             self.skipped += 1
 
     def _plain(self, field: Field) -> None:
-        if not field.is_quoted and (field.text.isspace() or _is_separator(field.text)):
+        if self.is_exact:
+            self.at += 1
+        elif not field.is_quoted and (field.text.isspace() or _is_separator(field.text)):
             self.skipped -= 1
             here = self.text[self.at : self.at + 1]
             if here.isspace() or _is_separator(here):
@@ -236,7 +240,9 @@ class _Reader:
         if ordinal and (month <= 1 or day <= 1):
             if not year:
                 raise InvalidDatetime("cannot calculate day of year without year information")
-            first = self._checked(lambda: date(year, 1, 1))
+            if not 1 <= year <= 9999:
+                raise self._beyond()
+            first = date(year, 1, 1)
             if not 1 <= ordinal <= 366:
                 raise self._out_of_range()
             found = self._checked(lambda: first + timedelta(days=ordinal - 1))
