@@ -776,6 +776,27 @@ SELECT convert_to('ß', 'sjis')
 SELECT '-7.31128861E-308'::numeric::float4
 SELECT '97e85635738251680931592687170085x'::numeric
 SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'x+00015:059'
+SELECT to_char('2000-01-01 00:00:00'::timestamp, 'thTMth')
+SELECT to_char('2021-01-03 00:00:00'::timestamp, 'TMMonth|Month|FMMonth|FMMS|TMTMMM')
+SELECT to_char('1'::int8, '$RN99RN00')
+SELECT to_char('10000'::numeric, 'DRN')
+SELECT to_char('1'::float4, 'THV')
+SELECT to_char('0.5'::numeric, '99EEEEFM')
+SELECT to_char('Infinity'::float4, 'D00SGLx')
+SELECT to_char('1.0'::numeric, 'FM99."a"S')
+SELECT to_char(2147483647, '99V9')
+SELECT to_char(9223372036854775807, '99V9')
+SELECT to_number('2.91350821', '99 VG')
+SELECT to_date('5950-6', 'FF3FXQMONTH')
+SELECT to_date('7904-05-06 2431 +02', 'TZHa.d.MMSSSSSDD')
+SELECT to_date('8045-12-28', 'DDHH12SS')
+SELECT to_timestamp('-8479-05-06', 'YY TZH')
+SELECT to_timestamp('9725-05-25', 'dayx')
+SELECT '1e-106341'::numeric
+SELECT ('[' || repeat('0', 5000) || '1:1]={7}')::int4[]
+SELECT ('1' || repeat('0', 5000) || ':00')::interval
+SELECT ('2000-01-' || repeat('0', 60) || '1')::date
+SELECT '106341.02553625895085100576e-131071'::numeric(6,2)
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE id < -100
 SELECT 1 AS x FROM a UNION SELECT 1/0 FROM a WHERE false
@@ -885,3 +906,56 @@ SELECT array_agg(x ORDER BY id) FROM (VALUES (1,'{1}'::int4[]),(2,'{1,2}'::int4[
 SELECT sum(x ORDER BY id DESC) FROM (VALUES (1,9223372036854775807),(2,-5),(3,7)) v(id,x)
 SELECT jsonb_object_agg(k, v ORDER BY k DESC) FROM (VALUES ('a',1),('b',2)) t(k,v)
 SELECT stddev_samp(x ORDER BY id DESC) FROM (VALUES (1,1e308),(2,-1e308),(3,7)) v(id,x)
+SELECT right('äöü', -2147483648)
+SELECT format('%*s|', -2147483648, 'a')
+SELECT regexp_substr('a,b,,c', '', 1, 2, 'i', 1)
+SELECT regexp_instr('abc', 'b', 1, 1, 0, '', 1)
+SELECT regexp_substr('abc', 'b', 1, 1, '', 2)
+SELECT to_char(timestamp '2024-02-29 13:45', 'TMMonth|TMDD|TMDay|tmmon|FMDDSP|DDspSP|THth|xTH')
+SELECT to_char(interval '1 day', 'TMMonth')
+SELECT to_date('2024-02-29', 'FX YYYY')
+SELECT to_date('2024-02-29', 'FXYYYY-MM-DD')
+SELECT to_date('2024-2-9', 'FXYYYY-MM-DD')
+SELECT to_timestamp(' 2024 05', 'FXYYYY MM')
+SELECT to_timestamp('2024  05', 'YYYYFX MM')
+SELECT to_timestamp('1,999', 'FX YYYY')
+SELECT to_date('20240229', 'TMMonth')
+SELECT to_date('5 Mai 2024', 'DD TMMonth YYYY')
+SELECT to_date('5 mAy 2024', 'DD TMMonth YYYY')
+SELECT to_timestamp('10000-01-01', 'YYYY DDD')
+SELECT interval '25:00:00'::interval day
+SELECT interval '3' day, interval '2' hour, interval '1.5' second(0)
+SELECT a.iv::interval day FROM a
+SELECT to_char(timestamp '2024-02-09 03:04:05.678', 'THHH24MonthMON|SPMonthtmFX')
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv) -- copied '8,5\n\\.\n'
+COPY child (id, p_default) FROM STDIN -- copied 'x\n'
+COPY child (id, p_default) FROM STDIN -- copied '77\n'
+COPY child (id, p_default) FROM STDIN -- copied 'x\ty\tz\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv) -- copied '\n'
+COPY child (id, p_default) FROM STDIN -- copied ''
+COPY parent (id, n, e, name) FROM STDIN -- copied '2\tNaN\n'
+COPY parent (id, n, e, name) FROM STDIN -- copied '2\tNaN\tnope\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id,nope\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied 'id,p_default,x\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT text, HEADER match) -- copied 'id\tp_default\n\\N\t2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ',p_default\n1,2\n'
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER match) -- copied ''
+COPY child (id, p_default) FROM STDIN WITH (FORMAT csv, HEADER) -- copied 'a\n'
+SELECT '345'::numeric(4,-2)
+SELECT '3-'::numeric(4,-2)
+SELECT 12345.678::numeric(4,-2)
+SELECT 12345.678::numeric(3,-2)
+SELECT 12345.678::numeric(2,-2)
+SELECT n::numeric(4,-2) FROM a
+SELECT '345'::numeric(4,5)
+SELECT '0.000345'::numeric(2,5)
+SELECT '345'::numeric(0)
+SELECT '345'::numeric(1001)
+SELECT '345'::numeric(4,1001)
+SELECT '345'::numeric(4,-1001)
+SELECT '-nan'::float8
+SELECT '-nan'::float8::text
+SELECT 'abcdefgh'::varchar(4), 'abcdefgh'::char(4), 'abcdefgh'::varchar(8), '12345.678'::numeric(8,2), '12:00:00.123456'::time(4), '2020-01-01 12:00:00.123456'::timestamp(4), 'x'::char(8)
+SELECT 1234.5678::numeric(8,1), 'abc'::pg_catalog.varchar(2)
+SELECT interval '3' month, interval '3' year, interval '1.123456' second(4)

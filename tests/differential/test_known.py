@@ -13,7 +13,7 @@ from tests.postgres_server import Server
 
 pytestmark = pytest.mark.xdist_group("differential")
 STATEMENTS = (Path(__file__).parent / "known.sql").read_text().splitlines()
-"""One a line; parameters stand behind it: -- given ['1']."""
+"""One a line; behind it stand parameters, -- given ['1'], or what COPY is given, -- copied 'x'."""
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,10 @@ def test_what_once_was_wrong_is_answered_as_in_postgres(sides: tuple[Side, Side]
     ours.must(f"SET tenure.executor = '{executor}'")
     differing = []
     for line in STATEMENTS:
-        text, _, given = line.partition(" -- given ")
-        statement = Statement(text, tuple(literal_eval(given)) if given else ())
+        text, _, copied = line.partition(" -- copied ")
+        text, _, given = text.partition(" -- given ")
+        parameters = tuple(literal_eval(given)) if given else ()
+        statement = Statement(text, parameters, copied=literal_eval(copied) if copied else "")
         for side in sides:
             side.must("BEGIN")
         mine, other = ours.ask(statement), theirs.ask(statement)

@@ -16,17 +16,28 @@ class Piece(NamedTuple):
     keyword: str = ""
     """Empty of plain text."""
     is_quoted: bool = False
+    prefix: str = ""
+    suffix: str = ""
 
 
-def pieces(pattern: str, keywords: Sequence[str]) -> list[Piece]:
+def pieces(
+    pattern: str, keywords: Sequence[str], prefixes: Sequence[str] = (), suffixes: Sequence[str] = ()
+) -> list[Piece]:
+    """A prefix counts where a keyword follows, and is lost elsewhere; a suffix only where one precedes."""
     longest_first = sorted(keywords, key=len, reverse=True)
     found: list[Piece] = []
     at = 0
     while at < len(pattern):
-        keyword = next((each for each in longest_first if pattern.startswith(each, at)), "")
+        prefix = _first(pattern, at, prefixes)
+        at += len(prefix)
+        keyword = _first(pattern, at, longest_first)
         if keyword:
-            found.append(Piece(keyword, keyword))
             at += len(keyword)
+            suffix = _first(pattern, at, suffixes)
+            at += len(suffix)
+            found.append(Piece(keyword, keyword, prefix=prefix, suffix=suffix))
+        elif at == len(pattern):
+            break
         elif pattern[at] == '"':
             text, at = _quoted(pattern, at + 1)
             found += [Piece(each, is_quoted=True) for each in text]
@@ -37,6 +48,10 @@ def pieces(pattern: str, keywords: Sequence[str]) -> list[Piece]:
             found.append(Piece(pattern[at]))
             at += 1
     return found
+
+
+def _first(pattern: str, at: int, words: Sequence[str]) -> str:
+    return next((each for each in words if pattern.startswith(each, at)), "")
 
 
 def _quoted(pattern: str, at: int) -> tuple[str, int]:

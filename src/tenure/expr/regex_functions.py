@@ -122,6 +122,7 @@ def _instr(
         raise InvalidParameter(f'invalid value for parameter "subexpr": {part}')
     regex = _regex("regexp_instr", pattern, flags)
     found = _nth(regex, text, start, number)
+    part = _group(regex, part)
     if found is None or part > regex.groups or found.group(part) is None:
         return 0
     return int(found.end(part) if end else found.start(part)) + 1
@@ -136,10 +137,16 @@ def _substr(
         raise InvalidParameter(f'invalid value for parameter "subexpr": {part}')
     regex = _regex("regexp_substr", pattern, flags)
     found = _nth(regex, text, start, number)
+    part = _group(regex, part)
     if found is None or part > regex.groups:
         return None
     taken: str | None = found.group(part)
     return taken
+
+
+def _group(regex: Regex, part: int) -> int:
+    """Without groups, all that matched counts as the first."""
+    return 0 if part == 1 and not regex.groups else part
 
 
 def _substring(text: str, pattern: str) -> str | None:

@@ -113,6 +113,9 @@ def _replace(text: str, sought: str, replacement: str) -> str:
 
 
 def _right(text: str, count: int) -> str:
+    if not fits(-count, 4):
+        # What has no opposite in 32 bits cuts nothing off.
+        return text
     return text[-count:] if count else ""
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from tenure.base.errors import InvalidParameter
 from tenure.expr.casts import ASSIGNMENT, cast_function, zoned_cast
 from tenure.expr.datatype import Datum, Type
-from tenure.expr.errors import NullNotAllowed
+from tenure.expr.errors import NullNotAllowed, OutOfRange
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.lengths import check_length, join_all, joined
 from tenure.expr.quoting import quote_ident, quote_literal
@@ -142,9 +142,12 @@ class _Formatter:
         if width is None:
             return 0
         try:
-            return int(width)
+            number = int(width)
         except ValueError:
             raise _BadWidth(f'invalid input syntax for type integer: "{width}"') from None
+        if number == -(1 << 31):
+            raise OutOfRange("number is out of range")
+        return number
 
     def _take(self, position: str | None) -> str | None:
         number = self.last + 1 if position is None else self._number(position)

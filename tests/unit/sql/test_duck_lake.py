@@ -414,6 +414,19 @@ def test_a_join_knows_the_bounds_of_base_and_delta(lake: Lake, duck: Duck, plans
     assert name not in plans[0] and name in plans[1]  # a table of DuckDB's own, of which it knows them
 
 
+def test_a_delta_that_is_not_small_is_joined_as_it_is(
+    lake: Lake, duck: Duck, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(lake, *range(50))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 7, "changed")
+    engine, _ = duck._parts()
+    monkeypatch.setattr(engine, "_copied_bytes_max", 10)
+    assert Asked(lake, duck).agree(lake.store.snapshot(), ID, B)
+    assert f"n{lake.table.id}" not in plans[1]
+
+
 def test_what_is_held_follows_the_base_between_queries(lake: Lake, duck: Duck) -> None:
     _filled(lake, *range(20))
     lake.flush()

@@ -210,8 +210,8 @@ def _extreme(tree: Tree, level: Level) -> Typed:
 
 
 def _type_cast(tree: Tree, level: Level) -> Typed:
-    target = type_at(tree.type_name, level.names)
     inner = child(tree, "arg")
+    target = type_at(tree.type_name, level.names, has_unit=kind(inner) == "A_Const")
     if kind(inner) == "A_ArrayExpr" and isinstance(target, ArrayOf):
         return _array_of(inner, level, target)
     operand = level.expression(inner)

@@ -42,8 +42,11 @@ _UNITS = {
 """PostgreSQL's bits for the fields of an INTERVAL DAY and its like."""
 
 
-def type_at(tree: Tree, known: Names) -> Type:
-    """The type that a TypeName means. Raises UndefinedObject (42704) if there is none."""
+def type_at(tree: Tree, known: Names, *, has_unit: bool = False) -> Type:
+    """The type that a TypeName means. Raises UndefinedObject (42704) if there is none.
+
+    `has_unit` of INTERVAL '3' DAY, where the unit is the literal's: see `with_unit`.
+    """
     with at(tree.location):
         if tree.setof:
             raise NotSupported("SETOF types are not supported")
@@ -51,6 +54,8 @@ def type_at(tree: Tree, known: Names) -> Type:
             raise NotSupported("%TYPE is not supported")
         modifiers = _modifiers(tree)
         path = names(tree.names)
+        if has_unit and path[-1] == "interval" and modifiers and modifiers[0] in _UNITS:
+            modifiers = modifiers[1:] and (_INTERVAL_FULL, *modifiers[1:])
         is_array = bool(tree.array_bounds)
         return _named(path, modifiers, is_array, known)
 
@@ -83,10 +88,8 @@ def _ref_of(name: str) -> TypeRef:
 def _interval_modifiers(modifiers: tuple[int, ...]) -> tuple[int, ...]:
     if not modifiers or modifiers == (_INTERVAL_FULL,):
         return ()
-    if modifiers[0] in _UNITS:
-        return modifiers[1:]
     if modifiers[0] != _INTERVAL_FULL:
-        raise NotSupported("intervals of several fields are not supported")
+        raise NotSupported("intervals of certain fields only are not supported")
     return modifiers[1:]
 
 

@@ -90,23 +90,20 @@ class _Incoming:
             if copy.format.must_match and self._reader.line == 1:
                 _check_header(fields, copy.targets)
                 continue
-            self._check_width(fields)
+            if len(fields) > len(parsers):
+                raise BadCopy("extra data after last expected column")
             values = {}
-            for column, parse_text, field in zip(copy.targets, parsers, fields, strict=True):
+            for column, parse_text, field in zip(copy.targets, parsers, fields, strict=False):
                 try:
                     values[column.id] = None if field is None else parse_text(field)
                 except UserError as error:
                     where = f"COPY {copy.table.name}, line {self._reader.line}, column {column.name}"
                     error.where = f"{where}: {_shown(field)}"
                     raise
+            if len(fields) < len(parsers):
+                # What is wrong with the columns before is said first.
+                raise BadCopy(f'missing data for column "{copy.targets[len(fields)].name}"')
             yield values
-
-    def _check_width(self, fields: Sequence[Field]) -> None:
-        targets = self._copy.targets
-        if len(fields) < len(targets):
-            raise BadCopy(f'missing data for column "{targets[len(fields)].name}"')
-        if len(fields) > len(targets):
-            raise BadCopy("extra data after last expected column")
 
     def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
         decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
@@ -121,6 +118,8 @@ class _Incoming:
             self._binary.end()
         else:
             self._insert(self._from_text(self._reader.end()))
+            if self._copy.format.must_match and not self._reader.line:
+                _check_header([""], self._copy.targets)
         self._writer.finish(self._txn)
         answer = Answer((), f"COPY {self._count}")
         self._execution.session.finish_copy()
@@ -141,7 +140,9 @@ def _parser(kind_of: Type, zone: tzinfo) -> Callable[[str], Datum]:
 
 
 def _check_header(fields: Sequence[Field], targets: Sequence[TableColumn]) -> None:
-    for at, (field, column) in enumerate(zip(fields, targets, strict=False), 1):
+    if len(fields) != len(targets):
+        raise BadCopy(f"wrong number of fields in header line: got {len(fields)}, expected {len(targets)}")
+    for at, (field, column) in enumerate(zip(fields, targets, strict=True), 1):
         if field != column.name:
             raise BadCopy(
                 f'column name mismatch in header line field {at}: got "{field}", expected "{column.name}"'
