@@ -7,8 +7,8 @@ from tenure.catalog.uses import UseState
 from tenure.kv.keys import LEASE_WAITS
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome
+from tests.unit.catalog.leasing import bump
 from tests.unit.catalog.test_lease_waits import awaited
-from tests.unit.catalog.test_leases import bump
 from tests.unit.kv.breaking import Deliver
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import created

@@ -19,7 +19,7 @@ from tenure.kv.records import Records
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
-from tests.unit.catalog.test_leases import bump, rows_of
+from tests.unit.catalog.leasing import bump, rows_of
 from tests.unit.kv.breaking import Deliver
 from tests.unit.kv.waiting import Call, SeenWaits
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
