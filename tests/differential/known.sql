@@ -906,3 +906,13 @@ SELECT array_agg(x ORDER BY id) FROM (VALUES (1,'{1}'::int4[]),(2,'{1,2}'::int4[
 SELECT sum(x ORDER BY id DESC) FROM (VALUES (1,9223372036854775807),(2,-5),(3,7)) v(id,x)
 SELECT jsonb_object_agg(k, v ORDER BY k DESC) FROM (VALUES ('a',1),('b',2)) t(k,v)
 SELECT stddev_samp(x ORDER BY id DESC) FROM (VALUES (1,1e308),(2,-1e308),(3,7)) v(id,x)
+SELECT '1'::numeric(1,2,3)
+SELECT '1'::float(54)
+SET datestyle = 'German, DMY'
+SET intervalstyle = 'iso_8601'
+SET bytea_output = 'escape'
+SET extra_float_digits = 0
+SET timezone = 'europe/berlin'
+SET timezone = '+05'
+SET timezone = 'Nowhere'
+SET timezone = 'est5edt'
