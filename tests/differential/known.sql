@@ -959,3 +959,13 @@ SELECT '-nan'::float8::text
 SELECT 'abcdefgh'::varchar(4), 'abcdefgh'::char(4), 'abcdefgh'::varchar(8), '12345.678'::numeric(8,2), '12:00:00.123456'::time(4), '2020-01-01 12:00:00.123456'::timestamp(4), 'x'::char(8)
 SELECT 1234.5678::numeric(8,1), 'abc'::pg_catalog.varchar(2)
 SELECT interval '3' month, interval '3' year, interval '1.123456' second(4)
+SELECT '1'::numeric(1,2,3)
+SELECT '1'::float(54)
+SET datestyle = 'German, DMY'
+SET intervalstyle = 'iso_8601'
+SET bytea_output = 'escape'
+SET extra_float_digits = 0
+SET timezone = 'europe/berlin'
+SET timezone = '+05'
+SET timezone = 'Nowhere'
+SET timezone = 'est5edt'
