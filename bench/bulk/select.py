@@ -3,11 +3,13 @@ PostgreSQL.
 
 The delta changes, deletes and adds rows all over the base. DuckDB alone reads the files without it: what it
 takes is what reading costs at least. Answers are compared with PostgreSQL's, which has the same rows. Between
-two rounds some rows are changed, and each round asks with other constants.
+two rounds some rows are changed, and each round asks with other constants. As in a node, a loop takes in what
+has changed; what it has not by then, the query does.
 
 Walk: `bench.__main__` -> `run` -> `bench.bulk.bases` makes the base.
 """
 
+import logging
 import os
 import random
 import time
@@ -22,7 +24,11 @@ import psycopg
 from bench.bulk.bases import CUSTOMER_ROWS, DDL, Based, based, sale
 from bench.ratio import Bar, Ratio, compare
 from bench.store.rounds import note
+from tenure.base.loops import Loop
+from tenure.table.columnar import KEEP_UP_SECONDS
 from tests import postgres_server
+
+LOG = logging.getLogger(__name__)
 
 SIZES, QUICK_SIZES = (1_000_000, 10_000_000), (20_000,)
 DELTA_ROWS, QUICK_DELTA_ROWS = 200_000, 2_000
@@ -58,7 +64,7 @@ def run(quick: bool) -> list[Ratio]:
 
 def measured(rows: int, delta: int, rounds: int, *, is_largest: bool) -> list[Ratio]:
     took: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    with based(rows) as ours, _postgres(rows) as connection, _bare(ours) as bare:
+    with based(rows) as ours, _kept_up(ours), _postgres(rows) as connection, _bare(ours) as bare:
         peer: Ask = lambda text: connection.execute(text.encode()).fetchall()  # noqa: E731
         rng = random.Random(1)
         _change(ours, connection, _delta(rng, rows, delta))
@@ -126,6 +132,16 @@ def _change(
             "INSERT INTO sales SELECT * FROM newer ON CONFLICT (id) DO UPDATE SET cust = excluded.cust, "
             "city = excluded.city, price = excluded.price, qty = excluded.qty, day = excluded.day"
         )
+
+
+@contextmanager
+def _kept_up(ours: Based) -> Iterator[None]:
+    loop = Loop("columns", ours.duck.step, ours.env, interval_seconds=KEEP_UP_SECONDS, log=LOG)
+    loop.start()
+    try:
+        yield
+    finally:
+        loop.stop()
 
 
 @contextmanager

@@ -776,6 +776,27 @@ SELECT convert_to('ß', 'sjis')
 SELECT '-7.31128861E-308'::numeric::float4
 SELECT '97e85635738251680931592687170085x'::numeric
 SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'x+00015:059'
+SELECT to_char('2000-01-01 00:00:00'::timestamp, 'thTMth')
+SELECT to_char('2021-01-03 00:00:00'::timestamp, 'TMMonth|Month|FMMonth|FMMS|TMTMMM')
+SELECT to_char('1'::int8, '$RN99RN00')
+SELECT to_char('10000'::numeric, 'DRN')
+SELECT to_char('1'::float4, 'THV')
+SELECT to_char('0.5'::numeric, '99EEEEFM')
+SELECT to_char('Infinity'::float4, 'D00SGLx')
+SELECT to_char('1.0'::numeric, 'FM99."a"S')
+SELECT to_char(2147483647, '99V9')
+SELECT to_char(9223372036854775807, '99V9')
+SELECT to_number('2.91350821', '99 VG')
+SELECT to_date('5950-6', 'FF3FXQMONTH')
+SELECT to_date('7904-05-06 2431 +02', 'TZHa.d.MMSSSSSDD')
+SELECT to_date('8045-12-28', 'DDHH12SS')
+SELECT to_timestamp('-8479-05-06', 'YY TZH')
+SELECT to_timestamp('9725-05-25', 'dayx')
+SELECT '1e-106341'::numeric
+SELECT ('[' || repeat('0', 5000) || '1:1]={7}')::int4[]
+SELECT ('1' || repeat('0', 5000) || ':00')::interval
+SELECT ('2000-01-' || repeat('0', 60) || '1')::date
+SELECT '106341.02553625895085100576e-131071'::numeric(6,2)
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE false
 SELECT 1 AS x FROM a UNION ALL SELECT 1/0 FROM a WHERE id < -100
 SELECT 1 AS x FROM a UNION SELECT 1/0 FROM a WHERE false

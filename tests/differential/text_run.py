@@ -21,7 +21,7 @@ from tests.differential.values import ENUM, ENUM_LABELS, NASTY, quoted
 
 WAYS = {
     **{"literal": 5, "constant": 2, "column": 4, "parameter": 3, "text parameter": 3, "binary parameter": 2},
-    **{"inserted": 2, "copied": 1, "cast": 5, "zone": 1},
+    **{"inserted": 2, "copied": 1, "cast": 5, "zone": 1, "format": 5},
 }
 TABLE = "reading"
 INTERNAL = "XX000"
@@ -75,8 +75,8 @@ class TextRun:
             if way == "zone" and self._settings[0] != "UTC":
                 # Abbreviations of the session's own zone: docs/reference/differences.md.
                 continue
-            if way == "copied":
-                self._copy()
+            if way in ("copied", "inserted"):
+                self._write(way)
             else:
                 self._compare(self._statement(way))
         return self.report
@@ -118,9 +118,6 @@ class TextRun:
                 return Statement(f"SELECT $1::text::{kind}", (text,))
             case "binary parameter":
                 return self._binary(kind, text, is_broken=is_binary)
-            case "inserted":
-                column = self._column(kind)
-                return Statement(f"INSERT INTO {TABLE} ({column}) VALUES ({quoted(text)}) RETURNING {column}")
             case "zone":
                 zone = self._texts.zone()
                 return Statement(f"SELECT {quoted(NOON)}::timestamptz AT TIME ZONE {quoted(zone)}")
@@ -157,22 +154,24 @@ class TextRun:
             )
         return Statement(f"SELECT {quoted(text)}::{kind}::{other}")
 
-    def _copy(self) -> None:
+    def _write(self, way: str) -> None:
         kind, text = self._texts.one()
         column = self._column(kind)
         escaped = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
         for side in (self._ours, self._theirs):
             side.must("BEGIN")
-        copied = Statement(f"COPY {TABLE} ({column}) FROM STDIN", copied=escaped + "\n")
+        written = Statement(f"COPY {TABLE} ({column}) FROM STDIN", copied=escaped + "\n")
         if self._random.random() < 0.4 and text:
             cell = '"' + text.replace('"', '""') + '"'
-            copied = Statement(f"COPY {TABLE} ({column}) FROM STDIN (FORMAT csv)", copied=cell + "\n")
-        if self._compare(copied) is Verdict.SAME:
-            self._compare(Statement(f"SELECT {column} FROM {TABLE}"), copied=copied)
+            written = Statement(f"COPY {TABLE} ({column}) FROM STDIN (FORMAT csv)", copied=cell + "\n")
+        if way == "inserted":
+            written = Statement(f"INSERT INTO {TABLE} ({column}) VALUES ({quoted(text)})")
+        if self._compare(written) is Verdict.SAME:
+            self._compare(Statement(f"SELECT {column} FROM {TABLE}"), before=written)
         for side in (self._ours, self._theirs):
             side.must("ROLLBACK")
 
-    def _compare(self, statement: Statement, copied: Statement | None = None) -> Verdict:
+    def _compare(self, statement: Statement, before: Statement | None = None) -> Verdict:
         ours, theirs = self._ours.ask(statement), self._theirs.ask(statement)
         report = self.report
         found = verdict(statement, ours, theirs)
@@ -187,5 +186,5 @@ class TextRun:
             report.refusals[ours.message] += 1
             report.refused.setdefault(ours.message, statement.shown)
         if found is Verdict.DIFFERENT:
-            report.unlike.append(TextDifference(copied or statement, ours, theirs, self._settings))
+            report.unlike.append(TextDifference(before or statement, ours, theirs, self._settings))
         return found

@@ -40,9 +40,7 @@ def main() -> int:
     with _server() as server:
         for repeat in range(arguments.repeat):
             for scenario in chosen:
-                for engine in scenario.engines:
-                    if arguments.engine and engine != arguments.engine:
-                        continue
+                for engine in _engines(scenario, arguments):
                     run = Run(engine, min(seconds, scenario.seconds_max), arguments.seed + repeat, server)
                     result = _run(scenario, run)
                     skipped += bool(result.skipped)
@@ -52,6 +50,13 @@ def main() -> int:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _engines(scenario: Scenario, arguments: argparse.Namespace) -> list[str]:
+    """Those that make sense; of a short run fewer, unless one is asked for."""
+    if arguments.engine:
+        return [engine for engine in scenario.engines if engine == arguments.engine]
+    return list(scenario.engines_for(is_quick=arguments.quick))
 
 
 def _run(scenario: Scenario, run: Run) -> Result:

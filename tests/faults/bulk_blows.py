@@ -10,7 +10,8 @@
 
 All the while tasks fail at random once they have written their files.
 
-Walk: `flush_kills`, `import_kills` and `export_kills` call `strike`; `bulk_fleet` has the processes.
+Walk: `flush_kills`, `import_kills`, `export_kills` and `fill_kills` call `strike`; `bulk_fleet` has the
+processes.
 """
 
 import os

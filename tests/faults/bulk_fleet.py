@@ -3,7 +3,7 @@
 The node lives in this process and starts no workers of its own: which there are, and what becomes of them,
 is the scenario's to say.
 
-Walk: `flush_kills`, `import_kills` and `export_kills` use this; the workers are `bulk_worker`.
+Walk: `flush_kills`, `import_kills`, `export_kills` and `fill_kills` use this; the workers are `bulk_worker`.
 """
 
 import re

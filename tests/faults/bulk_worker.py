@@ -20,6 +20,8 @@ from pyspark import TaskContext
 
 from tenure import cli
 from tenure.bulk.exporting import job as exporting
+from tenure.bulk.filling import entries
+from tenure.bulk.filling import job as filling
 from tenure.bulk.importing import job as importing
 from tenure.bulk.importing import merging, references, runs, sorting
 from tenure.pipeline import lazy_spark, merge, scan
@@ -49,6 +51,8 @@ KERNELS: "dict[tuple[ModuleType, str], Kernel[Any, Any]]" = {
     (merging, "merge_runs"): merging.merge_runs,
     (references, "check_references"): references.check_references,
     (exporting, "export_range"): exporting.export_range,
+    (entries, "project_range"): entries.project_range,
+    (entries, "fill_range"): entries.fill_range,
 }
 """As they are in the product, whatever stands in their place."""
 
@@ -76,6 +80,8 @@ def _is_last(task: Any) -> bool:
         return task.merge.index == max(index.id for index in indexes) and _is_last(task.merge)
     if isinstance(task, exporting.ExportTask):
         return _is_last(task.scan)
+    if isinstance(task, entries.FillTask):
+        return task.hi is None
     if isinstance(task, MergeTask):
         return not task.range.hi.startswith(task.range.lo[:HEAD_BYTES])
     return isinstance(task, ScanTask) and not task.hi.startswith(task.lo[:HEAD_BYTES])
@@ -89,11 +95,11 @@ def _is_first_attempt() -> bool:
 
 def main() -> int:
     rows = int(os.environ[RANGE_ROWS_VARIABLE])
-    merge.RANGE_ROWS = merging.RUN_ROWS = references.RANGE_KEYS = rows
+    merge.RANGE_ROWS = merging.RUN_ROWS = references.RANGE_KEYS = entries.RANGE_ROWS = rows
     scan.TASK_ROWS = scan.CUT_ROWS = rows
     splits.SPLIT_BYTES = rows * ROW_BYTES
     runs.BATCH_ROWS = min(runs.BATCH_ROWS, rows)
-    importing.SAVE_SECONDS = 0.0
+    importing.SAVE_SECONDS = filling.SAVE_SECONDS = 0.0
     for module, name in KERNELS:
         setattr(module, name, _troubled(name))
     # Executors that are processes of their own find this file, and fit beside each other.

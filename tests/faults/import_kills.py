@@ -33,7 +33,7 @@ FILES = 12
 PARENTS = 5
 SAMPLE = 20
 
-QUICK_BLOWS = {"sqlite": ("driver at 90 %",), "postgres": ("canceled unheard",)}
+QUICK_BLOWS = {"sqlite": ("driver at 90 %",), "postgres": ("cancel at 50 %",)}
 
 
 def import_kill(run: Run) -> Result:

@@ -14,6 +14,7 @@ from tests.faults import (
     dead_sessions,
     disks,
     export_kills,
+    fill_kills,
     flush_kills,
     import_history,
     import_kills,
@@ -46,6 +47,11 @@ class Scenario:
     engines: tuple[str, ...] = BOTH
     seconds_max: float = float("inf")
     """Longer would show nothing more."""
+    quick_engines: tuple[str, ...] = ()
+    """Where a short run is enough on one: Spark takes its time to start."""
+
+    def engines_for(self, *, is_quick: bool) -> tuple[str, ...]:
+        return self.quick_engines if is_quick and self.quick_engines else self.engines
 
 
 SCENARIOS = (
@@ -79,8 +85,9 @@ SCENARIOS = (
     Scenario("sql_clients", sql_clients.sql_clients),
     Scenario("spark_kill", spark_kills.spark_kill),
     Scenario("flush_kill", flush_kills.flush_kill),
-    Scenario("import_kill", import_kills.import_kill),
-    Scenario("export_kill", export_kills.export_kill),
+    Scenario("import_kill", import_kills.import_kill, quick_engines=("sqlite",)),
+    Scenario("export_kill", export_kills.export_kill, quick_engines=("postgres",)),
+    Scenario("fill_kill", fill_kills.fill_kill, quick_engines=("sqlite",)),
     Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

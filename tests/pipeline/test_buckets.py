@@ -1,5 +1,6 @@
 """Spark over a lake in an object store: rows come from a bucket, are kept in one, and go to one."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 from tenure.cluster.job_states import State
 from tenure.pipeline.tasks import SPARK
+from tenure.processes import LAKE_VARIABLE
+from tests.security.node_process import running
 from tests.spark_sessions import SparkSessions
 from tests.unit.bulk.test_object_store import CANARY, InBucket, clean
 
@@ -98,3 +101,25 @@ def test_rows_of_a_bucket_are_exported_to_a_bucket_on_spark(served: InBucket) ->
     assert sorted(lines) == sorted(f"{id},a{id},{id % 7}".encode() for id in range(ROWS) if id != 5)
     told = served.told()
     assert "out" in told and CANARY not in told
+
+
+def test_a_worker_that_a_node_starts_has_the_keys_of_the_lake_and_tells_nobody(
+    tmp_path: Path, bucket_address: str, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "tenure-data" / "files").mkdir(parents=True)
+    (tmp_path / "tenure-data" / "files" / "a.csv").write_text("".join(f"{id},v{id}\n" for id in range(2_000)))
+    lake = f"{bucket_address}&AWS_ACCESS_KEY_ID=key&AWS_SECRET_ACCESS_KEY={CANARY}"
+    with running(tmp_path, "--insecure", environment={LAKE_VARIABLE: lake}) as node:
+        with node.connect() as client:
+            client.execute("SET CLUSTER SETTING pipeline.spark_min_rows = 0")
+            client.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+            client.execute("IMPORT INTO t CSV DATA ('a.csv')")
+            assert client.execute("SELECT count(*), max(v) FROM t").fetchall() == [(2_000, "v999")]
+            assert client.execute("SELECT v FROM t WHERE id = 77").fetchall() == [("v77",)]
+            jobs = client.execute("SELECT running_status FROM tenure_internal.jobs").fetchall()
+        arguments = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert jobs == [("spark: 2000 rows",)]
+    assert CANARY not in arguments
+    assert CANARY not in node.log.read_text()

@@ -1,7 +1,6 @@
 """Sessions of Spark: what they start with, and what does not keep them from starting."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from tenure.base.env import SystemEnv
 from tenure.pipeline import archive_maker
-from tenure.pipeline.archive import Archive
+from tenure.pipeline.archive import Archive, summed
 from tenure.pipeline.java import find_java
 from tenure.pipeline.spark import SparkRefused, close_session, open_session
 from tenure.pipeline.spark_tasks import SparkTasks
@@ -40,17 +39,26 @@ def square_in(directory: Path) -> list[int]:
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_damaged_archive_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_made_anew_and_does_not_keep_spark_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr(Archive, "make_in_background", lambda self: asked.append(self.path))
     archive = archive_in(tmp_path)
-    ready = cache_directory(os.environ)
-    made = archive_in(ready).path if ready is not None else archive.path
-    if made.is_file():
-        shutil.copyfile(made, archive.path)
-        with archive.path.open("r+b") as file:
-            file.seek(archive.path.stat().st_size // 2)
-            file.write(b"\xff" * 4096)
-    else:
-        archive.path.write_bytes(b"no archive at all" * 10_000)
+    archive.path.write_bytes(b"made" * 10_000)
+    archive.sum_path.write_text(summed(archive.path))
+    with archive.path.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\xff" * 4096)
+    assert square_in(tmp_path) == [9]
+    assert asked == [archive.path]
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_java_does_not_take_for_an_archive_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
+    archive = archive_in(tmp_path)
+    archive.path.write_bytes(b"no archive at all" * 10_000)
+    archive.sum_path.write_text(summed(archive.path))
     assert square_in(tmp_path) == [9]
 
 
@@ -64,10 +72,11 @@ def test_a_session_that_cannot_be_had_leaves_nothing_behind() -> None:
 
 
 def test_an_archive_that_is_there_is_not_made_again(tmp_path: Path) -> None:
-    archive = tmp_path / "spark-1.jsa"
-    archive.write_bytes(b"made")
-    archive_maker.make(archive)
-    assert archive.read_bytes() == b"made"
+    archive = Archive(tmp_path / "spark-1.jsa")
+    (tmp_path / "spark-1.part").write_bytes(b"made")
+    archive.publish(tmp_path / "spark-1.part")
+    archive_maker.make(archive.path)
+    assert archive.path.read_bytes() == b"made"
 
 
 def test_old_archives_go(tmp_path: Path) -> None:
@@ -75,5 +84,8 @@ def test_old_archives_go(tmp_path: Path) -> None:
         path = tmp_path / f"spark-{number}.jsa"
         path.touch()
         os.utime(path, ns=(number, number))
-    archive_maker._prune(tmp_path / "spark-3.jsa")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-2.jsa", "spark-3.jsa"]
+        path.with_suffix(".sum").touch()
+    archive_maker._prune(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"spark-{number}.{ending}" for number in (2, 3) for ending in ("jsa", "sum")
+    ]

@@ -155,7 +155,7 @@ class LeaseWatch:
         if process != self.owners[key]:
             self._judge_deletion(txn, former, row)
         else:
-            self._judge_release(txn, process, former, row)
+            self._judge_release(txn, process, key, former, row)
         if row is None:
             del self.rows[key], self.owners[key]
         else:
@@ -173,8 +173,10 @@ class LeaseWatch:
             self.trace.wrong("I15", f"a lease of {former.session}, which is there, was taken by another", txn)
         self.trace.seen["deletion of an abandoned lease"] += 1
 
-    def _judge_release(self, txn: Txn, process: str, former: LeaseRow, row: LeaseRow | None) -> None:
-        """I16: a lease is given up for what nobody uses under it any more.
+    def _judge_release(
+        self, txn: Txn, process: str, key: bytes, former: LeaseRow, row: LeaseRow | None
+    ) -> None:
+        """I16: a lease is given up for what nobody uses under it any more, when that is decided.
 
         What is left of a session that is gone is anybody's to delete, and stands for nothing.
         """
@@ -184,8 +186,9 @@ class LeaseWatch:
         lease = next((each for each in own.every if each.at == former.lease_at), None)
         if lease is not None and lease is own._newest and not lease.session.done.is_set():
             self.trace.wrong("I16", "the newest lease was narrowed", txn)
+        decided = max(put.step for put in txn.puts if put.key == key)
         for record in list(self.trace.uses.values()):
-            is_over = any(0 < ended < txn.begun for ended in (record.txn.ended, record.ended))
+            is_over = any(0 < ended < decided for ended in (record.txn.ended, record.ended))
             if record.process != process or is_over:
                 continue
             for id, lease_at in record.pinned.items():

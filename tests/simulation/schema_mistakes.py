@@ -67,6 +67,15 @@ def narrowed_with_renewal(self: Leases) -> None:
     self.install(lease_at, session)
 
 
+def carried_with_pinned_rows(self: Leases, txn: Transaction) -> Session:
+    """A lease that is closed is over, it is thought."""
+    session = self._session()
+    self._rows.write(txn, session.id)
+    for lease in list(self._closed):
+        self._rows.delete(txn, lease.at, session.id)
+    return session
+
+
 def pinned_where_bound(self: Leases, use: Use, id: int) -> Lease:
     """A transaction stays with its lease, it is thought, whatever its row covers by now."""
     lease = bound(use)
@@ -371,6 +380,12 @@ def dying(knobs: Knobs) -> None:
 
 
 ALL: tuple[tuple[Any, ...], ...] = (
+    (
+        "closed leases given up although they are pinned",
+        ((Leases, "carry", carried_with_pinned_rows),),
+        "schema",
+        lingering,
+    ),
     (
         "lease narrowed in the renewal's transaction",
         ((Leases, "renew", narrowed_with_renewal),),

@@ -286,5 +286,5 @@ def _step_all(group: tuple[E, ...], moves: Callable[[Element], bool]) -> tuple[E
     for each in group:
         state = next_state(each) if moves(each) else each.state
         if state is not None:
-            stepped.append(replace(each, state=state))
+            stepped.append(each if state is each.state else replace(each, state=state))
     return tuple(stepped)

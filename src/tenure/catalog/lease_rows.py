@@ -83,6 +83,10 @@ class LeaseRows:
         elif left != row.descriptors or holders != row.holders:
             self._rows.put(txn, replace(row, descriptors=left, holders=holders))
 
+    def delete(self, txn: Transaction, lease_at: Timestamp, session: SessionId) -> None:
+        """Deletes a row that nobody needs, whether it is still there or not."""
+        self._rows.delete(txn, lease_at, *session)
+
     def before(self, txn: Transaction | Snapshot, at: Timestamp) -> Iterator[LeaseRow]:
         """The rows of leases older than `at`."""
         span = Span(self._rows.span().lo, self._rows.span(At(at)).lo)

@@ -13,7 +13,9 @@ pins appear on the old lease until the new one is acknowledged and its diff appl
 earlier would miss them.
 
 A publisher may **hold** descriptors: this node's rows count as narrowed by them once nothing here
-pins them, and new uses wait for the outcome. Its commit may carry the node's next lease.
+pins them, and new uses wait for the outcome. Its commit may carry the node's next lease, and takes the
+rows of closed leases that nothing pins any more along. So after a publisher's commit the narrowing waits
+a little: if another change follows, as in a migration, it needs no commit of its own.
 
 Invariant (I11): valid leases hold only the current version of a descriptor and its predecessor.
 Invariant (I13): the frontier is the expiration of the lease's own epoch, as acknowledged.
@@ -42,6 +44,10 @@ from tenure.kv.watch import Watch
 
 GAP_SECONDS = 0.02
 """Between two looks while others commit rows: what a change may wait longer where they do all the time."""
+
+NARROW_SECONDS = 0.05
+"""How long after a publisher's commit the former row may wait to go with the next one's: statements of a
+migration follow one another faster, and only another node that changes the same would notice."""
 
 HOLDERS_MAX = 20
 """How many holders a narrowed row names."""
@@ -79,6 +85,8 @@ class Leases:
         self._seen_at = ZERO_AT
         """Up to where this node has heard of changes; it may not have taken them in yet."""
         self._numbers = 0
+        self._narrow_due: float | None = None
+        """When the former row is to go at the latest, if it may wait."""
         self._watch: Watch | None = None
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
@@ -213,10 +221,16 @@ class Leases:
         if self._is_behind():
             self.renew()
         assert self._newest is not None
-        if self._has_changed(min(self._settings()[LEASE_POLL_INTERVAL], seconds_max)):
+        if self._has_changed(min(self._settings()[LEASE_POLL_INTERVAL], seconds_max, self._narrow_seconds())):
             self.renew()
-        self.narrow()
+        if self._narrow_seconds() in (0.0, float("inf")):
+            self.narrow()
         return 0.0
+
+    def _narrow_seconds(self) -> float:
+        """How long the narrowing may still wait; for ever, if it does not."""
+        due = self._narrow_due
+        return float("inf") if due is None else max(0.0, due - self._store.env.monotonic())
 
     def _is_behind(self) -> bool:
         """Whether a renewal is due already: an earlier one may have failed for want of a store."""
@@ -256,10 +270,13 @@ class Leases:
         finally:
             txn.rollback()
         self.install(lease_at, session)
+        self._narrow_due = None  # others may wait for it
         self._held.end(doubts)
 
     def install(self, lease_at: Timestamp, session: Session) -> None:
         """Takes an acknowledged lease into use; what becomes of the older row is left to `step`."""
+        if self._narrow_due is None:
+            self._narrow_due = self._store.env.monotonic() + NARROW_SECONDS
         try:
             self._install(lease_at, session)
         except BaseException:
@@ -301,6 +318,7 @@ class Leases:
 
     def narrow(self) -> None:
         """Tells others what this node no longer uses of its older leases."""
+        self._narrow_due = None
         for lease in list(self._closed):
             self._narrow(lease)
         if self._has_strays:
@@ -328,7 +346,7 @@ class Leases:
         with self._lock:
             pinned = frozenset(lease.pins)
             holders = _holders(lease)
-        if lease.session.done.is_set():
+        if lease.session.done.is_set() or lease.is_deleted:
             self._drop_closed(lease)
             return
         if pinned == lease.written:
@@ -390,9 +408,18 @@ class Leases:
         return [*self._closed, *([] if self._newest is None else [self._newest])]
 
     def carry(self, txn: Transaction) -> Session:
-        """Has a publisher's commit write this node's next lease too, for `install` afterwards."""
+        """Has a publisher's commit write this node's next lease too, for `install` afterwards.
+
+        Closed leases take no pins any more, so the rows of those that have none go with it.
+        """
         session = self._session()
         self._rows.write(txn, session.id)
+        with self._lock:
+            self._closed = [lease for lease in self._closed if not lease.is_deleted]
+            unused = [lease for lease in self._closed if lease.session is session and not lease.pins]
+        for lease in unused:
+            self._rows.delete(txn, lease.at, session.id)
+            lease.deleted_by = txn
         return session
 
     # ── looking in, and ending ─────────────────────────────────────────────────────────────────

@@ -89,6 +89,12 @@ class Lease:
         self.pins: dict[int, Pin[Lease]] = {}
         self.written: frozenset[int] | None = None
         """What its row covers, as last acknowledged; None is everything."""
+        self.deleted_by: Transaction | None = None
+        """What was to delete its row on the way, last."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.deleted_by is not None and self.deleted_by.state is State.COMMITTED
 
     @property
     def frontier_at(self) -> Timestamp:

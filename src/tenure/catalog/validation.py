@@ -3,7 +3,6 @@
 Walk: `catalog.stored` asks `problems` on every read and write.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tenure.base.timestamp import ZERO_AT
@@ -142,4 +141,5 @@ def _of_references(table: Table, known: dict[int, Column]) -> Iterator[str]:
 
 
 def _repeated(values: Iterable[object]) -> bool:
-    return any(count > 1 for count in Counter(values).values())
+    listed = list(values)
+    return len(listed) > 1 and len(set(listed)) < len(listed)

@@ -105,10 +105,13 @@ class _Reader:
         found = _BOUND.match(self.text, self.position)
         if found is None:
             raise self._malformed(otherwise)
-        if len(found[0].lstrip("+-0")) > 10 or not -BOUND_MAX - 1 <= int(found[0]) <= BOUND_MAX:
+        digits = found[0].lstrip("+-").lstrip("0")
+        # Python refuses to read thousands of digits.
+        bound = int(digits[:11] or 0) * (-1 if found[0][0] == "-" else 1)
+        if not -BOUND_MAX - 1 <= bound <= BOUND_MAX:
             raise LimitExceeded("array bound is out of integer range")
         self.position = found.end()
-        return int(found[0])
+        return bound
 
     def _token(self) -> None:
         self._skip()

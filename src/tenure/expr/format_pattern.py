@@ -23,21 +23,21 @@ class Piece(NamedTuple):
 def pieces(
     pattern: str, keywords: Sequence[str], prefixes: Sequence[str] = (), suffixes: Sequence[str] = ()
 ) -> list[Piece]:
-    """A prefix is dropped where no keyword follows; a suffix is one only after a keyword."""
+    """A prefix counts where a keyword follows, and is lost elsewhere; a suffix only where one precedes."""
     longest_first = sorted(keywords, key=len, reverse=True)
     found: list[Piece] = []
     at = 0
     while at < len(pattern):
         prefix = _first(pattern, at, prefixes)
         at += len(prefix)
-        if at == len(pattern):
-            break
         keyword = _first(pattern, at, longest_first)
         if keyword:
             at += len(keyword)
             suffix = _first(pattern, at, suffixes)
             at += len(suffix)
             found.append(Piece(keyword, keyword, prefix=prefix, suffix=suffix))
+        elif at == len(pattern):
+            break
         elif pattern[at] == '"':
             text, at = _quoted(pattern, at + 1)
             found += [Piece(each, is_quoted=True) for each in text]

@@ -17,7 +17,7 @@ from math import copysign, isfinite
 
 from tenure.base.errors import UserError
 from tenure.expr.arithmetic import numeric_multiply
-from tenure.expr.errors import OutOfRange
+from tenure.expr.errors import InvalidText, OutOfRange
 from tenure.expr.format_pattern import Piece, ordinal, pieces
 from tenure.expr.numbers import fits, rounded
 
@@ -33,6 +33,10 @@ _ROMAN = [
 
 _INT4_MIN = -(1 << 31)
 """Also what a machine makes of a factor that is too large for 32 bits."""
+
+
+_END = "\0"
+"""Where the digits have ended, PostgreSQL writes the end of the text: nothing is seen behind it."""
 
 
 class _BadPattern(UserError):
@@ -66,7 +70,8 @@ def shape_of(pattern: str) -> Shape:
 def _note(shape: Shape, key: str) -> None:
     flags = shape.flags
     if "E" in flags:
-        raise _BadPattern('"EEEE" must be the last pattern used')
+        is_again = key == "EEEE"
+        raise _BadPattern('cannot use "EEEE" twice' if is_again else '"EEEE" must be the last pattern used')
     if key in ("9", "0"):
         _note_digit(shape, key)
     elif key in ("D", "."):
@@ -83,7 +88,10 @@ def _note(shape: Shape, key: str) -> None:
         flags.add("V")
     elif key == "EEEE":
         if flags & {"B", "FM", "S", "MI", "PL", "PR", "RN", "V"}:
-            raise _BadPattern('"EEEE" is incompatible with other formats')
+            raise _BadPattern(
+                '"EEEE" is incompatible with other formats',
+                detail='"EEEE" may only be used together with digit and decimal point patterns.',
+            )
         flags.add("E")
     elif key == "FM" or (key == "B" and not shape.before and not shape.after):
         flags.add(key)
@@ -92,7 +100,9 @@ def _note(shape: Shape, key: str) -> None:
             raise _BadPattern('cannot use "RN" twice')
         flags.add("RN")
     if "RN" in flags and (flags - {"RN", "FM"} or shape.zero_start is not None):
-        raise _BadPattern('"RN" is incompatible with other formats')
+        raise _BadPattern(
+            '"RN" is incompatible with other formats', detail='"RN" may only be used together with "FM".'
+        )
 
 
 def _note_digit(shape: Shape, key: str) -> None:
@@ -113,6 +123,8 @@ def _note_digit(shape: Shape, key: str) -> None:
 
 def _note_sign(shape: Shape, key: str) -> None:
     flags = shape.flags
+    if key == "PR" and flags & {"S", "MI", "PL"}:
+        raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
     if "S" in flags:
         raise _BadPattern('cannot use "S" twice' if key == "S" else f'cannot use "S" and "{key}" together')
     if key == "S":
@@ -122,8 +134,6 @@ def _note_sign(shape: Shape, key: str) -> None:
         shape.sign_place = "after" if "." in flags else "before"
         shape.before_sign = shape.before
     elif key == "PR":
-        if flags & {"MI", "PL"}:
-            raise _BadPattern('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
         flags.add("PR")
     else:
         flags |= {"MI", "PL"} if key == "SG" else {key}
@@ -290,7 +300,7 @@ class _Writer:
                 self._keyword(node.keyword)
             else:
                 self.out.append(node.text)
-        return "".join(self.out)
+        return "".join(self.out).partition(_END)[0]
 
     def _keyword(self, word: str) -> None:
         match word.upper():
@@ -310,6 +320,8 @@ class _Writer:
             case "TH":
                 is_plain = not self.roman and self.sign == "+" and "." not in self.flags
                 if is_plain and self.number[:1] != "#":
+                    if not self.number[-1:].isdigit():
+                        raise InvalidText(f'"{self.number}" is not a number')
                     self.out.append(ordinal(self.number, is_upper=word.isupper()))
             case "MI":
                 self._sign_or_space("-")
@@ -375,7 +387,7 @@ class _Writer:
             elif self._ends_at_point():
                 self.out.append("0")
         else:
-            self.out.append(each)
+            self.out.append(each or _END)
             self.is_in_number = True
 
     def _write_end(self) -> None:

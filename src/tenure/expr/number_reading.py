@@ -25,14 +25,16 @@ def parse_number(text: str, pattern: str) -> Decimal | None:
     if not pattern:
         return None
     shape = shape_of(pattern)
-    if shape.flags & {"E", "RN"}:
-        raise NotSupported('"EEEE" and "RN" are not supported for input')
+    if "E" in shape.flags:
+        raise NotSupported('"EEEE" not supported for input')
+    if "RN" in shape.flags:
+        raise NotSupported('"RN" is not supported for input')
     reader = _Reader(text, shape)
     reader.read()
     value = parse_numeric(reader.sign + reader.taken.removesuffix("."))
     if abs(value) >= Decimal(10) ** (shape.before + shape.multiplied):
         raise OutOfRange("numeric field overflow")
-    if not shape.multiplied:
+    if "V" not in shape.flags:
         return value
     return numeric_multiply(value, numeric_power(Decimal(10), Decimal(-shape.multiplied)))
 

@@ -120,7 +120,13 @@ class NumericType(Type):
         return (1, 0) if value.is_nan() else (0, value)
 
     def parse(self, text: str) -> Decimal:
-        return self.fit(parse_numeric(text))
+        value = _decimal(text)
+        if self.precision is None or not value.is_finite():
+            return self.fit(tidy(value))
+        # Rounded before it is held to the format's limits.
+        if value and value.adjusted() >= self.precision - self.scale + 1:
+            raise self._too_large()
+        return self.fit(value if value.adjusted() >= -self.scale - 1 else Decimal(0))
 
     def render(self, value: Decimal) -> str:
         return numeric_text(value)
@@ -133,10 +139,13 @@ class NumericType(Type):
             raise self._overflow("cannot hold an infinite value")
         fitted = rounded(value, self.scale)
         if fitted and fitted.adjusted() >= self.precision - self.scale:
-            digits = self.precision - self.scale
-            bound = f"10^{digits}" if digits else "1"
-            raise self._overflow(f"must round to an absolute value less than {bound}")
+            raise self._too_large()
         return fitted
+
+    def _too_large(self) -> OutOfRange:
+        digits = (self.precision or 0) - self.scale
+        bound = f"10^{digits}" if digits else "1"
+        return self._overflow(f"must round to an absolute value less than {bound}")
 
     def _overflow(self, reason: str) -> OutOfRange:
         field = f"A field with precision {self.precision}, scale {self.scale}"
@@ -173,28 +182,31 @@ class NumericType(Type):
 
 
 def parse_numeric(text: str) -> Decimal:
+    return tidy(_decimal(text))
+
+
+def _decimal(text: str) -> Decimal:
     stripped = text.strip(SPACE)
     if special := SPECIAL.fullmatch(stripped):
         return Decimal(special.group())
     if _DECIMAL.fullmatch(stripped):
         mantissa, _, exponent = stripped.replace("_", "").lower().partition("e")
-        digits = exponent.lstrip("+-").lstrip("0")
-        if len(digits) > 6:
+        if _has_endless_exponent(stripped):
             raise OutOfRange("value overflows numeric format")
-        power = -int(digits or 0) if exponent.startswith("-") else int(digits or 0)
-        return tidy(EXACT.create_decimal(mantissa).scaleb(power, EXACT))
+        power = int(exponent.lstrip("+-").lstrip("0") or 0)
+        return EXACT.create_decimal(mantissa).scaleb(-power if exponent[:1] == "-" else power, EXACT)
     value = whole_number(stripped)
     if value is None:
         if (begun := _DECIMAL.match(stripped)) and _has_endless_exponent(begun.group()):
             raise OutOfRange("value overflows numeric format")
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
-    return tidy(Decimal(value))
+    return Decimal(value)
 
 
 def _has_endless_exponent(text: str) -> bool:
     """Whether its digits alone are refused, whatever follows them."""
-    exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "")
-    return len(exponent.lstrip("0")) > 10 or int(exponent or 0) > EXPONENT_MAX
+    exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "").lstrip("0")
+    return len(exponent) > 10 or int(exponent or 0) > EXPONENT_MAX
 
 
 def numeric_text(value: Decimal) -> str:

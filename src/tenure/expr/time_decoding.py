@@ -49,8 +49,6 @@ def whole(text: str) -> tuple[int, str]:
     """The number that text begins with, 0 if with none, and what follows it."""
     found = _LEADING.match(text)
     assert found is not None
-    if len(found[0]) > 25:
-        raise BadField
     value = int(found[0] or 0)
     if not -_INT_MAX - 1 <= value <= _INT_MAX:
         raise BadField

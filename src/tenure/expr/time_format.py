@@ -45,9 +45,8 @@ _PLAIN = (
     *("W", "WW", "IW", "CC", "J", "Q", "TZH", "TZM", "OF", "TZ", "RM", "FX"),
     *("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "MONTH", "MON", "DAY", "DY"),
 )
-_KEYWORDS = (*_PLAIN, *(each.lower() for each in _PLAIN), "Month", "Mon", "Day", "Dy")
 _PREFIXES, _SUFFIXES = ("FM", "fm", "TM", "tm"), ("TH", "th", "SP")
-_NAMES = ("MONTH", "MON", "DAY", "DY")
+_KEYWORDS = (*_PLAIN, *(each.lower() for each in _PLAIN), "Month", "Mon", "Day", "Dy")
 
 
 class Field(NamedTuple):
@@ -60,16 +59,20 @@ class Field(NamedTuple):
     suffix: str = ""
     """TH or th."""
     is_quoted: bool = False
+    is_translated: bool = False
+    """TM: names without padding, in the language of the session, which is English."""
 
 
 @lru_cache(maxsize=512)
 def fields(pattern: str) -> tuple[Field, ...]:
-    found = []
-    for text, keyword, is_quoted, prefix, suffix in pieces(pattern, _KEYWORDS, _PREFIXES, _SUFFIXES):
-        key = keyword.upper()
-        # TM is for the names of another language, which are never padded.
-        is_filling = prefix.upper() == "FM" or (prefix != "" and key in _NAMES)
-        found.append(Field(text, key, is_filling, suffix if suffix != "SP" else "", is_quoted))
+    found: list[Field] = []
+    for piece in pieces(pattern, _KEYWORDS, _PREFIXES, _SUFFIXES):
+        prefix, suffix = piece.prefix.upper(), piece.suffix if piece.suffix != "SP" else ""
+        if not piece.keyword:
+            found.append(Field(piece.text, is_quoted=piece.is_quoted))
+        else:
+            key = piece.keyword.upper()
+            found.append(Field(piece.text, key, prefix == "FM", suffix, is_translated=prefix == "TM"))
     return tuple(found)
 
 
@@ -115,10 +118,12 @@ def _written(value: Clock, field: Field) -> str:
         raise InvalidDatetime("invalid format specification for an interval value")
     is_negative = value.year < 0 if field.key in _ISO_YEARS else number < 0
     width += is_negative and field.key not in _NOT_WIDENED
-    text = str(number) if field.is_filling else f"{number:0{width}d}"
+    is_bare = field.is_filling and field.key not in _FRACTIONS
+    text = str(number) if is_bare else f"{number:0{width}d}"
     return text + (ordinal(text, is_upper=field.suffix.isupper()) if field.suffix else "")
 
 
+_FRACTIONS = ("MS", "US", *(f"FF{n}" for n in range(1, 7)))
 _ISO_YEARS = ("IYYY", "IYY", "IY", "I")
 _NOT_WIDENED = ("DD", "DDD", "IDDD", "W", "WW", "IW")
 """By the sign of a negative number."""
@@ -225,7 +230,7 @@ def _cased(name: str, field: Field, width: int) -> str:
         name = name.upper()
     elif field.text.islower():
         name = name.lower()
-    return name if field.is_filling else name.ljust(width)
+    return name if field.is_filling or field.is_translated else name.ljust(width)
 
 
 def _month(value: Clock, field: Field) -> str:
@@ -272,7 +277,8 @@ def _zone(value: Clock, field: Field) -> str:
             return f"{sign}{minutes // 60:02d}"
         case "TZM":
             return f"{minutes % 60:02d}"
-    return f"{sign}{minutes // 60:02d}" + (f":{minutes % 60:02d}" if minutes % 60 else "")
+    hours = f"{minutes // 60:0{1 if field.is_filling else 2}d}"
+    return sign + hours + (f":{minutes % 60:02d}" if minutes % 60 else "")
 
 
 _WORDS: dict[str, Callable[[Clock, Field], str]] = {

@@ -30,16 +30,19 @@ _DIGITS = {
     **{f"FF{n}": n for n in range(1, 7)},
 }
 """How many a keyword takes where digits follow."""
+_OTHER_NUMBERS = ("Y,YYY", "IYYY", "IYY", "IY", "I", "IDDD", "ID", "IW")
 _WORDS = ("MONTH", "MON", "DAY", "DY", "AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "RM", "TZH")
+_SPACE = re.compile(r"[ \t\n\r\v\f]")
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+")
 _YEAR_WITH_COMMA = re.compile(r"\s*([+-]?[0-9]+),\s*([+-]?[0-9]{1,3})")
-_YEAR_MAX = 5_874_897
-"""The last whole year of PostgreSQL's dates."""
+_YEAR_MAX, _TIMESTAMP_YEAR_MAX = 5_874_897, 294_276
+"""The last years of PostgreSQL's dates and timestamps."""
 _ZONE_HOURS_MAX = 15
 
 
 def read_date(text: str, pattern: str) -> date:
     reader = _Reader(text, pattern)
+    reader.settle_hour()
     day = reader.day()
     reader.micros()  # is checked, and left out
     return day
@@ -47,7 +50,8 @@ def read_date(text: str, pattern: str) -> date:
 
 def read_instant(text: str, pattern: str, zone: tzinfo) -> datetime:
     reader = _Reader(text, pattern)
-    day, micros = reader.day(), reader.micros()
+    reader.settle_hour()
+    day, micros = reader.day(year_max=_TIMESTAMP_YEAR_MAX), reader.micros()
     ordinal = (day - date(2000, 1, 1)).days
     local = timestamp_of(ordinal * 86_400_000_000 + micros)
     return from_zone(local, reader.zone() or zone)
@@ -65,18 +69,24 @@ class _Reader:
         """After FX: the text has one character for each of the pattern's."""
         self.is_12_hours = False
         self.zone_sign = 0
+        self.hour = 0
+        self.is_exact = False
+        """FX: every character of the pattern is one of the text."""
         parts = fields(pattern)
         for place, field in enumerate(parts):
             if self.at >= len(text):
                 break
-            if field.key or place == 0:
+            if (field.key or place == 0) and not self.is_exact:
                 self._skip_spaces()
             if field.key == "FX":
                 self.is_exact = True
             elif field.key:
                 self._field(field, self._slurps(field, parts[place + 1 :]))
                 self.skipped = 0
-                self._skip_spaces()
+                if not self.is_exact:
+                    self._skip_spaces()
+            elif self.is_exact:
+                self.at += 1
             else:
                 self._plain(field)
 
@@ -106,7 +116,7 @@ class _Reader:
             return True
         following = rest[0]
         if following.key:
-            return following.key not in _DIGITS and following.key != "Y,YYY"
+            return following.key not in _DIGITS and following.key not in _OTHER_NUMBERS
         return not (following.text.isascii() and following.text.isdigit())
 
     # Fields
@@ -120,7 +130,7 @@ class _Reader:
         elif key == "Y,YYY":
             self._year_with_comma(field)
         elif key in _WORDS:
-            self._word(key, field)
+            self._word(key, field, slurps)
         else:
             raise NotSupported(f'formatting field "{field.text}" is not supported for reading a time')
 
@@ -163,11 +173,11 @@ class _Reader:
     def _year_with_comma(self, field: Field) -> None:
         found = _YEAR_WITH_COMMA.match(self.text, self.at)
         if not found:
-            raise InvalidDatetime('invalid input string for "Y,YYY"')
+            raise self._invalid(self.text[self.at :], field)
         self.at = found.end()
         self._set("YYYY", int(found.group(2)) + int(found.group(1)) * 1000, field)
 
-    def _word(self, key: str, field: Field) -> None:
+    def _word(self, key: str, field: Field, slurps: bool) -> None:
         match key:
             case "MONTH" | "MON":
                 months = [each if key == "MONTH" else each[:3] for each in MONTHS]
@@ -184,7 +194,7 @@ class _Reader:
                     "BC", 1 - self._one_of(["b.c.", "a.d."] if "." in key else ["bc", "ad"], field), field
                 )
             case "TZH":
-                self._zone_hours(field)
+                self._zone_hours(field, slurps)
             case _:
                 self._set("PM", self._one_of(["a.m.", "p.m."] if "." in key else ["am", "pm"], field), field)
                 self.is_12_hours = True
@@ -195,9 +205,9 @@ class _Reader:
             if rest.startswith(name.lower()):
                 self.at += len(name)
                 return number
-        raise self._invalid(self.text[self.at : self.at + 3], field)
+        raise self._invalid(_SPACE.split(self.text[self.at :], maxsplit=1)[0], field)
 
-    def _zone_hours(self, field: Field) -> None:
+    def _zone_hours(self, field: Field, slurps: bool) -> None:
         here = self.text[self.at]
         if here in "+- ":
             self.zone_sign = -1 if here == "-" else 1
@@ -205,7 +215,7 @@ class _Reader:
         else:
             is_behind = self.skipped > 0 and self.text[self.at - 1] == "-"
             self.zone_sign = -1 if is_behind else 1
-        self._set("TZH", self._integer(field, 2, slurps=False), field)
+        self._set("TZH", self._integer(field, 2, slurps=slurps), field)
 
     def _set(self, key: str, value: int, field: Field) -> None:
         known = self.numbers.get(key, 0)
@@ -218,7 +228,7 @@ class _Reader:
 
     # What they come to
 
-    def day(self) -> date:
+    def day(self, *, year_max: int = _YEAR_MAX) -> date:
         given = self.numbers.get
         year, month, day = self._year(), given("MM", 0), given("DD", 0)
         is_given = {"year": bool(given("YYYY") or given("CC")), "month": bool(month), "day": bool(day)}
@@ -242,8 +252,11 @@ class _Reader:
             is_given["month"] = is_given["day"] = True
         if (is_given["month"] and not 1 <= month <= 12) or (is_given["day"] and not 1 <= day <= 31):
             raise self._out_of_range()
-        if year > _YEAR_MAX or year < -4713:
-            raise DatetimeOverflow(f'date out of range: "{self.text}"')
+        if year > year_max or year < -4713:
+            is_date = year_max == _YEAR_MAX
+            raise DatetimeOverflow(
+                f'date out of range: "{self.text}"' if is_date else "timestamp out of range"
+            )
         if not 1 <= year <= 9999:
             raise self._beyond()
         return self._checked(lambda: date(year, month or 1, day or 1))
@@ -271,17 +284,23 @@ class _Reader:
             return 1 - year if self.numbers.get("BC") else year
         return (century - 1) * 100 + 1 if century > 0 else 0
 
+    def settle_hour(self) -> None:
+        """Comes before everything that is wrong with the day."""
+        self.hour = self.numbers.get("HH", 0) or self.numbers.get("SSSS", 0) // 3600
+        if self.is_12_hours:
+            if not 1 <= self.hour <= 12:
+                raise InvalidDatetime(
+                    f'hour "{self.hour}" is invalid for the 12-hour clock',
+                    hint="Use the 24-hour clock, or give an hour between 1 and 12.",
+                )
+            self.hour = self.hour % 12 + 12 * self.numbers.get("PM", 0)
+
     def micros(self) -> int:
         given = self.numbers.get
-        whole = given("SSSS", 0)
-        hour, minute, second = (
-            given(key, 0) or default
-            for key, default in (("HH", whole // 3600), ("MI", whole // 60 % 60), ("SS", whole % 60))
+        whole, hour = given("SSSS", 0), self.hour
+        minute, second = (
+            given(key, 0) or default for key, default in (("MI", whole // 60 % 60), ("SS", whole % 60))
         )
-        if self.is_12_hours:
-            if not 1 <= hour <= 12:
-                raise InvalidDatetime(f'hour "{hour}" is invalid for the 12-hour clock')
-            hour = hour % 12 + 12 * given("PM", 0)
         fraction = given("MS", 0) * 1000 + given("US", 0)
         is_right = 0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59 and 0 <= fraction < 1_000_000
         if not is_right:

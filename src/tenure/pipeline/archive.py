@@ -5,23 +5,28 @@
                      exit which classes it had
     later sessions   -XX:SharedArchiveFile=..., about half the time
 
-An archive fits one Java and one set of jars: both are part of its name, so a stale one is never used. Java
-checks sums over it and passes over one that is damaged or does not fit. It is written under another name
-and renamed when it is whole.
+An archive fits one Java and one set of jars: both are part of its name, so a stale one is never used. It is
+written under another name and renamed when it is whole; a sum over it stands beside. One that does not agree
+with its sum, or has none, is not used, and is made anew: Java would pass over it in silence, at each start.
 
-Walk: `pipeline.spark` calls `Archive.of`, `options`, `make_in_background`, which starts `archive_maker`.
+Walk: `pipeline.spark` calls `Archive.of`, `is_whole`, `options`, `make_in_background`, which starts
+`archive_maker`.
 """
 
 import hashlib
 import logging
+import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 from tenure.pipeline.java import Java
 
 PATTERN = "spark-*.jsa"
+
+READ_BYTES = 1 << 20
 
 IN_BACKGROUND = 'nice -n 19 "$@" </dev/null >/dev/null 2>&1 &'
 """By a shell that ends at once, so that nobody has to wait for it."""
@@ -40,14 +45,28 @@ class Archive(NamedTuple):
         digest = hashlib.blake2b("\n".join(facts).encode(), digest_size=12).hexdigest()
         return cls(directory / PATTERN.replace("*", digest))
 
-    def is_there(self) -> bool:
-        return self.path.is_file()
+    @property
+    def sum_path(self) -> Path:
+        return self.path.with_suffix(".sum")
+
+    def is_whole(self) -> bool:
+        """Whether it is there, and as it was made."""
+        try:
+            return self.sum_path.read_text(encoding="ascii") == summed(self.path)
+        except (OSError, UnicodeDecodeError):
+            return False
 
     def options(self) -> str:
-        return f"-XX:SharedArchiveFile={self.path} -Xshare:auto -XX:+VerifySharedSpaces"
+        return f"-XX:SharedArchiveFile={self.path} -Xshare:auto"
+
+    def publish(self, partial: Path) -> None:
+        """Puts what was written in its place. The sum comes first: one without its archive is no harm."""
+        self.sum_path.write_text(summed(partial), encoding="ascii")
+        os.replace(partial, self.path)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
+        self.sum_path.unlink(missing_ok=True)
 
     def make_in_background(self) -> None:
         command = [sys.executable, "-m", "tenure.pipeline.archive_maker", str(self.path)]
@@ -57,3 +76,12 @@ class Archive(NamedTuple):
             subprocess.run(["sh", "-c", IN_BACKGROUND, "sh", *command], check=True, start_new_session=True)
         except (OSError, subprocess.CalledProcessError) as error:
             _log.warning("no archive of Spark's classes: %s", error)
+
+
+def summed(path: Path) -> str:
+    """Against damage, not against malice: who may write here may write the sum too."""
+    made = 0
+    with path.open("rb") as file:
+        while piece := file.read(READ_BYTES):
+            made = zlib.crc32(piece, made)
+        return f"{file.tell()} {made:08x}"

@@ -6,7 +6,6 @@ Walk: `archive.Archive.make_in_background` starts it; it opens a session by `pip
 """
 
 import fcntl
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tenure.base.env import SystemEnv
-from tenure.pipeline.archive import PATTERN
+from tenure.pipeline.archive import PATTERN, Archive
 from tenure.pipeline.spark import JAVA_OPTIONS, close_session, open_session
 from tenure.pipeline.spark_tasks import SparkTasks
 from tenure.pipeline.tasks import Attempt
@@ -28,26 +27,27 @@ WRITE_SECONDS = 300.0
 
 
 def make(path: Path) -> None:
-    """Writes the archive unless it is there or another process is about to write it."""
+    """Writes the archive unless it is there and whole, or another process is about to write it."""
     with path.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        if not path.exists():
-            _write(path)
-            _prune(path)
+        archive = Archive(path)
+        if not archive.is_whole():
+            _write(archive)
+            _prune(path.parent)
 
 
-def _write(path: Path) -> None:
-    partial = path.with_suffix(".part")
+def _write(archive: Archive) -> None:
+    partial = archive.path.with_suffix(".part")
     options = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={partial}"}
     session = open_session("local[2]", cache_directory=None, options=options)
     try:
         _use(session)
     finally:
         close_session(session, exit_seconds=WRITE_SECONDS)
-    os.replace(partial, path)
+    archive.publish(partial)
 
 
 def _use(session: SparkSession) -> None:
@@ -65,10 +65,10 @@ def _numbers(task: int, attempt: Attempt) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"number": pa.array(range(task), pa.int64())})
 
 
-def _prune(path: Path) -> None:
-    archives = sorted(path.parent.glob(PATTERN), key=lambda each: each.stat().st_mtime_ns)
+def _prune(directory: Path) -> None:
+    archives = sorted(directory.glob(PATTERN), key=lambda each: each.stat().st_mtime_ns)
     for old in archives[:-KEPT]:
-        old.unlink(missing_ok=True)
+        Archive(old).remove()
 
 
 if __name__ == "__main__":

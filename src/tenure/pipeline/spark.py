@@ -84,7 +84,8 @@ def open_session(
     if is_on_this_machine(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
-    session = _started(settings, archive)
+    is_usable = archive is not None and archive.is_whole()
+    session = _started(settings, archive, is_usable=is_usable)
     _log.info(
         "spark %s master=%s java=%s driver_memory=%s executor_memory=%s archive=%s",
         pyspark.__version__,
@@ -92,7 +93,7 @@ def open_session(
         java.version,
         settings["spark.driver.memory"],
         settings["spark.executor.memory"],
-        "none" if archive is None or not archive.is_there() else archive.path,
+        archive.path if archive is not None and is_usable else "none",
     )
     if not is_on_this_machine(master) and encryption.is_readable(session.sparkContext.getConf().get):
         _log.warning("what %s sends over the network can be read there: see docs/reference/spark.md", master)
@@ -132,8 +133,8 @@ def _settings(master: str, python_path: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _started(settings: Mapping[str, str], archive: Archive | None) -> SparkSession:
-    if archive is None or not archive.is_there():
+def _started(settings: Mapping[str, str], archive: Archive | None, *, is_usable: bool) -> SparkSession:
+    if archive is None or not is_usable:
         session = _launched(settings)
         if archive is not None:
             archive.make_in_background()

@@ -225,7 +225,9 @@ class SchemaChanger:
                 worker.complete_new(use.txn, table)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
-        return self._published(use, descriptors, *self._publish(use, descriptors, settled))
+        with self._leases.still():
+            session, commit_at = self._publish(use, descriptors, settled)
+        return self._published(use, descriptors, session, commit_at)
 
     def _publish(
         self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled

@@ -132,6 +132,8 @@ class RunProgress:
         self._starts = dict(saved.starts)
         self._is_turned = saved.is_turned
         self._told = ""
+        self._shown = 0.0
+        """How far this run has said that it is: more is always to come, so it never goes back."""
 
     def start_of(self, work: Work) -> bytes | None:
         return self._starts.get(_name(work), b"")
@@ -145,8 +147,8 @@ class RunProgress:
         self._told = f"{work.kind.value} {work.element}: {status}"
         starts = {_name(work): b"", **self._starts}
         done = sum(start is None for start in starts.values())
-        fraction = (done + fraction) / (len(starts) + 1)
-        self._run.checkpoint(fraction=fraction, status=self._told, data=self._data())
+        self._shown = max(self._shown, (done + fraction) / len(starts))
+        self._run.checkpoint(fraction=self._fraction(), status=self._told, data=self._data())
 
     def filled(self, work: Work) -> None:
         self._starts[_name(work)] = None
@@ -158,7 +160,8 @@ class RunProgress:
         self._run.save(txn, fraction=self._fraction(), status="taking back", data=self._data())
 
     def _fraction(self) -> float:
-        return sum(start is None for start in self._starts.values()) / (len(self._starts) + 1)
+        done = sum(start is None for start in self._starts.values())
+        return max(self._shown, done / (len(self._starts) + 1))
 
     def _data(self) -> bytes:
         return pack(Saved(tuple(self._starts.items()), self._is_turned))

@@ -118,7 +118,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenure.table.lake.scanning.PAGE_KEYS", 7)
     monkeypatch.setattr("tenure.bulk.importing.runs.BATCH_ROWS", 8)
     monkeypatch.setattr("tenure.bulk.filling.entries.CHUNK_BYTES", 500)
-    monkeypatch.setattr("tenure.bulk.filling.entries.RUN_ROWS", 30)
+    monkeypatch.setattr("tenure.bulk.filling.entries.RANGE_ROWS", 30)
     monkeypatch.setattr("tenure.bulk.filling.job.PAGE_KEYS", 5)
     monkeypatch.setattr("tenure.bulk.filling.job.BATCH_ROWS", 3)
 
@@ -327,3 +327,15 @@ def test_an_index_that_is_being_filled_is_not_flushed(t: Filling) -> None:
         assert job is None
     assert not statement.said().sqlstate
     t.flush()
+
+
+def test_a_filled_index_is_imported_into_and_referred_to(t: Filling) -> None:
+    with t.during("CREATE UNIQUE INDEX i ON t (a)") as statement:
+        t.done("UPDATE t SET a = a + 1000 WHERE id < 10")
+    assert not statement.said().sqlstate
+    assert not t.csv("1000,5000,new\n1001,5001,newer\n").sqlstate
+    assert t.csv("1002,1119,equal\n").sqlstate == "23505"
+    t.done("CREATE TABLE child (a int REFERENCES t (a))")
+    assert not t.csv("5000\n1119\n0\n", "child").sqlstate
+    assert t.csv("119\n", "child").sqlstate == "23503"
+    assert t.wrong() == []

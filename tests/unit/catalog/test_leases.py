@@ -9,7 +9,7 @@ from tenure.base.errors import DeadlinePassed, Disconnected, OutcomeUnknown, Ret
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.lease_rows import LeaseRow
-from tenure.catalog.leases import bound
+from tenure.catalog.leases import NARROW_SECONDS, bound
 from tenure.catalog.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -175,7 +175,7 @@ def test_a_pin_that_comes_before_the_acknowledgement_is_in_the_narrowed_row(node
 @pytest.mark.invariant("I16")
 def test_a_row_never_widens(node: SchemaNode) -> None:
     a, b = created(node, "a"), created(node, "b")
-    node.step_leases()
+    node.leases.narrow()
     session, lease_at = node.liveness.session().id, node.leases.newest_at()
     narrow = node.rows.narrow
     node.transact(lambda txn: narrow(txn, lease_at, session, frozenset([a]), ()))
@@ -209,7 +209,7 @@ def test_a_descriptor_made_after_the_lease_is_not_there_for_it(node: SchemaNode)
 
 def test_a_burst_of_changes_is_one_renewal(node: SchemaNode) -> None:
     id = created(node)
-    node.step_leases()
+    node.leases.narrow()
     before = len(node.wire.groups)
     for _ in range(20):
         bump(node, id)
@@ -217,6 +217,42 @@ def test_a_burst_of_changes_is_one_renewal(node: SchemaNode) -> None:
     node.step_leases()
     assert (bumps - before, len(node.wire.groups) - bumps) == (20, 2)  # the new row, the old one's end
     assert node.leases.newest.descriptor(id) == node.table(id)
+
+
+def test_a_publishers_commit_takes_the_row_of_the_lease_before_its_own_along(node: SchemaNode) -> None:
+    created(node, "a")
+    before = len(node.wire.groups)
+    created(node, "b")
+    node.step_leases()
+    assert len(node.wire.groups) - before == 1
+    assert len(rows_of(node)) == 2, "its own, and the one before it, which the next takes along"
+
+
+def test_what_no_other_change_takes_along_is_narrowed_a_little_later(
+    cluster: Cluster, node: SchemaNode
+) -> None:
+    created(node)
+    node.step_leases()
+    assert len(rows_of(node)) == 2
+    cluster.env.advance(NARROW_SECONDS)
+    node.step_leases()
+    assert [row.lease_at for row in rows_of(node)] == [node.leases.newest_at()]
+
+
+@pytest.mark.invariant("I16")
+def test_a_publishers_commit_leaves_the_row_of_a_lease_that_is_pinned(node: SchemaNode) -> None:
+    id = created(node)
+    use = node.bind()
+    use.descriptor(id)
+    held_at = bound(use).at
+    bump(node, id)
+    node.leases.renew()
+    created(node, "b")
+    created(node, "c")
+    assert held_at in [row.lease_at for row in rows_of(node)]
+    use.close()
+    created(node, "d")
+    assert held_at not in [row.lease_at for row in rows_of(node)]
 
 
 def test_nothing_is_written_while_nothing_changes(node: SchemaNode) -> None:

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: which one fits."""
+"""The archive of Spark's classes: which one fits, and whether it is whole."""
 
 from pathlib import Path
 
@@ -37,3 +37,39 @@ def test_other_jars_have_another_archive(tmp_path: Path, java: Java, spark: Path
     changed = Archive.of(tmp_path, java, spark)
     (spark / "jars" / "sql.jar").write_bytes(b"sql")
     assert len({former, changed, Archive.of(tmp_path, java, spark)}) == 3
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Archive:
+    partial = tmp_path / "spark-1.part"
+    partial.write_bytes(b"classes" * 1000)
+    archive = Archive(tmp_path / "spark-1.jsa")
+    archive.publish(partial)
+    return archive
+
+
+def test_an_archive_is_whole_when_it_was_published(made: Archive) -> None:
+    assert made.is_whole()
+
+
+def test_one_byte_makes_it_damaged(made: Archive) -> None:
+    with made.path.open("r+b") as file:
+        file.seek(3_000)
+        file.write(b"X")
+    assert not made.is_whole()
+
+
+def test_one_that_was_cut_off_is_damaged(made: Archive) -> None:
+    with made.path.open("r+b") as file:
+        file.truncate(3_000)
+    assert not made.is_whole()
+
+
+def test_one_without_its_sum_is_not_used(made: Archive) -> None:
+    made.sum_path.unlink()
+    assert not made.is_whole()
+
+
+def test_one_that_is_removed_is_gone_with_its_sum(made: Archive) -> None:
+    made.remove()
+    assert not made.is_whole() and not made.sum_path.exists()

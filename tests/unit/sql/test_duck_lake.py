@@ -87,11 +87,16 @@ class Asked:
         where: str = "",
         is_joined: bool = False,
     ) -> list[str] | None:
-        found = self.stream(source, *columns, check=check, where=where)
+        found = self.stream(source, *columns, check=check, where=where, is_joined=is_joined)
         return None if found is None else sorted(map(repr, found))
 
     def stream(
-        self, source: Source, *columns: int, check: Callable[[], None] = lambda: None, where: str = ""
+        self,
+        source: Source,
+        *columns: int,
+        check: Callable[[], None] = lambda: None,
+        where: str = "",
+        is_joined: bool = False,
     ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
@@ -407,6 +412,19 @@ def test_a_join_knows_the_bounds_of_base_and_delta(lake: Lake, duck: Duck, plans
     assert Asked(lake, duck).agree(lake.store.snapshot(), ID)
     name = f"n{lake.table.id}"
     assert name not in plans[0] and name in plans[1]  # a table of DuckDB's own, of which it knows them
+
+
+def test_a_delta_that_is_not_small_is_joined_as_it_is(
+    lake: Lake, duck: Duck, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(lake, *range(50))
+    lake.flush()
+    lake.bases.load()
+    _changed(lake, 7, "changed")
+    engine, _ = duck._parts()
+    monkeypatch.setattr(engine, "_copied_bytes_max", 10)
+    assert Asked(lake, duck).agree(lake.store.snapshot(), ID, B)
+    assert f"n{lake.table.id}" not in plans[1]
 
 
 def test_what_is_held_follows_the_base_between_queries(lake: Lake, duck: Duck) -> None:

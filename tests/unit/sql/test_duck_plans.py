@@ -54,7 +54,7 @@ class House:
         def put(txn: Any) -> None:
             for at, row in enumerate(rows):
                 values = {id: row.get(name, at if name == "rowid" else None) for name, id in ids.items()}
-                entry = layout.entry(layout.primary, Row(b"", values), CONTEXT)
+                entry = layout.entry(layout.primary, Row(layout.key(values), values), CONTEXT)
                 assert entry is not None
                 txn.put(*entry)
 
@@ -373,7 +373,7 @@ def test_own_uncommitted_rows_are_seen(house: House) -> None:
     for at in (3, 1000):
         values = dict(_row("people", random.Random(at), at))
         row = {column.id: values.get(column.name) for column in table.columns}
-        entry = layout.entry(layout.primary, Row(b"", row), CONTEXT)
+        entry = layout.entry(layout.primary, Row(layout.key(row), row), CONTEXT)
         assert entry is not None
         txn.put(*entry)
     txn.delete(layout.key({column.id: 5 if column.name == "id" else None for column in table.columns}))

@@ -67,7 +67,7 @@ def _values(rng: random.Random, id: int) -> dict[int, Any]:
 
 
 def _put(txn: Transaction, layout: Layout, values: dict[int, Any]) -> None:
-    entry = layout.entry(layout.primary, Row(b"", values), CONTEXT)
+    entry = layout.entry(layout.primary, Row(layout.key(values), values), CONTEXT)
     assert entry is not None
     txn.put(*entry)
 

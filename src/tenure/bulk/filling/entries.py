@@ -19,7 +19,7 @@ import pyarrow as pa
 from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.defaults import random_uuid
-from tenure.bulk.importing.merging import RUN_BYTES, RUN_ROWS, key_values, values_of
+from tenure.bulk.importing.merging import key_values, values_of
 from tenure.bulk.importing.rows import Batch, rest_of
 from tenure.bulk.importing.runs import (
     Run,
@@ -48,6 +48,9 @@ from tenure.table.lake.manifests import Shape, Written
 from tenure.table.lake.merging import write_all
 from tenure.table.lake.tables import entries_table
 from tenure.table.rows import Entry, Keyed, Layout, Row, check_length
+
+RANGE_ROWS, RANGE_BYTES = 1 << 19, 64 << 20
+"""Entries per task of the second pass: sorting holds them about three times."""
 
 
 class ProjectTask(Record, frozen=True):
@@ -127,7 +130,7 @@ def _chunks(tables: Iterator[Any]) -> Iterator[Any]:
 def fill_tasks(
     place: Place, version: Version, index: int, at: Timestamp, runs: Sequence[Run]
 ) -> list[FillTask]:
-    between = cuts(runs, rows_per_range(runs, rows_max=RUN_ROWS, bytes_max=RUN_BYTES))
+    between = cuts(runs, rows_per_range(runs, rows_max=RANGE_ROWS, bytes_max=RANGE_BYTES))
     bounds: list[bytes | None] = [b"", *between, None]
     return [
         FillTask(place, version, index, at, lo or b"", hi, within(runs, lo or b"", hi))

@@ -4,6 +4,7 @@
     read, check, sort          a task per split of the input      `importing.sorting`
     merge                      a task per range of each index     `importing.merging`
     foreign keys               a task per range of keys           `importing.references`
+        rows that are bad here, if they are tolerated: refused, and once more from "merge" on without them
     publish                    all indexes, and the tables public again, in one commit
 
 A run that is interrupted leaves files that nobody names; the next starts over, with the tables offline as
@@ -15,15 +16,15 @@ Invariant (I40): a failed import leaves no row behind, and one that is taken up 
 Walk: `sql.statements.importing` -> `start`; `cluster.runner` -> `_Import.run`, or `revert`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.errors import FileExists, RetryError, StoreError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
-from tenure.bulk.importing.records import KIND, Payload, Saved, Summary, TableInput
+from tenure.bulk.importing.records import INSERTS, KIND, Payload, Saved, Summary, TableInput
 from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake, label
 from tenure.bulk.sealing import sealed, unsealed
@@ -42,7 +43,10 @@ from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import Replaced, publish
 
 if TYPE_CHECKING:
+    from tenure.bulk.importing.clashes import Clash, Origin, Refused
     from tenure.bulk.importing.inputs import Source, Unpacked
+    from tenure.bulk.importing.merging import RunsMerged
+    from tenure.bulk.importing.references import Missing, ReferenceTask
     from tenure.bulk.importing.sorting import Reference, Sorted
     from tenure.pipeline.reading.tasks import Reject
     from tenure.table.rows import Layout
@@ -127,6 +131,8 @@ class _Table(NamedTuple):
 class _Merged(NamedTuple):
     began_with: Manifest
     replaced: Replaced
+    added: int
+    """New rows of the index."""
 
 
 class _Import:
@@ -140,6 +146,10 @@ class _Import:
         self._tasks = lake.tasks_for(run)
         self._saved_at = -SAVE_SECONDS
         self._files: tuple[str, ...] = ()
+        self._names = self._refused = ""
+        """Scratch files for tasks: see `importing.names`."""
+        self._origins: set[Origin] = set()
+        """Of the rows that were refused for their keys."""
         self._unpacked: Unpacked | None = None
 
     def run(self) -> None:
@@ -148,17 +158,11 @@ class _Import:
         found = [self._read(table, share) for table, share in zip(tables, _shares(len(tables)), strict=True)]
         rejects = [each for of_table in found for result in of_table for each in result.rejects]
         self._tolerate(rejects)
-        names = self._write_names()
-        merged = [
-            each
-            for table, results in zip(tables, found, strict=True)
-            for each in self._merge(snapshot, table, results, names)
-        ]
-        for table, results in zip(tables, found, strict=True):
-            self._check_references(table, results, tables, found, names)
+        self._write_names()
+        merged = self._merge_all(snapshot, tables, found, rejects)
         self._write_rejects(rejects)
-        self._publish(merged, self._summary(tables, found, len(rejects)))
-        self._delete_scratch(found, names)
+        self._publish(merged, self._summary(tables, found, merged, len(rejects)))
+        self._delete_scratch(found)
 
     def _table(self, snapshot: Snapshot, input: TableInput) -> _Table:
         from tenure.bulk.importing.references import references_of
@@ -220,8 +224,7 @@ class _Import:
         from tenure.bulk.importing.inputs import Unpacked, unpack
 
         if self._unpacked is None:
-            attempt = attempt_name(label(self._run), self._lake.store.env)
-            name = f"{self._lake.place.tenant}/scratch/{attempt}-dump"
+            name = self._scratch("dump")
             self._run.checkpoint(fraction=0.0, status="decompressing")
             unpack(self._lake.files, name, source, self._run.check)
             self._unpacked = Unpacked(self._lake.place, name)
@@ -233,18 +236,56 @@ class _Import:
         if len(rejects) > self._payload.bad_rows_max:
             raise too_many(rejects, self._payload.bad_rows_max)
 
-    def _write_names(self) -> str:
+    def _write_names(self) -> None:
         from tenure.bulk.importing.names import write_names
 
+        self._names = self._scratch("names.json")
+        write_names(self._lake.files, self._names, self._files)
+
+    def _scratch(self, what: str) -> str:
         attempt = attempt_name(label(self._run), self._lake.store.env)
-        name = f"{self._lake.place.tenant}/scratch/{attempt}-names.json"
-        write_names(self._lake.files, name, self._files)
-        return name
+        return f"{self._lake.place.tenant}/scratch/{attempt}-{what}"
 
     # ── the second pass ────────────────────────────────────────────────────────────────────────
 
+    def _merge_all(
+        self,
+        snapshot: Snapshot,
+        tables: Sequence[_Table],
+        found: "Sequence[list[Sorted]]",
+        rejects: "list[Reject]",
+    ) -> list[_Merged]:
+        """Merges, and checks foreign keys; again without the rows that turned out bad, while they are few."""
+        while True:
+            merged: list[_Merged] = []
+            clashes: list[Clash] = []
+            for table, results in zip(tables, found, strict=True):
+                merged += self._merge(snapshot, table, results, clashes)
+            bad = self._clashing(clashes) or self._dangling(tables, found)
+            if not bad:
+                return merged
+            self._refuse(bad, rejects)
+
+    def _refuse(self, bad: "Mapping[Origin, Refused]", rejects: "list[Reject]") -> None:
+        from tenure.bulk.importing.names import write_refused
+        from tenure.bulk.importing.rejects import reject_of
+
+        rejects += [reject_of(origin, refused, self._files) for origin, refused in bad.items()]
+        self._tolerate(rejects)
+        self._origins |= bad.keys()
+        self._lake.files.delete([self._refused] if self._refused else [])
+        self._refused = self._scratch("refused.json")
+        write_refused(self._lake.files, self._refused, self._origins)
+
+    def _clashing(self, clashes: "Sequence[Clash]") -> "dict[Origin, Refused]":
+        if not clashes:
+            return {}
+        from tenure.bulk.importing.clashes import decided
+
+        return decided(clashes)
+
     def _merge(
-        self, snapshot: Snapshot, table: _Table, results: "list[Sorted]", names: str
+        self, snapshot: Snapshot, table: _Table, results: "list[Sorted]", clashes: "list[Clash]"
     ) -> Iterator[_Merged]:
         from tenure.bulk.importing.merging import merge_runs, tasks_of
         from tenure.pipeline.merge import replaced
@@ -256,30 +297,54 @@ class _Import:
             manifest = self._manifest(snapshot, table.version.table.id, index)
             runs = [run for result in results for run in result.indexes[index]]
             made = tasks_of(
-                self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs, names
+                *(self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs),
+                *(self._names, self._refused, self._tolerated(table)),
             )
             begun.append((manifest, len(made)))
             tasks += made
-        merged = iter(self._do(merge_runs, tasks, "merging", (0.6, 0.9)))
+        merged: list[RunsMerged] = self._do(merge_runs, tasks, "merging", (0.6, 0.9))
+        clashes += [clash for each in merged for clash in each.clashes]
+        rest = iter(merged)
         for manifest, count in begun:
-            yield _Merged(manifest, replaced([next(merged) for _ in range(count)]))
+            ranges = list(islice(rest, count))
+            added = sum(each.added for each in ranges)
+            yield _Merged(manifest, replaced([each.range for each in ranges]), added)
+
+    def _tolerated(self, table: _Table) -> int:
+        # Several rows of an INSERT may stand on one line, which then does not tell them apart.
+        return 0 if table.input.format == INSERTS else self._payload.bad_rows_max
 
     def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
         return self._lake.manifests.get(snapshot, table, index) or no_base(table, index)
 
-    def _check_references(
+    def _dangling(self, tables: Sequence[_Table], found: "Sequence[list[Sorted]]") -> "dict[Origin, Refused]":
+        """Rows that refer to nothing, if some are tolerated."""
+        from tenure.bulk.importing.references import check_references
+
+        bad: dict[Origin, Refused] = {}
+        for table, results in zip(tables, found, strict=True):
+            tasks = list(self._reference_tasks(table, results, tables, found))
+            if not tasks:
+                continue
+            checked = self._do(check_references, tasks, "checking foreign keys", (0.9, 0.95))
+            for reference in table.references:
+                pairs = zip(tasks, checked, strict=True)
+                missing = [each for task, told in pairs if task.reference is reference for each in told]
+                if missing:
+                    bad |= self._referring(table, results, reference, missing)
+        return bad
+
+    def _reference_tasks(
         self,
         table: _Table,
         results: "list[Sorted]",
         tables: Sequence[_Table],
         found: "Sequence[list[Sorted]]",
-        names: str,
-    ) -> None:
+    ) -> "Iterator[ReferenceTask]":
         """As of now: nothing of what was there when the table went offline can have been deleted."""
-        from tenure.bulk.importing.references import check_references, tasks_of
+        from tenure.bulk.importing.references import tasks_of
 
         snapshot = self._lake.store.snapshot()
-        tasks = []
         for reference in table.references:
             target, index = reference.target.id, reference.target_index
             runs = [run for result in results for run in result.references[reference.constraint.id]]
@@ -291,23 +356,47 @@ class _Import:
                 for run in result.indexes[index]
             ]
             manifest = self._manifest(snapshot, target, index)
-            tasks += tasks_of(
-                self._lake.place, table.version, reference, manifest, snapshot.at, runs, own, names
+            yield from tasks_of(
+                *(self._lake.place, table.version, reference, manifest, snapshot.at, runs, own),
+                *(self._names, self._refused, self._tolerated(table)),
             )
-        if tasks:
-            self._do(check_references, tasks, "checking foreign keys", (0.9, 0.95))
+
+    def _referring(
+        self, table: _Table, results: "list[Sorted]", reference: "Reference", missing: "list[Missing]"
+    ) -> "dict[Origin, Refused]":
+        """All rows that refer to these keys: of each the first pass kept only one."""
+        from tenure.bulk.importing.clashes import Refused
+        from tenure.bulk.importing.references import FindTask, find_referring
+        from tenure.table.errors import ForeignKeyViolation
+
+        tolerated = self._tolerated(table)
+        tasks = [
+            FindTask(self._lake.place, reference, run, tuple(missing), self._refused, tolerated)
+            for result in results
+            for run in result.indexes[table.layout.primary.id]
+        ]
+        found = self._do(find_referring, tasks, "looking for bad rows", (0.9, 0.95))
+        sqlstate = ForeignKeyViolation.sqlstate
+        return {origin: Refused(sqlstate, said) for of_run in found for origin, said in of_run}
 
     # ── the end ────────────────────────────────────────────────────────────────────────────────
 
-    def _summary(self, tables: Sequence[_Table], found: "Sequence[list[Sorted]]", rejected: int) -> Summary:
-        rows = entries = size = 0
-        for table, results in zip(tables, found, strict=True):
-            for result in results:
-                rows += result.rows
-                for index, runs in result.indexes.items():
-                    size += sum(run.size for run in runs)
-                    if not table.layout.indexes[index].is_primary:
-                        entries += sum(run.rows for run in runs)
+    def _summary(
+        self,
+        tables: Sequence[_Table],
+        found: "Sequence[list[Sorted]]",
+        merged: Sequence[_Merged],
+        rejected: int,
+    ) -> Summary:
+        primary = {(table.version.table.id, table.layout.primary.id) for table in tables}
+        rows = entries = 0
+        for each in merged:
+            if (each.began_with.table, each.began_with.index) in primary:
+                rows += each.added
+            else:
+                entries += each.added
+        sorted = [result for results in found for result in results]
+        size = sum(run.size for result in sorted for runs in result.indexes.values() for run in runs)
         return Summary(rows, entries, size, rejected)
 
     def _publish(self, merged: Sequence[_Merged], summary: Summary) -> None:
@@ -349,7 +438,7 @@ class _Import:
         except StoreError as error:
             raise InputFailed(error) from error
 
-    def _delete_scratch(self, found: "Sequence[list[Sorted]]", *others: str) -> None:
+    def _delete_scratch(self, found: "Sequence[list[Sorted]]") -> None:
         """Early, and only to have it done: what is left, `bulk.upkeep` deletes."""
         names = [
             run.name
@@ -360,7 +449,8 @@ class _Import:
         ]
         if self._unpacked is not None:
             names.append(self._unpacked.name)
-        self._lake.files.delete([*names, *others])
+        names += filter(None, [self._names, self._refused])
+        self._lake.files.delete(names)
 
     def _do(
         self, kernel: "Kernel[Any, Any]", tasks: Sequence[Any], what: str, part: tuple[float, float]

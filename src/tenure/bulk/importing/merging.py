@@ -1,10 +1,11 @@
 """The second pass: sorted runs and what the table has become its new files, a range of keys per task.
 
-    runs of the range ──► sorted together ──► no key twice?
+    runs of the range, without rows that were refused ──► sorted together ──► no key twice?
     base + delta of the range ──► live rows ──┴──► no key in both? ──► live files; past files of the delta
 
 New rows carry no time: it is that of the commit which publishes their file. Rows that are there keep theirs.
-That nobody can write the table meanwhile makes "no key in both" true for good.
+That nobody can write the table meanwhile makes "no key in both" true for good. Where some bad rows are
+tolerated, a key that is there twice is not an error yet: nothing is written, and the clashes are the result.
 
 Walk: `importing.job` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge` for
 what the table has.
@@ -18,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.names import where
+from tenure.bulk.importing.clashes import Clash, clashing, without
+from tenure.bulk.importing.names import read_refused, where
 from tenure.bulk.importing.runs import (
     LINE,
     SOURCE,
@@ -59,6 +61,16 @@ class RunTask(NamedTuple):
     runs: tuple[Run, ...]
     names: str
     """The file with the names of the input's files, for an error."""
+    refused: str
+    """The file with rows to pass over; empty: there are none."""
+    bad_rows_max: int
+
+
+class RunsMerged(NamedTuple):
+    range: MergedRange
+    added: int = 0
+    """New rows in it."""
+    clashes: tuple[Clash, ...] = ()
 
 
 def tasks_of(
@@ -69,6 +81,8 @@ def tasks_of(
     until_at: Timestamp,
     runs: Sequence[Run],
     names: str,
+    refused: str,
+    bad_rows_max: int,
 ) -> list[RunTask]:
     span = store.keyspace.index_span(manifest.table, manifest.index)
     head = span.lo[:HEAD_BYTES]
@@ -82,7 +96,7 @@ def tasks_of(
             place, version, manifest.index, manifest.shapes, each, older, manifest.flushed_at, until_at
         )
         lo, hi = _bounds(merge)
-        made.append(RunTask(merge, within(runs, lo, hi), names))
+        made.append(RunTask(merge, within(runs, lo, hi), names, refused, bad_rows_max))
     return made
 
 
@@ -93,20 +107,28 @@ def _bounds(task: MergeTask) -> tuple[bytes, bytes | None]:
     return lo[HEAD_BYTES:], hi[HEAD_BYTES:] if hi.startswith(head) else None
 
 
-def merge_runs(task: RunTask, attempt: Attempt) -> MergedRange:
+def merge_runs(task: RunTask, attempt: Attempt) -> RunsMerged:
     """The kernel."""
     place = opened(task.merge.place)
     added = read_runs(place.lake, task.runs, *_bounds(task.merge))
-    found = existing(place, task.merge, must=added is not None)
-    if found is None:
-        return MergedRange()
-    making, merged, changes = found
     if added is not None:
+        added = without(added, read_refused(place.lake, task.refused))
+    found = existing(place, task.merge, must=bool(added))
+    if found is None:
+        return RunsMerged(MergedRange())
+    making, merged, changes = found
+    if added:
         added = in_order(added)
         named = partial(where, place.lake, task.names)
-        _refuse_doubles(making, added, named)
-        merged = merged._replace(live=_together(making, merged, added, named))
-    return written(place, task.merge, attempt, making.shape, merged, changes)
+        try:
+            _refuse_doubles(making, added, named)
+            merged = merged._replace(live=_together(making, merged, added, named))
+        except UniqueViolation:
+            if not task.bad_rows_max:
+                raise
+            return RunsMerged(MergedRange(), clashes=_clashes(making, added, merged.live, task.bad_rows_max))
+    range = written(place, task.merge, attempt, making.shape, merged, changes)
+    return RunsMerged(range, len(added) if added else 0)
 
 
 def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any], str]) -> Any:
@@ -157,15 +179,30 @@ def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> 
     raise _duplicate(making, one, f"It is in {named(one)}, and in {named(other)}.")
 
 
-def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
-    layout, index = making.layout, making.keyed
-    values = key_values(index, row.column(KEY)[0].as_py())
-    return UniqueViolation(
-        f'duplicate key value violates unique constraint "{index.name}"',
-        detail=f"Key {key_text(layout.columns, index.columns, values)} is there twice. {places}",
-        table=layout.table,
-        constraint=index.name,
+def _clashes(making: Making, added: Any, live: Any, rows_max: int) -> tuple[Clash, ...]:
+    index = (making.layout.table.id, making.keyed.id)
+    return tuple(
+        Clash(index, key, f"{_message(making)}: Key {_shown(making, key)} is in", is_in_table, origins)
+        for key, is_in_table, origins in clashing(added, live, rows_max)
     )
+
+
+def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
+    return UniqueViolation(
+        _message(making),
+        detail=f"Key {_shown(making, row.column(KEY)[0].as_py())} is there twice. {places}",
+        table=making.layout.table,
+        constraint=making.keyed.name,
+    )
+
+
+def _message(making: Making) -> str:
+    return f'duplicate key value violates unique constraint "{making.keyed.name}"'
+
+
+def _shown(making: Making, key: bytes) -> str:
+    layout, index = making.layout, making.keyed
+    return key_text(layout.columns, index.columns, key_values(index, key))
 
 
 def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:

@@ -1,12 +1,17 @@
-"""The names of an import's files, for errors: kept in the lake, since tasks need none unless one fails.
+"""What tasks need of an import only if something is wrong: kept in the lake, and not in each of them.
 
-Walk: `importing.job` calls `write_names` before the second pass; kernels that found a fault call `where`.
+    names      of the input's files, for errors
+    refused    rows, by where they come from, that are to be passed over
+
+Walk: `importing.job` calls `write_names` before the second pass, and `write_refused` before it starts over;
+kernels that found a fault call `where`, those that may pass over rows `read_refused`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tenure.bulk.importing.clashes import Origin
 from tenure.bulk.importing.runs import LINE, SOURCE
 from tenure.storage.files import Files
 
@@ -16,6 +21,18 @@ NAMES_BYTES_MAX = 1 << 30
 def write_names(files: Files, name: str, shown: Sequence[str]) -> None:
     with files.create_scratch(name) as output:
         output.write(json.dumps(list(shown)).encode())
+
+
+def write_refused(files: Files, name: str, refused: Iterable[Origin]) -> None:
+    with files.create_scratch(name) as output:
+        output.write(json.dumps(sorted(refused)).encode())
+
+
+def read_refused(files: Files, name: str) -> set[Origin]:
+    """None at all without a file."""
+    if not name:
+        return set()
+    return {(source, line) for source, line in json.loads(files.read(name, bytes_max=NAMES_BYTES_MAX))}
 
 
 def where(files: Files, name: str, row: Any) -> str:

@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.errors import CorruptData
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.importing.names import where
+from tenure.bulk.importing.clashes import Origin, origin_of, without
+from tenure.bulk.importing.names import read_refused, where
 from tenure.bulk.importing.runs import Run, cuts, read_runs, rows_per_range, within
 from tenure.bulk.importing.sorting import Reference, layout_of
 from tenure.catalog.descriptors import ElementState, Index, Table
@@ -30,9 +32,9 @@ from tenure.pipeline.tasks import Attempt
 from tenure.table.columns import key_text
 from tenure.table.errors import ForeignKeyViolation
 from tenure.table.foreign_keys import enforced
-from tenure.table.key_arrays import KeyColumn
+from tenure.table.key_arrays import KeyColumn, key_array
 from tenure.table.key_order import bounds_within, plain
-from tenure.table.lake.format import KEY, footer, read_groups
+from tenure.table.lake.format import KEY, REST, footer, name_of, read_groups
 from tenure.table.lake.manifests import File, Manifest
 from tenure.table.rows import Layout
 
@@ -54,6 +56,26 @@ class ReferenceTask(NamedTuple):
     """What the import itself brings to the target's index."""
     names: str
     """The file with the names of the input's files, for an error."""
+    refused: str
+    """The file with rows to pass over; empty: there are none."""
+    bad_rows_max: int
+
+
+class Missing(NamedTuple):
+    """A key that some rows refer to, and nothing has."""
+
+    key: bytes
+    said: str
+
+
+class FindTask(NamedTuple):
+    place: Place
+    reference: Reference
+    run: Run
+    """Of the referring table's rows."""
+    missing: tuple[Missing, ...]
+    refused: str
+    bad_rows_max: int
 
 
 def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[Reference, ...]:
@@ -88,6 +110,8 @@ def tasks_of(
     runs: Sequence[Run],
     own: Sequence[Run],
     names: str,
+    refused: str,
+    bad_rows_max: int,
 ) -> list[ReferenceTask]:
     if not runs:
         return []
@@ -97,22 +121,46 @@ def tasks_of(
     for lo, hi in pairwise(bounds):
         assert lo is not None
         met, brought = within(runs, lo, hi), within(own, lo, hi)
-        made.append(ReferenceTask(place, version, reference, manifest, at, lo, hi, met, brought, names))
+        made.append(
+            ReferenceTask(
+                *(place, version, reference, manifest, at, lo, hi, met, brought),
+                *(names, refused, bad_rows_max),
+            )
+        )
     return made
 
 
-def check_references(task: ReferenceTask, attempt: Attempt) -> int:
-    """The kernel: returns how many keys it has looked for. Raises ForeignKeyViolation for one not there."""
+def check_references(task: ReferenceTask, attempt: Attempt) -> tuple[Missing, ...]:
+    """The kernel: keys that are not there. Raises ForeignKeyViolation for the first if none is tolerated."""
     place = opened(task.place)
     referring = read_runs(place.lake, task.runs, task.lo, task.hi)
     if referring is None:
-        return 0
+        return ()
     referring = referring.set_column(0, KEY, plain(referring.column(KEY)))
     is_there = pc.is_in(referring.column(KEY), value_set=_keys_there(place, task, referring))
     missing = referring.filter(pc.invert(is_there))
-    if len(missing):
-        raise _broken(layout_of(place, task.version), task, missing, where(place.lake, task.names, missing))
-    return len(referring)
+    if not len(missing):
+        return ()
+    layout = layout_of(place, task.version)
+    if not task.bad_rows_max:
+        raise _broken(layout, task, missing, where(place.lake, task.names, missing))
+    # Whoever refers to them may have been refused already: of so many keys, others are too many all the same.
+    keys = pc.unique(missing.column(KEY)).to_pylist()[: 2 * task.bad_rows_max + 2]
+    return tuple(Missing(key, f"{_message(layout, task)}: {_not_present(layout, task, key)}") for key in keys)
+
+
+def find_referring(task: FindTask, attempt: Attempt) -> list[tuple[Origin, str]]:
+    """The kernel: rows of a run that refer to a missing key; no more than it takes to see that they are too
+    many."""
+    place = opened(task.place)
+    rows = without(read_runs(place.lake, [task.run], b"", None), read_refused(place.lake, task.refused))
+    parts = task.reference.parts
+    columns = {part.column: rows.column(name_of(part.column)) for part in parts}
+    keys = key_array(parts, columns, rows.column(REST))
+    said = {each.key: each.said for each in task.missing}
+    is_met = np.asarray(pc.is_in(keys, value_set=pa.array(list(said), pa.binary())))
+    places = np.flatnonzero(is_met)[: task.bad_rows_max + 1].tolist()
+    return [(origin_of(rows, at), said[keys[at].as_py()]) for at in places]
 
 
 def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
@@ -123,7 +171,8 @@ def _keys_there(place: Opened, task: ReferenceTask, referring: Any) -> Any:
     written, removed = _in_store(place, task)
     kept = [each.filter(pc.invert(pc.is_in(each, value_set=removed))) for each in based if len(each)]
     own = read_runs(place.lake, task.own, task.lo, task.hi)
-    brought = [] if own is None else plain(own.column(KEY)).chunks
+    refused = read_refused(place.lake, task.refused)
+    brought = [] if own is None else plain(without(own, refused).column(KEY)).chunks
     return pa.concat_arrays([*kept, written, *brought])
 
 
@@ -161,18 +210,25 @@ def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:
 
 
 def _broken(layout: Layout, task: ReferenceTask, missing: Any, place: str) -> ForeignKeyViolation:
-    parts = task.reference.parts
-    elements = decode(missing.column(KEY)[0].as_py())
+    key = missing.column(KEY)[0].as_py()
+    return ForeignKeyViolation(
+        _message(layout, task),
+        detail=f"{_not_present(layout, task, key)} It is in {place}.",
+        table=layout.table,
+        constraint=task.reference.constraint.name,
+    )
+
+
+def _message(layout: Layout, task: ReferenceTask) -> str:
+    name = task.reference.constraint.name
+    return f'insert or update on table "{layout.table.name}" violates foreign key constraint "{name}"'
+
+
+def _not_present(layout: Layout, task: ReferenceTask, key: bytes) -> str:
+    constraint, parts = task.reference.constraint, task.reference.parts
     values = {
         part.column: layout.columns[part.column].from_key(element)
-        for part, element in zip(parts, elements, strict=False)
+        for part, element in zip(parts, decode(key), strict=False)
     }
-    constraint, target = task.reference.constraint, task.reference.target
-    key = key_text(layout.columns, constraint.columns, values)
-    return ForeignKeyViolation(
-        f'insert or update on table "{layout.table.name}" violates '
-        f'foreign key constraint "{constraint.name}"',
-        detail=f'Key {key} is not present in table "{target.name}". It is in {place}.',
-        table=layout.table,
-        constraint=constraint.name,
-    )
+    shown = key_text(layout.columns, constraint.columns, values)
+    return f'Key {shown} is not present in table "{task.reference.target.name}".'

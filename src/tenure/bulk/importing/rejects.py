@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from tenure.base.errors import UserError
+from tenure.bulk.importing.clashes import Origin, Refused
 from tenure.pipeline.reading.tasks import Reject
+from tenure.table.errors import UniqueViolation
 
 LISTED_MAX = 5
 """How many an error lists: a job's record keeps 1000 characters of it."""
@@ -29,6 +31,15 @@ def too_many(rejects: Sequence[Reject], tolerated: int) -> RowsRefused:
     more = [f"More than {tolerated} rows were refused."] if tolerated else []
     detail = "\n".join([*lines[:LISTED_MAX], *more])
     return RowsRefused(ordered[0].reason, sqlstate=ordered[0].sqlstate, detail=detail)
+
+
+def reject_of(origin: Origin, refused: Refused, files: Sequence[str]) -> Reject:
+    """A row that could be read, and is refused for its key."""
+    said = refused.said
+    if refused.sqlstate == UniqueViolation.sqlstate:
+        source = refused.by
+        said += " the table" if source is None else f' file "{files[source[0]]}", line {source[1]}'
+    return Reject(files[origin[0]], origin[1], "", said, refused.sqlstate, "")
 
 
 def where(reject: Reject) -> str:

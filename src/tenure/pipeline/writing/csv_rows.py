@@ -4,7 +4,7 @@ A field is in quotes if it has a delimiter, a quote or the end of a line in it, 
 NULL is an empty field; an empty text is "".
 
 A whole batch is joined at once: where all the bytes of a column show that none of it needs quotes, they are
-not looked at one by one.
+not looked at one by one. Of texts that repeat themselves, such as states, each is looked at once.
 
 Walk: `writing.files` -> `csv_bytes`.
 """
@@ -24,6 +24,10 @@ from tenure.pipeline.writing.formats import CsvOut
 from tenure.pipeline.writing.texts import is_text, texts
 
 QUOTE = '"'
+
+SAMPLE_ROWS, SAMPLE_DISTINCT_MAX = 1024, 64
+"""A hash of all texts pays where this many first ones have no more than so many values among them."""
+
 _FORMULA = r"^[=+\-@\t\r]"
 _NEVER_SPECIAL = frozenset(
     [
@@ -74,6 +78,9 @@ def _guarded(made: Any) -> Any:
 
 
 def _quoted(made: Any, csv: CsvOut, *, is_only: bool) -> Any:
+    if _repeats(made):
+        coded = made.dictionary_encode()
+        return _quoted(coded.dictionary, csv, is_only=is_only).take(coded.indices)
     needs = _with_bytes(made, csv.delimiter, QUOTE, "\n", "\r")
     needs |= mask(pc.equal(made, csv.null))
     if is_only:
@@ -83,6 +90,11 @@ def _quoted(made: Any, csv: CsvOut, *, is_only: bool) -> Any:
     chosen = made.filter(pa.array(needs))
     in_quotes = pc.binary_join_element_wise(QUOTE, pc.replace_substring(chosen, QUOTE, QUOTE * 2), QUOTE, "")
     return pc.replace_with_mask(made, pa.array(needs), in_quotes)
+
+
+def _repeats(made: Any) -> bool:
+    """Whether there are few different ones, as far as the first rows show."""
+    return len(made) > SAMPLE_ROWS and len(pc.unique(made.slice(0, SAMPLE_ROWS))) <= SAMPLE_DISTINCT_MAX
 
 
 def _with_bytes(made: Any, *bytes: str) -> Any:
@@ -96,7 +108,8 @@ def _with_bytes(made: Any, *bytes: str) -> Any:
 
 
 def _joined(fields: Sequence[Any], csv: CsvOut) -> Any:
-    last = pc.binary_join_element_wise(pc.fill_null(fields[-1], csv.null), "", "\n")
+    ended = pc.fill_null(fields[-1], csv.null) if fields[-1].null_count else fields[-1]
+    last = pc.binary_join_element_wise(ended, "", "\n")
     lines = pc.binary_join_element_wise(
         *fields[:-1], last, csv.delimiter, null_handling="replace", null_replacement=csv.null
     )

@@ -23,6 +23,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
@@ -54,8 +55,8 @@ FETCH_ROWS = 20_000
 LOOK_SECONDS = 0.02
 """How often a running query is looked after."""
 
-COPIED_ROWS_MAX = 300_000
-"""Of a delta that is copied for one query: that takes some 25 ns for each row."""
+COPIED_SHARE = 16
+"""One part in so many of the memory may be taken by deltas that are copied for a query, some 25 ns a row."""
 
 NICENESS = 10
 """Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
@@ -68,6 +69,7 @@ class DuckEngine:
     def __init__(self, env: Env, *, memory_bytes: int, threads: int, lake: Files | None = None) -> None:
         self._env = env
         self._lake = lake
+        self._copied_bytes_max = memory_bytes // COPIED_SHARE
         made: list[Any] = []
 
         def make() -> None:
@@ -109,7 +111,7 @@ class DuckEngine:
         return self._streamed(rendered, open(), open, check, has_moved)
 
     def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> "_Connection":
-        query = _query(rendered, tables, self._lake)
+        query = _query(rendered, tables, self._lake, self._copied_bytes_max)
         return _Connection(self._database.cursor(), query, tables)
 
     def _watched(self, run: Callable[[], None], interrupt: Callable[[], None], check: Check) -> None:
@@ -229,12 +231,14 @@ class _Connection:
         self._cursor.close()
 
 
-def _query(rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None) -> _Query:
+def _query(
+    rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None, copied_bytes_max: int
+) -> _Query:
     withs: list[str] = []
     bitmaps: dict[str, bytes] = {}
     visible = {id: f"SELECT * FROM a{id}{' WHERE alive' * each.has_dead}" for id, each in tables.items()}
     copies: tuple[str, ...] = ()
-    if _is_copied(rendered, tables):
+    if _gain_bounds(rendered, tables) and _held_bytes(tables) <= copied_bytes_max:
         copies = tuple(f"CREATE OR REPLACE TEMP TABLE n{id} AS {sql}" for id, sql in visible.items())
         visible = {id: f"SELECT * FROM n{id}" for id in tables}
     for id, columns in tables.items():
@@ -247,20 +251,18 @@ def _query(rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None
     return _Query(sql, bitmaps, copies)
 
 
-def _is_copied(rendered: Rendered, tables: Mapping[int, Columns]) -> bool:
-    """Whether what was registered becomes a table first: of those DuckDB knows bounds, as of files.
+def _gain_bounds(rendered: Rendered, tables: Mapping[int, Columns]) -> bool:
+    """Whether it pays to make tables of what was registered: of those DuckDB knows bounds, as of files.
 
     A join on whole numbers between known bounds needs no hash table. A delta of 200,000 rows without bounds
     made the join of a million twice as slow.
     """
-    if sum(used.times for used in rendered.tables.values()) < 2:
-        return False
     has_base = any(columns.base is not None for columns in tables.values())
-    return has_base and all(map(_is_small, tables.values()))
+    return has_base and sum(used.times for used in rendered.tables.values()) > 1
 
 
-def _is_small(columns: Columns) -> bool:
-    return not _is_stream(columns) and len(columns.data) <= COPIED_ROWS_MAX
+def _held_bytes(tables: Mapping[int, Columns]) -> float:
+    return sum(inf if _is_stream(columns) else columns.data.nbytes for columns in tables.values())
 
 
 def _is_stream(columns: Columns) -> bool:

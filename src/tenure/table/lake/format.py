@@ -22,6 +22,7 @@ Walk: merges call `write`; `lake.groups` reads groups, and turns rows back into 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -154,6 +155,8 @@ class Footer(NamedTuple):
     metadata: Any
     firsts: Sequence[bytes]
     """The first key of each row group."""
+    starts: Sequence[int]
+    """Which row of the file that is."""
 
 
 def footer(files: Files, name: str) -> Footer:
@@ -170,7 +173,8 @@ def footer(files: Files, name: str) -> Footer:
         raise CorruptData(
             f'file "{name}" has {metadata.num_row_groups} row groups where {len(firsts)} are expected'
         )
-    return Footer(metadata, firsts)
+    rows = [metadata.row_group(number).num_rows for number in range(len(firsts))]
+    return Footer(metadata, firsts, list(accumulate(rows, initial=0))[:-1])
 
 
 def read_groups(

@@ -16,7 +16,7 @@ Walk: `table.columnar` extends a `Hiding` by revisions -> `located` -> `lake.gro
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -113,36 +113,43 @@ def located(groups: Groups, files: Iterable[File], keys: Sequence[bytes]) -> Ite
         first, end = bisect_left(keys, file.first), bisect_right(keys, file.last)
         if first == end:
             continue
-        positions, which = [], []
+        runs = []
         for start, rows, lo, hi in _within(groups, file, keys, first, end):
-            if isinstance(rows, np.ndarray):
-                found, places = _by_search(rows, sought[lo:hi])
-            else:
-                seek = _few if (hi - lo) * FEW < len(rows) else _many
-                found, places = seek(rows, keys[lo:hi])
-            positions.append(found + start)
-            which.append(places + lo)
-        yield file, np.concatenate(positions), np.concatenate(which)
+            is_array = isinstance(rows, np.ndarray)
+            found, counts, which = _searched(rows, sought[lo:hi]) if is_array else _sought(rows, keys[lo:hi])
+            runs.append((found + start, counts, which + lo))
+        yield file, *_spread(*map(np.concatenate, zip(*runs, strict=True)))
 
 
-def _by_search(rows: Any, keys: Any) -> tuple[Any, Any]:
-    """The places in a group whose key is one of these, and which; it may be there several times in a row."""
+def _spread(firsts: Any, counts: Any, which: Any) -> tuple[Any, Any]:
+    """All rows of runs: a key may be there several times in a row."""
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(firsts, counts) + within, np.repeat(which, counts)
+
+
+Runs: TypeAlias = tuple[Any, Any, Any]
+"""Where in a group the rows of a key begin, how many there are, and of which key."""
+
+
+def _searched(rows: Any, keys: Any) -> Runs:
     found = rows.searchsorted(keys)
-    counts = rows.searchsorted(keys, "right") - found
-    places = np.repeat(np.arange(len(keys)), counts)
-    repeated = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found[places] + repeated, places
+    return found, rows.searchsorted(keys, "right") - found, np.arange(len(keys))
+
+
+def _sought(rows: Any, keys: Sequence[bytes]) -> Runs:
+    found, which = (_few if len(keys) * FEW < len(rows) else _many)(rows, keys)
+    return found, np.ones(len(found), dtype=np.int64), which
 
 
 def _many(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
-    """The same, by a look at every row."""
+    """The places in a group whose key is one of these, and which: by a look at every row."""
     places = pc.index_in(rows, value_set=pa.array(keys, pa.binary()))
     found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     return found, places.drop_null().to_numpy().astype(np.int64)
 
 
 def _few(rows: Any, keys: Sequence[bytes]) -> tuple[Any, Any]:
-    """The same, by a search for each key."""
+    """The same, by a search for each key: a key may be there several times in a row."""
     found, places = [], []
     for place, key in enumerate(keys):
         row = bisect_left(rows, key, key=_plain)
@@ -163,15 +170,14 @@ def _within(
 ) -> Iterator[tuple[int, Any, int, int]]:
     """The row groups that keys may be in: where each starts, its keys, and which of ours those are."""
     footer = groups.footer(file)
-    wanted, start = [], 0
-    for number, least in enumerate(footer.firsts):
+    wanted = []
+    for number, (least, start) in enumerate(zip(footer.firsts, footer.starts, strict=True)):
         beyond = footer.firsts[number + 1] if number + 1 < len(footer.firsts) else None
         lo = bisect_left(keys, least, first, end)
         # A key with several revisions may go on in the next group: there it is the first.
         hi = end if beyond is None else bisect_right(keys, beyond, first, end)
         if lo < hi:
             wanted.append((number, start, lo, hi))
-        start += footer.metadata.row_group(number).num_rows
     arrays = groups.keys(file, [number for number, *_ in wanted])
     for (_, start, lo, hi), rows in zip(wanted, arrays, strict=True):
         yield start, rows, lo, hi

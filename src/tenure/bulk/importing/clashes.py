@@ -1,0 +1,103 @@
+"""Rows whose keys are taken, where some bad rows are tolerated: which of them stay, and which are refused.
+
+    key of an index  ──► all rows of the input that have it, and whether the table has it     a `Clash`
+    all clashes      ──► row by row, in the order of files and lines: refused if another has taken its key
+
+So it is as if the rows had been inserted one after the other, and those that failed left out: the first of
+equal keys stays, unless the table has the key, and a row that was refused takes no key from others. Which
+task found a clash, and when, makes no difference.
+
+Invariant (first-stays): of rows with equal keys the first by file and line stays, whatever the splits were.
+
+Walk: `importing.merging` finds those of a range by `clashing`; `importing.job` has all of them `decided`, and
+starts the second pass over `without` the rows that were refused.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tenure.bulk.importing.runs import LINE, SOURCE, keys_of
+from tenure.table.errors import UniqueViolation
+from tenure.table.key_order import plain
+
+Origin: TypeAlias = tuple[int, int]
+"""The number of a file, and a line in it."""
+
+
+class Clash(NamedTuple):
+    of_index: tuple[int, int]
+    """By its table's id and its own."""
+    key: bytes
+    said: str
+    """What is wrong, without where the key is."""
+    is_in_table: bool
+    origins: tuple[Origin, ...]
+
+
+class Refused(NamedTuple):
+    sqlstate: str
+    said: str
+    by: Origin | None = None
+    """The row that has its key; None: it is one of the table, or there is none."""
+
+
+def decided(clashes: Iterable[Clash]) -> dict[Origin, Refused]:
+    """The rows that are refused."""
+    of_row: dict[Origin, list[Clash]] = {}
+    taken: dict[tuple[tuple[int, int], bytes], Origin | None] = {}
+    for clash in clashes:
+        if clash.is_in_table:
+            taken[clash.of_index, clash.key] = None
+        for origin in clash.origins:
+            of_row.setdefault(origin, []).append(clash)
+    refused: dict[Origin, Refused] = {}
+    for origin in sorted(of_row):
+        met = [each for each in of_row[origin] if (each.of_index, each.key) in taken]
+        if met:
+            first = min(met, key=lambda each: each.of_index)
+            refused[origin] = Refused(UniqueViolation.sqlstate, first.said, taken[first.of_index, first.key])
+        else:
+            taken.update({(each.of_index, each.key): origin for each in of_row[origin]})
+    return refused
+
+
+def clashing(added: Any, live: Any, rows_max: int) -> list[tuple[bytes, bool, tuple[Origin, ...]]]:
+    """Keys that rows of the input cannot all have, as (key, whether the table has it, origins).
+
+    No more than it takes to see that over `rows_max` rows are refused. `added` is sorted by key.
+    """
+    keys = plain(keys_of(added))
+    in_table = np.asarray(pc.is_in(keys, value_set=keys_of(live)))
+    is_same = np.asarray(pc.equal(keys[1:], keys[:-1])) if len(keys) > 1 else np.zeros(0, bool)
+    is_bad = in_table.copy()
+    is_bad[1:] |= is_same
+    is_bad[:-1] |= is_same
+    # A key that so many rows have is one too many by itself, and so are so many keys.
+    places = np.flatnonzero(is_bad)[: 2 * rows_max + 2]
+    found: dict[bytes, list[int]] = {}
+    for place in places.tolist():
+        found.setdefault(keys[place].as_py(), []).append(place)
+    return [
+        (key, bool(in_table[group[0]]), tuple(sorted(origin_of(added, place) for place in group)))
+        for key, group in found.items()
+    ]
+
+
+def origin_of(rows: Any, place: int) -> Origin:
+    return rows.column(SOURCE)[place].as_py(), rows.column(LINE)[place].as_py()
+
+
+def without(rows: Any, refused: Collection[Origin]) -> Any:
+    """Rows that were not refused; few are, so lines are looked at first."""
+    if not refused:
+        return rows
+    lines = rows.column(LINE).to_numpy()
+    is_met = np.isin(lines, np.fromiter({line for _, line in refused}, np.int64))
+    known, kept = set(refused), np.ones(len(rows), bool)
+    for place in np.flatnonzero(is_met).tolist():
+        kept[place] = origin_of(rows, place) not in known
+    return rows if kept.all() else rows.filter(pa.array(kept))
