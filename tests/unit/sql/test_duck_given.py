@@ -72,3 +72,12 @@ def test_in_all_every_row_is_given_as_often_as_it_is_there(seed: int) -> None:
             given.start_over()
     given.require_all()
     assert sorted(found) == sorted(rows)
+
+
+def test_of_more_rows_than_are_marked_none_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenure.sql.duck.given.MARKS_MAX", 3)
+    given = Given()
+    assert _given(given, 1, 2) == [1, 2]
+    assert _given(given, 3, 4) == [3, 4]
+    with pytest.raises(StoreError, match="too many rows had been given"):
+        given.start_over()

@@ -10,8 +10,9 @@ BY has put in order stays so: what was given came before all that is left, but f
 Where a query may be answered in several ways (LIMIT without an order, sums of floats), the second answer may
 lack rows of the first: that is an error in the end, never a mixture of both.
 
-Simplification: a mark is a hash of 64 bits. Two rows of ten million share one in one case of a million;
-and only if a file has gone meanwhile.
+Simplifications: a mark is a hash of 64 bits, and no more than so many are kept. Two rows of four million share
+one in one case of two million, and it matters only if a file has gone meanwhile; a client that takes so many
+rows, and so slowly that files go under it, is told to ask again.
 
 Walk: `duck.engine` -> `Given.marked`, `Given.new`.
 """
@@ -26,11 +27,14 @@ from tenure.base.errors import StoreError
 from tenure.sql.duck.rendering import Rendered
 
 MARK = "mark"
+MARKS_MAX = 4_000_000
+"""A mark takes eight bytes, as long as the client takes rows."""
 
 
 class Given:
     def __init__(self) -> None:
         self._marks: list[Any] = []
+        self._count = 0
         self._known = np.empty(0, np.uint64)
         """Marks of earlier passes, in order, each once."""
         self._left = np.empty(0, np.int64)
@@ -45,7 +49,11 @@ class Given:
         if len(self._known) and len(marks):
             is_new = self._are_new(marks)
             marks, rows = marks[is_new], rows.filter(pa.array(is_new))
-        self._marks.append(marks)
+        self._count += len(marks)
+        if self._count <= MARKS_MAX:
+            self._marks.append(marks)
+        else:
+            self._marks = []  # nobody will ask for them
         return rows
 
     def _are_new(self, marks: Any) -> Any:
@@ -61,6 +69,11 @@ class Given:
 
     def start_over(self) -> None:
         """All that was given so far will come again."""
+        if self._count > MARKS_MAX:
+            raise StoreError(
+                "files of the lake went while a query read them, when too many rows had been given",
+                hint="Run it again; EXPORT is made for results of this size.",
+            )
         marks = np.concatenate(self._marks) if self._marks else np.empty(0, np.uint64)
         self._marks = [marks]
         self._known, self._left = np.unique(marks, return_counts=True)
