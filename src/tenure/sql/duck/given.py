@@ -10,9 +10,9 @@ BY has put in order stays so: what was given came before all that is left, but f
 Where a query may be answered in several ways (LIMIT without an order, sums of floats), the second answer may
 lack rows of the first: that is an error in the end, never a mixture of both.
 
-Simplifications: a mark is a hash of 64 bits, and no more than so many are kept. Two rows of four million share
-one in one case of two million, and it matters only if a file has gone meanwhile; a client that takes so many
-rows, and so slowly that files go under it, is told to ask again.
+Simplifications: a mark is a hash of 64 bits, and no more than so many are kept. Two rows of four million
+share one in one case of two million, and it matters only if a file has gone meanwhile; a client that takes
+so many rows, and so slowly that files go under it, is told to ask again.
 
 Walk: `duck.engine` -> `Given.marked`, `Given.new`.
 """
