@@ -959,3 +959,42 @@ SELECT '-nan'::float8::text
 SELECT 'abcdefgh'::varchar(4), 'abcdefgh'::char(4), 'abcdefgh'::varchar(8), '12345.678'::numeric(8,2), '12:00:00.123456'::time(4), '2020-01-01 12:00:00.123456'::timestamp(4), 'x'::char(8)
 SELECT 1234.5678::numeric(8,1), 'abc'::pg_catalog.varchar(2)
 SELECT interval '3' month, interval '3' year, interval '1.123456' second(4)
+SELECT '1'::numeric(1,2,3)
+SELECT '1'::float(54)
+SET datestyle = 'German, DMY'
+SET intervalstyle = 'iso_8601'
+SET bytea_output = 'escape'
+SET extra_float_digits = 0
+SET timezone = 'europe/berlin'
+SET timezone = '+05'
+SET timezone = 'Nowhere'
+SET timezone = 'est5edt'
+SELECT ('[1,"x",null,[2]]'::jsonb)['0']
+SELECT ('1'::jsonb)[0]
+SELECT ('null'::jsonb)[-1]
+SELECT ('{"0":5,"a":{"b":[1,2]}}'::jsonb)[0], ('{"0":5,"a":{"b":[1,2]}}'::jsonb)['a']['b'][1]
+SELECT ('[1,2]'::jsonb)[NULL::text], ('[1,2]'::jsonb)[1::int2], ('[1,2]'::jsonb)['1'::varchar(3)]
+SELECT ('[1,2]'::jsonb)[1::int8]
+SELECT ('[1,2]'::jsonb)[1.0]
+SELECT ('[1,2]'::jsonb)[true]
+SELECT a.jb['a'], a.jb[a.i4] FROM a ORDER BY id
+SELECT jb[$1] FROM a ORDER BY id -- given ['a']
+SELECT decode('YQ=a', 'base64')
+SELECT decode('YQ==YWJj', 'base64')
+SELECT decode('YWI=YWJj', 'base64')
+SELECT decode('Y===', 'base64')
+SELECT decode('=', 'base64')
+SELECT decode('YQ=', 'base64')
+SELECT decode('YQ=!', 'base64')
+SELECT decode('YWJjYQ', 'base64')
+SELECT decode('YQ==YQ==', 'base64')
+SELECT id, sum(i4) OVER (ORDER BY f8 RANGE BETWEEN 1 PRECEDING AND 'NaN' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND 'NaN' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY tm RANGE BETWEEN '1 hour' PRECEDING AND '1 hour' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY tm DESC RANGE BETWEEN '1 hour' PRECEDING AND '25 hour' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY tm RANGE BETWEEN '-1 day' PRECEDING AND '1 day' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY tz RANGE BETWEEN '1 day' PRECEDING AND '0' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY tz DESC RANGE BETWEEN '1 mon' PRECEDING AND '1 year' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY ts DESC RANGE BETWEEN '1 mon' PRECEDING AND '1 year' FOLLOWING) FROM a ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY d RANGE BETWEEN '1 mon' PRECEDING AND '1 year' FOLLOWING) FROM a ORDER BY id
+SELECT rank(3) WITHIN GROUP (ORDER BY i4) FROM a

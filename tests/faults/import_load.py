@@ -315,7 +315,7 @@ class Importer(_Worker):
         ids, units = {id for id, _ in there}, {u for _, u in there}
         if rng.random() < 0.2:
             ids, units = set(), set()
-        free = [id for id in range(IDS) if id not in ids]
+        free = [id for id in range(IDS) if id not in ids] or list(range(IDS))
         free_units = [u for u in range(UNITS) if u not in units]
         chosen = rng.sample(free, min(len(free), rng.randint(1, 25)))
         rows = [

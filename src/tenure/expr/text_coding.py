@@ -19,6 +19,7 @@ from tenure.expr.strings import bytes_escaped, bytes_from_hex, bytes_unescaped, 
 
 CODE_POINT_MAX = 0x10FFFF
 _SPACE = " \t\n\r"
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LINE = 76
 """Characters after which base64 goes to the next line, by RFC 2045."""
 
@@ -90,7 +91,23 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(packed.encode(), validate=True)
     except (ValueError, binascii.Error):
-        raise InvalidParameter("invalid base64 data") from None
+        return _from_odd_base64(packed)
+
+
+def _from_odd_base64(text: str) -> bytes:
+    """What has a '=' elsewhere than at its end: from the first one on, each four letters have fewer bytes."""
+    kept, found = 3, bytearray()
+    for start in range(0, len(text), 4):
+        four = text[start : start + 4]
+        place = four.find("=")
+        if kept == 3 and place >= 0:
+            kept = place - 1
+        digits = [0 if each == "=" else _BASE64.find(each) for each in four]
+        if len(four) < 4 or kept < 1 or min(digits) < 0:
+            raise InvalidParameter("invalid base64 data")
+        number = (digits[0] << 18) + (digits[1] << 12) + (digits[2] << 6) + digits[3]
+        found += number.to_bytes(3, "big")[:kept]
+    return bytes(found)
 
 
 def _md5(data: bytes) -> str:

@@ -154,7 +154,9 @@ def check_modifiers(name: str, modifiers: tuple[int, ...]) -> tuple[int, ...]:
     """Returns them as they are stored: numeric(5) as (5, 0). Raises InvalidParameter (22023)."""
     if not modifiers:
         return ()
-    if name == "numeric" and len(modifiers) <= 2:
+    if name == "numeric":
+        if len(modifiers) > 2:
+            raise InvalidParameter("invalid NUMERIC type modifier")
         precision, scale = (*modifiers, 0)[:2]
         if not 1 <= precision <= NUMERIC_PRECISION_MAX:
             raise InvalidParameter(

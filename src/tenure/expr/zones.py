@@ -76,6 +76,11 @@ def from_spoken(local: datetime, zone: tzinfo, word: str) -> datetime:
     return from_zone(local, _ahead(seconds))
 
 
+def spelling_of(name: str) -> str | None:
+    """IANA's own spelling of a name."""
+    return _known().get(name.lower())
+
+
 def zone_of(name: str) -> tzinfo | None:
     """By IANA's name, or in POSIX notation."""
     lowered = name.lower()

@@ -22,7 +22,7 @@ import postgast
 from google._upb import _message
 from google.protobuf.message import DecodeError
 
-from tenure.base.errors import UserError
+from tenure.base.errors import InvalidParameter, UserError
 
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """As long as one statement may be; COPY is the way for more."""
@@ -146,6 +146,8 @@ def _fault(error: postgast.PgQueryError) -> UserError:
     message = str(error.message)
     if "stack depth" in message:
         return TooComplex(message)
+    if message.startswith("precision for type float"):
+        return InvalidParameter(message, position=int(error.cursorpos or 0))
     fault = FrameFault if message.startswith("frame ") else SyntaxFault
     return fault(message, position=int(error.cursorpos or 0))
 

@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tenure.base.errors import InvalidParameter
+from tenure.expr.errors import NotSupported
+from tenure.expr.zones import spelling_of, zone_of
 from tenure.sql.errors import FixedVariable, UndefinedVariable
 
 Check = Callable[[str], str]
@@ -98,6 +99,30 @@ def _only(value: str, *others: str) -> Check:
     return check
 
 
+def _style(value: str, *others: str, known: str) -> Check:
+    """As _only; words that PostgreSQL knows besides are refused as such."""
+    only = _only(value, *others)
+
+    def check(text: str) -> str:
+        try:
+            return only(text)
+        except ValueError:
+            if all(word in known.split() for word in text.lower().replace(",", " ").split()):
+                raise NotSupported(f'"{text}" is not supported as a style of output or input') from None
+            raise
+
+    return check
+
+
+def _float_digits(text: str) -> str:
+    """From 1 on, floats are written exactly; below, they would lose digits."""
+    if -15 <= int(text) < 1:
+        raise NotSupported("extra_float_digits below 1 are not supported")
+    if int(text) > 3:
+        raise ValueError(text)
+    return str(int(text))
+
+
 def _integer(low: int, high: int) -> Check:
     def check(text: str) -> str:
         number = int(text)
@@ -117,17 +142,25 @@ def _zone(text: str) -> str:
         return "UTC"
     if text.upper() in ("UTC", "GMT", "Z"):
         return text.upper() if text.upper() != "Z" else "UTC"
-    try:
-        return ZoneInfo(text).key
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(text) from error
+    if spelling := spelling_of(text):
+        return spelling
+    if zone_of(text) is not None or _OFFSET.fullmatch(text):
+        raise NotSupported("an offset as the time zone of a session is not supported")
+    raise ValueError(text)
 
+
+_OFFSET = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
+_ISO_STYLE = _style(
+    *("ISO, MDY", "iso", "iso,mdy", "mdy", "us"),
+    known="iso sql postgres postgresql german dmy mdy ymd euro european us noneuro noneuropean",
+)
+_INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_8601")
 
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
-    Variable("bytea_output", "hex", _only("hex"), "How bytea is written."),
+    Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
     Variable("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "UTF8.", is_reported=True),
     Variable(
         "client_min_messages",
@@ -135,18 +168,18 @@ DEFINITIONS: tuple[Variable, ...] = (
         _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
         "What the client is told.",
     ),
-    Variable("DateStyle", "ISO, MDY", _only("ISO, MDY", "iso", "iso,mdy"), "ISO.", is_reported=True),
+    Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
     Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
     Variable(
         "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
     ),
     Variable("default_transaction_deferrable", "off", _boolean, "Without effect."),
-    Variable("extra_float_digits", "1", _integer(-15, 3), "Floats are always written exactly."),
+    Variable("extra_float_digits", "1", _float_digits, "Floats are always written exactly."),
     Variable("idle_in_transaction_session_timeout", "0", _duration, "Ends a session idle in a transaction."),
     Variable("idle_session_timeout", "0", _duration, "Ends an idle session."),
     Variable("in_hot_standby", "off", _boolean, "Never.", is_reported=True, is_fixed=True),
     Variable("integer_datetimes", "on", _boolean, "Always.", is_reported=True, is_fixed=True),
-    Variable("IntervalStyle", "postgres", _only("postgres"), "How intervals are written.", is_reported=True),
+    Variable("IntervalStyle", "postgres", _INTERVAL_STYLE, "How intervals are written.", is_reported=True),
     Variable(
         "is_superuser", "on", _boolean, "Whether the user may do everything.", is_reported=True, is_fixed=True
     ),
@@ -350,7 +383,7 @@ class Variables:
     def zone(self) -> tzinfo:
         """The session's time zone."""
         name = self["TimeZone"]
-        return UTC if name in ("UTC", "GMT") else ZoneInfo(name)
+        return UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
 
     def search_path(self) -> tuple[str, ...]:
         return tuple(split_names(self["search_path"]))

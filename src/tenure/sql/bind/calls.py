@@ -34,6 +34,8 @@ def call(tree: Tree, level: Level) -> Typed:
     elif is_built_in and is_aggregate(name):
         return bind_aggregates.call(tree, level, name)
     elif is_built_in and is_window_function(name):
+        if tree.agg_within_group:
+            raise NotSupported("hypothetical-set aggregates are not supported", position=tree.location + 1)
         raise WrongObject(f"window function {name} requires an OVER clause", position=tree.location + 1)
     made = _set_call(tree, level, name) if set_name(tree) else _plain_call(tree, level, path)
     _check_plain(tree, name)

@@ -333,9 +333,12 @@ def _bound(tree: Tree | None, level: Level, otherwise: int | None = None) -> Typ
 
 
 def _member(operand: Typed, subscript: Typed) -> Typed:
-    if subscript.type.family == "unknown":
-        subscript = build.coerce(subscript, TEXT)
-    return build.call("->", operand, subscript)
+    """A path of one step, whatever the value is."""
+    if subscript.type.family in ("int2", "int4"):
+        subscript = build.cast(subscript, TEXT)
+    elif subscript.type.category not in ("S", "X"):
+        raise DatatypeMismatch(f"subscript type {subscript.type.sql_name} is not supported")
+    return build.call("#>", operand, build.make_array(build.coerce(subscript, TEXT)))
 
 
 # Keywords that are values

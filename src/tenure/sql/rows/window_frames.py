@@ -11,7 +11,8 @@ Walk: `sql.rows.windows` asks `peers_of` and `Frames.of` for each partition.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,7 @@ from tenure.base.errors import UserError
 from tenure.expr.datatype import Type
 from tenure.expr.function import Context
 from tenure.expr.resolution import resolve
+from tenure.expr.times import time_micros
 from tenure.sql.plans.plan import Frame, FrameEdge, FrameMode, SortKey
 from tenure.sql.rows.ordering import KeyOf
 from tenure.sql.rows.run import Compiler, Run, Tuple
@@ -167,8 +169,9 @@ class _Range:
         kind = compiler.type_of(key.node, types)
         self._is_descending = key.is_descending
         self._less, self._more = _shift("-", kind, offset), _shift("+", kind, offset)
-        self._comparable = _as_timestamp if kind.family == "date" else kind.comparable
+        self._comparable = _COMPARED.get(kind.family, kind.comparable)
         self._offset = offset
+        self._is_clock = kind.family == "time"
 
     def edges(
         self, run: Run, part: list[Tuple], peers: Peers, frame: Frame, offsets: tuple[Any, Any]
@@ -188,16 +191,19 @@ class _Range:
                 is_open = frame.end is FrameEdge.UNBOUNDED_FOLLOWING
                 ends.append(len(part) if is_open else peers[place][1])
                 continue
-            starts.append(self._edge(frame.start, value, offsets[0], keys, near, peers[place], is_start=True))
+            start = partial(self._edge, run.context, frame.start, value, offsets[0])
+            starts.append(start(keys, near, peers[place], is_start=True))
             if frame.end is FrameEdge.UNBOUNDED_FOLLOWING:
                 ends.append(len(part))
             else:
-                ends.append(self._edge(frame.end, value, offsets[1], keys, lo, peers[place], is_start=False))
+                end = partial(self._edge, run.context, frame.end, value, offsets[1])
+                ends.append(end(keys, lo, peers[place], is_start=False))
         assert hi <= len(part)
         return starts, ends
 
     def _edge(
         self,
+        context: Context,
         edge: FrameEdge,
         value: Any,
         offset: Any,
@@ -212,7 +218,7 @@ class _Range:
         if edge is FrameEdge.CURRENT:
             return peers[0] if is_start else peers[1]
         goes_down = (edge is FrameEdge.PRECEDING) is not self._is_descending
-        sought = self._comparable((self._less if goes_down else self._more)(value, offset))
+        sought = self._comparable((self._less if goes_down else self._more)(context, value, offset))
         if not self._is_descending:
             return base + (bisect_left if is_start else bisect_right)(keys, sought)
         # Greatest first: count from the other end.
@@ -221,9 +227,11 @@ class _Range:
         return base + len(keys) - place
 
     def _is_negative(self, value: Any) -> bool:
+        if self._is_clock:
+            return bool(value.micros < 0)
         if self._offset.family == "interval":
             return bool(value < type(value)())
-        return bool(value < 0)
+        return bool(value != value or value < 0)
 
 
 def _as_timestamp(value: date) -> datetime:
@@ -231,10 +239,20 @@ def _as_timestamp(value: date) -> datetime:
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
 
 
-def _shift(sign: str, kind: Type, offset: Type) -> Callable[[Any, Any], Any]:
-    """Whole numbers do not overflow here: an edge beyond the type's range is an edge all the same."""
+def _as_micros(value: time | int) -> int:
+    return value if isinstance(value, int) else time_micros(value)
+
+
+_COMPARED: dict[str, Callable[[Any], Any]] = {"date": _as_timestamp, "time": _as_micros}
+
+
+def _shift(sign: str, kind: Type, offset: Type) -> Callable[[Context, Any, Any], Any]:
+    """Nothing overflows here: an edge beyond the type's range, or the day's, is an edge all the same."""
+    way = -1 if sign == "-" else 1
     if kind.family in _PLAIN:
-        return (lambda a, b: a - b) if sign == "-" else (lambda a, b: a + b)
+        return (lambda _, a, b: a - b) if sign == "-" else (lambda _, a, b: a + b)
+    if kind.family == "time":
+        return lambda _, a, b: time_micros(a) + way * b.micros
     function, targets = resolve(sign, [kind, offset])
-    run: Callable[[Any, Any], Any] = function.run(*targets) if function.wants_types else function.run
-    return run
+    run: Callable[..., Any] = function.run(*targets) if function.wants_types else function.run
+    return run if function.wants_context else lambda _, a, b: run(a, b)
