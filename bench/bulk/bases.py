@@ -147,7 +147,8 @@ class Based:
 
             def work(txn: Transaction, start: int = start) -> None:
                 for row in rows[start : start + DELTA_BATCH]:
-                    entry = layout.entry(layout.primary, Row(b"", dict(enumerate(row, 1))), CONTEXT)
+                    values = dict(enumerate(row, 1))
+                    entry = layout.entry(layout.primary, Row(layout.key(values), values), CONTEXT)
                     assert entry is not None
                     txn.put(*entry)
 

@@ -138,7 +138,8 @@ class _Ours:
 
             def write(txn: Transaction, start: int = start) -> None:
                 for row in rows[start : start + 5_000]:
-                    entry = layout.entry(layout.primary, Row(b"", dict(enumerate(row, 1))), CONTEXT)
+                    values = dict(enumerate(row, 1))
+                    entry = layout.entry(layout.primary, Row(layout.key(values), values), CONTEXT)
                     assert entry is not None
                     txn.put(*entry)
 

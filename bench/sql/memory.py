@@ -103,8 +103,8 @@ def _put(layout: Layout, numbers: range) -> Callable[[Transaction], None]:
 
     def put(txn: Transaction) -> None:
         for n in numbers:
-            row = Row(b"", {1: n, 2: n % 5000, 3: n % 997 + 0.5, 4: f"note {n % 1000}"})
-            entry = layout.entry(layout.primary, row, context)
+            values = {1: n, 2: n % 5000, 3: n % 997 + 0.5, 4: f"note {n % 1000}"}
+            entry = layout.entry(layout.primary, Row(layout.key(values), values), context)
             assert entry is not None
             txn.put(entry.key, entry.value)
 
