@@ -161,7 +161,14 @@ class BulkFleet(Processes):
     def driver(self, job: int) -> str:
         """The worker that runs a job; empty if none does."""
         control = self.node.jobs.control(self.node.store.snapshot(), job)
-        return "" if control is None else self._instances.get(control.claim.instance, "")
+        instance = 0 if control is None else control.claim.instance
+        if instance and instance not in self._instances:
+            # One that was stopped for long has another id since: its own is somebody else's.
+            known = set(self._instances.values())
+            for name in self.names():
+                if name not in known and self.process(name).poll() is None:
+                    self._instances[instance] = name
+        return self._instances.get(instance, "")
 
     def await_share(self, job: int, share: float) -> str:
         """Waits until a job is so far and has a driver; says which."""

@@ -18,7 +18,7 @@ from tests.pipeline.waiting import await_true, children_of
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 WORKER_MEMORY = "512m"
-STOP_SECONDS = 10.0
+START_SECONDS, STOP_SECONDS = 180.0, 10.0
 
 
 class Standalone:
@@ -35,7 +35,11 @@ class Standalone:
                 *("worker.Worker", "--host", host, "--cores", "1", "--memory", WORKER_MEMORY),
                 *("--webui-port", "0", "--work-dir", str(self._directory / host), self.master),
             )
-        await_true(lambda: _is_open(self._port))
+        try:
+            await_true(lambda: _is_open(self._port), seconds=START_SECONDS)
+        except BaseException:
+            self._stop()
+            raise
         return self
 
     def _start(self, *command: str) -> None:
@@ -64,6 +68,9 @@ class Standalone:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
