@@ -916,3 +916,6 @@ SET timezone = 'europe/berlin'
 SET timezone = '+05'
 SET timezone = 'Nowhere'
 SET timezone = 'est5edt'
+SELECT '2000-01-01 12:00:00+17'::timestamptz
+SELECT '0001-01-01T00:00:00+01'::timestamptz
+SELECT '9999-12-31 23:59:59+00'::timestamptz
