@@ -47,7 +47,8 @@ ROOM = 129
 HOUR_MAX = 2**31 - 1
 
 _ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.(?:\d{3}){1,2})?)(Z|\+\d\d(?::[0-5]\d)?|)?)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.(?:\d{3}){1,2})?)(Z|\+(?:0\d|1[0-5])(?::[0-5]\d)?|)?)?",
+    re.ASCII,
 )
 
 
@@ -100,7 +101,8 @@ class Reading(Moment):
 
 def read_iso(text: str) -> datetime | None:
     """Reads the form that programs write, a hundred times for once of any other; None if it is not that."""
-    if not _ISO.fullmatch(text):
+    if not _ISO.fullmatch(text) or text.startswith(("0001", "9999")):
+        # Near the ends of the calendar, an offset may lead out of it.
         return None
     try:
         return datetime.fromisoformat(text)
