@@ -998,3 +998,11 @@ SELECT id, sum(i4) OVER (ORDER BY tz DESC RANGE BETWEEN '1 mon' PRECEDING AND '1
 SELECT id, sum(i4) OVER (ORDER BY ts DESC RANGE BETWEEN '1 mon' PRECEDING AND '1 year' FOLLOWING) FROM a ORDER BY id
 SELECT id, sum(i4) OVER (ORDER BY d RANGE BETWEEN '1 mon' PRECEDING AND '1 year' FOLLOWING) FROM a ORDER BY id
 SELECT rank(3) WITHIN GROUP (ORDER BY i4) FROM a
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', ('t'::bool)::int2, 'toolong')
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', 4, nope)
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', 4)
+INSERT INTO item (k, m, u) VALUES ('b', 3, 'x'), ('', ('t'::bool)::int2, NULL)
+INSERT INTO item (k, m, u) VALUES ('b', 3, NULL), ('c', 4, DEFAULT) RETURNING k
+INSERT INTO item (k, m) VALUES ('b', '2020-01-01'::date), ('', nope)
+SELECT to_char('1 month'::interval, 'TMRMMM')
+SELECT to_char(date '2020-01-01', 'TMRM|TMrm|TMMON|TMDY|TMDay|TMQ|TMDD|TMHH12|TMAM|TMWW')
