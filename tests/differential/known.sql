@@ -1001,3 +1001,11 @@ SELECT rank(3) WITHIN GROUP (ORDER BY i4) FROM a
 SELECT '2000-01-01 12:00:00+17'::timestamptz
 SELECT '0001-01-01T00:00:00+01'::timestamptz
 SELECT '9999-12-31 23:59:59+00'::timestamptz
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', ('t'::bool)::int2, 'toolong')
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', 4, nope)
+INSERT INTO item (k, m, c) VALUES ('b', 3, 'toolong'), ('', 4)
+INSERT INTO item (k, m, u) VALUES ('b', 3, 'x'), ('', ('t'::bool)::int2, NULL)
+INSERT INTO item (k, m, u) VALUES ('b', 3, NULL), ('c', 4, DEFAULT) RETURNING k
+INSERT INTO item (k, m) VALUES ('b', '2020-01-01'::date), ('', nope)
+SELECT to_char('1 month'::interval, 'TMRMMM')
+SELECT to_char(date '2020-01-01', 'TMRM|TMrm|TMMON|TMDY|TMDay|TMQ|TMDD|TMHH12|TMAM|TMWW')

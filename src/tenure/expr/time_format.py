@@ -230,7 +230,8 @@ def _cased(name: str, field: Field, width: int) -> str:
         name = name.upper()
     elif field.text.islower():
         name = name.lower()
-    return name if field.is_filling or field.is_translated else name.ljust(width)
+    is_short = field.is_filling or (field.is_translated and field.key != "RM")
+    return name if is_short else name.ljust(width)
 
 
 def _month(value: Clock, field: Field) -> str:

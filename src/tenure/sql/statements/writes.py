@@ -22,7 +22,7 @@ from tenure.expr.build import Typed
 from tenure.expr.closures import Evaluate
 from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
-from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.errors import NotSupported, StringTooLong, UndefinedColumn
 from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
 from tenure.expr.folding import Fold, folds, is_lazy
 from tenure.expr.types import type_of
@@ -181,6 +181,7 @@ def _given_rows(
 ) -> "Given | Query":
     """INSERT ... VALUES: an expression per column, read as the column's type."""
     bound: list[list[Node | None]] = []
+    too_long: StringTooLong | None = None
     for each in items(select.values_lists):
         row = items(each.items)
         if len(row) != _width(select):
@@ -194,12 +195,18 @@ def _given_rows(
         typed = [
             None if parse.kind(value) == "SetToDefault" else level.bind(value, "VALUES") for value in row
         ]
-        bound.append(
-            [
-                None if each is None else _assigned(planner, column, each, value, override)
-                for column, each, value in zip(targets, typed, row, strict=False)
-            ]
-        )
+        try:
+            bound.append(
+                [
+                    None if each is None else _assigned(planner, column, each, value, override)
+                    for column, each, value in zip(targets, typed, row, strict=False)
+                ]
+            )
+        except StringTooLong as error:
+            too_long = too_long or error
+    if too_long is not None:
+        # Lengths count when all is bound: what is wrong with a later row comes before.
+        raise too_long
     if not level.binding.nested:
         compiled = [
             tuple(None if node is None else compile(node, {}, planner.names.enum) for node in row)
