@@ -18,8 +18,8 @@ from tenure.catalog.stored import Catalog
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT, Store
-from tenure.pipeline import scan
-from tenure.pipeline.places import Place, Version, opened
+from tenure.pipeline import places, scan
+from tenure.pipeline.places import Place, Version
 from tenure.storage.addresses import open_engine
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.lake.format import name_of
@@ -66,10 +66,7 @@ class Observer:
         self._end_at = 0 if self._end_at is None else self._end_at
         for thread in self._threads:
             thread.join(END_SECONDS_MAX)
-        again = opened(self._place).store
-        again.close()
-        again.engine.close()
-        opened.cache_clear()
+        places.close(self._place)
         self._store.close()
         self._engine.close()
 

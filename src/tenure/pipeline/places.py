@@ -1,6 +1,6 @@
 """Where a process of the pipeline finds what it works on: the store and the lake, opened again by address.
 
-An executor's Python process serves many tasks: what it has opened it keeps.
+An executor's Python process serves many tasks: what it has opened it keeps, until it is told to close it.
 
 Walk: kernels call `opened(place)`.
 """
@@ -37,9 +37,19 @@ class Opened(NamedTuple):
     store: Store
     lake: Files
 
+    def close(self) -> None:
+        self.store.close()
+        self.store.engine.close()
+
 
 @lru_cache(maxsize=OPENED_MAX)
 def opened(place: Place) -> Opened:
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
     return Opened(store, open_files(place.lake, place.credentials))
+
+
+def close(place: Place) -> None:
+    """For a process that goes on and has no more tasks there."""
+    opened(place).close()
+    opened.cache_clear()

@@ -7,6 +7,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from tenure.pipeline import places
 from tests.postgres_server import Server
 from tests.unit.bulk.fills import Filling, filling_node
 
@@ -24,6 +25,8 @@ def t(postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         made.done("INSERT INTO t SELECT g, g * 7 FROM generate_series(1, 100) g")
         yield made
         made.talk.close()
+        assert node.lake is not None
+        places.close(node.lake.place)
 
 
 def test_what_is_written_meanwhile_counts(t: Filling) -> None:

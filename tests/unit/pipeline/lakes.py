@@ -9,8 +9,9 @@ from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
+from tenure.pipeline import places
 from tenure.pipeline.merge import MergedRange, MergeTask, merge, merge_range
-from tenure.pipeline.places import Place, Version, opened
+from tenure.pipeline.places import Place, Version
 from tenure.pipeline.tasks import ProcessTasks
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files
@@ -43,10 +44,7 @@ class Lake:
 
     def close(self) -> None:
         self.bases.close()
-        again = opened(self.place).store
-        again.close()
-        again.engine.close()
-        opened.cache_clear()
+        places.close(self.place)
         self.store.close()
         self.store.engine.close()
 

@@ -17,11 +17,12 @@ Walk: `sql.statements.importing` -> `start`; `cluster.runner` -> `_Import.run`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.base.errors import FileExists, RetryError, StoreError, UserError
+from tenure.base.errors import FileExists, RetryError, StoreError, TenureError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import INSERTS, KIND, Payload, Saved, Summary, TableInput
@@ -420,6 +421,14 @@ class _Import:
             self._run.save(txn, fraction=1.0, status=text, data=pack(Saved(summary)))
 
         self._run.transact(work)
+        self._know_bases(merged)
+
+    def _know_bases(self, merged: Sequence[_Merged]) -> None:
+        """At once: the first who writes here need not be refused to learn that there is a base."""
+        keyspace = self._lake.store.keyspace
+        with suppress(TenureError):  # what was published is published
+            for each in merged:
+                self._lake.bases.newer(keyspace.head(each.began_with.table, each.began_with.index), None)
 
     def _write_rejects(self, rejects: "list[Reject]") -> None:
         from tenure.bulk.importing.inputs import InputFailed
