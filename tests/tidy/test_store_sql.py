@@ -12,8 +12,8 @@ CALLS = {"execute", "executemany", "send_query", "executescript", "run"}
 
 ALLOWED = {
     # Two numbers of the program itself, in PRAGMAs, which take no parameters.
-    ("storage/sqlite.py", "f'PRAGMA application_id = {APPLICATION_ID:d}'"),
-    ("storage/sqlite.py", "f'PRAGMA user_version = {FORMAT:d}'"),
+    ("storage/sqlite_file.py", "f'PRAGMA application_id = {APPLICATION_ID:d}'"),
+    ("storage/sqlite_file.py", "f'PRAGMA user_version = {FORMAT:d}'"),
     # ASC or DESC: see `_order` in the same file.
     ("storage/sqlite_reads.py", "_SCAN_NOW.format(tombstones, order)"),
     ("storage/sqlite_reads.py", "_SCAN_AT.format(tombstones, order)"),

@@ -33,7 +33,6 @@ from tenure.base.errors import (
     DiskFull,
     InputOutput,
     InvalidParameter,
-    NewerFormat,
     OutcomeUnknown,
     RetryError,
     SessionLost,
@@ -44,7 +43,6 @@ from tenure.base.errors import (
 from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
 from tenure.storage import sqlite_reads, sqlite_section
 from tenure.storage.engine import (
-    FORMAT,
     Commit,
     Found,
     Group,
@@ -59,24 +57,14 @@ from tenure.storage.engine import (
 )
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 from tenure.storage.signals import Signals
+from tenure.storage.sqlite_file import MEMORY, connect, inspect, lay_out
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
 
 T = TypeVar("T")
 
-MEMORY = ":memory:"
-
 FATAL = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 """Errors after which SQLite's word on what is durable can no longer be trusted."""
-
-APPLICATION_ID = 0x54454E55
-"""Marks the file as ours in SQLite's header ("TENU")."""
-
-BUSY_MILLISECONDS = 10_000
-"""Our own writers queue at the turnstile; this is for strangers, such as a sqlite3 shell."""
-
-CACHE_KIB = 8_192
-"""Page cache per connection; a node has about ten of them."""
 
 POLL_SECONDS = 0.004
 """How often another process's commits are looked for: half of the 8 ms they may take to show."""
@@ -91,24 +79,7 @@ CHECKPOINT_PASSES_MAX = 4
 """Each pass finds what came during the one before, which is less; a disk that is too slow for that
 must not keep the checkpointer at it for ever."""
 
-WAL_PAGES_MAX = 16_384
-"""64 MiB: where a commit checkpoints by itself because no checkpointer has kept up."""
-
-SCHEMA = """
-CREATE TABLE clock (at INTEGER NOT NULL);
-INSERT INTO clock VALUES (0);
-CREATE TABLE live (key BLOB PRIMARY KEY, at INTEGER NOT NULL, value BLOB) WITHOUT ROWID;
-CREATE INDEX live_changes ON live (substr(key, 1, 10), at);
-CREATE TABLE past (
-    key BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, value BLOB,
-    PRIMARY KEY (key, until)
-) WITHOUT ROWID;
-CREATE INDEX past_changes ON past (substr(key, 1, 10), at);
-CREATE TRIGGER live_to_past AFTER UPDATE ON live BEGIN
-    INSERT INTO past VALUES (OLD.key, OLD.at, NEW.at, OLD.value);
-END;
-CREATE TABLE lane (id BLOB PRIMARY KEY, seq INTEGER NOT NULL, outcomes BLOB) WITHOUT ROWID;
-"""
+__all__ = ["MEMORY", "SqliteEngine"]
 
 _SET_LANE = "UPDATE lane SET seq = ?, outcomes = ? WHERE id = ?"
 
@@ -145,30 +116,18 @@ class SqliteEngine:
     def _open(self) -> None:
         if self._path == MEMORY:
             self._writer = self._urgent_writer = self._checkpointer = self._connect()
-            _lay_out(self._writer.execute, self._path)
+            lay_out(self._writer.execute, self._path)
             return
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        _inspect(self._path, self._vfs)
+        inspect(self._path, self._vfs)
         self._writer = self._connect(Turnstile(self._path))
         with self._section(self._writer) as execute:
-            _lay_out(execute, self._path)
+            lay_out(execute, self._path)
         self._urgent_writer = self._connect(Turnstile(self._path, urgent=True))
         self._checkpointer = self._connect(Turnstile(self._path))
 
     def _connect(self, turnstile: Turnstile | None = None, *, query_only: bool = False) -> "_Connection":
-        connection = apsw.Connection(self._path, vfs=self._vfs)
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
-        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)  # no other file is ever reached through this one
-        connection.convert_binding = _as_array
-        if self._path != MEMORY:
-            connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.pragma("cache_size", -CACHE_KIB)
-        connection.pragma("wal_autocheckpoint", WAL_PAGES_MAX)
-        connection.pragma("query_only", query_only)
+        connection = connect(self._path, self._env, self._vfs, query_only=query_only)
         opened = _Connection(connection, self._env.lock(), turnstile)
         self._opened.append(opened)
         return opened
@@ -423,47 +382,6 @@ class _Connection:
         self.connection.close(force=True)
         if self._turnstile is not None:
             self._turnstile.close()
-
-
-def _as_array(cursor: apsw.Cursor, number: int, value: Any) -> Any:
-    """What SQLite cannot bind by itself: many keys as one value."""
-    return apsw.carray(value)
-
-
-def _inspect(path: str, vfs: str | None) -> None:
-    """Refuses a file that is not ours before anything of it is changed, its journal mode included."""
-    connection = apsw.Connection(path, vfs=vfs)
-    try:
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.execute("BEGIN")  # one moment: another process may be laying it out right now
-        _is_empty(lambda statement, values: connection.execute(statement, values).fetchall(), path)
-    finally:
-        connection.close()
-
-
-def _lay_out(execute: Execute, path: str) -> None:
-    """Creates the tables in an empty file; two processes may come at once, hence in the section."""
-    if _is_empty(execute, path):
-        execute(SCHEMA, ())
-        execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
-        execute(f"PRAGMA user_version = {FORMAT:d}", ())
-
-
-def _is_empty(execute: Execute, path: str) -> bool:
-    """Whether the file is new; raises if it is neither that nor a store this version can read."""
-    ((application_id,),) = execute("PRAGMA application_id", ())
-    ((file_format,),) = execute("PRAGMA user_version", ())
-    ((tables,),) = execute("SELECT count(*) FROM sqlite_schema", ())
-    if application_id == 0 and tables == 0:
-        return True
-    if application_id != APPLICATION_ID:
-        raise CorruptData(f'"{path}" is a SQLite file, but not a Tenure store')
-    if file_format > FORMAT:
-        raise NewerFormat(
-            f'store file "{path}" has format {file_format}; this version of Tenure reads up to {FORMAT}',
-            hint="Start it with the newer version that wrote it.",
-        )
-    return False
 
 
 def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> set[bytes]:

@@ -51,6 +51,22 @@ def engine(path: Path) -> Iterator[SqliteEngine]:
 # the file
 
 
+def test_a_new_file_that_somebody_else_switches_over_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.storage.sqlite_file.BUSY_MILLISECONDS", 20)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+
+    class Waiting(ManualEnv):
+        def sleep(self, seconds: float) -> None:
+            other.close()
+
+    engine = SqliteEngine(str(path), Waiting())
+    write(Store(engine, ManualEnv()), "a")
+    engine.close()
+
+
 def test_the_file_and_its_companions_are_for_the_owner_alone(path: Path) -> None:
     former = os.umask(0)
     try:
