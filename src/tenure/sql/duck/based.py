@@ -6,7 +6,8 @@
       WHERE get_bit($b104_0::BLOB::BIT, file_row_number::INTEGER) <> 1                  without hidden rows
 
 DuckDB pushes filters and columns through a UNION ALL into each scan, and reads no row group that the
-statistics rule out; the bitmap is looked at for the rows that are left.
+statistics rule out; the bitmap is looked at for the rows that are left. In a join it is part of the scan,
+since the planner would not know how many rows to expect otherwise.
 
 Walk: `duck.engine` -> `base_sql`; `table.lake.visible` says what there is to scan.
 """
@@ -31,7 +32,7 @@ class BaseSql(NamedTuple):
     """Parameters by name."""
 
 
-def base_sql(table: int, based: Based, lake: Files | None) -> BaseSql:
+def base_sql(table: int, based: Based, lake: Files | None, *, is_alone: bool = False) -> BaseSql:
     """Raises NotShared if DuckDB cannot read the files, or a value cannot be written as a literal."""
     if lake is None or not GLOB.isdisjoint(lake.duck_root):
         raise NotShared("a lake that DuckDB cannot read")
@@ -42,11 +43,23 @@ def base_sql(table: int, based: Based, lake: Files | None) -> BaseSql:
             name = f"b{table}_{len(made.bitmaps)}"
             made.bitmaps[name] = scans[0].hidden
             # Of an equality DuckDB expects a single row, and builds the hash table of a join from these.
-            conditions.append(f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER) <> 1")
+            one = _one_after_scan(based, scans[0]) if is_alone else "1"
+            conditions.append(f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER) <> {one}")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         columns = ", ".join(_column(kept, scans[0]) for kept in based.kepts.values()) or "TRUE AS alive"
         made.selects.append(f"SELECT {columns} FROM {_files(scans, lake)}{where}")
     return made
+
+
+def _one_after_scan(based: Based, scan: FileScan) -> str:
+    """The number one, in a way that makes DuckDB look at it when the scan has left out what it can.
+
+    A condition on one column alone is part of the scan, and is looked at for every row; not one on two.
+    """
+    for kept in based.kepts.values():
+        if kept.id not in scan.filled and kept.type.ref.name not in ("text", "bytea"):
+            return f"CASE WHEN c{kept.id} IS NULL THEN 1 ELSE 1 END"
+    return "1"
 
 
 def _together(scans: Sequence[FileScan]) -> Iterator[Sequence[FileScan]]:

@@ -143,6 +143,7 @@ class DuckEngine:
                 yield from _rows(fetched.taken(), rendered.columns)
                 if fetched.is_whole:
                     return
+                check()  # what comes fast enough is never waited for
                 self._watched(fetched.fetch, connection.interrupt, check)
                 if fetched.error is not None:
                     raise Unfinished("DuckDB gave up when it had given some rows") from fetched.error
@@ -241,8 +242,9 @@ def _query(
     if _gain_bounds(rendered, tables) and _held_bytes(tables) <= copied_bytes_max:
         copies = tuple(f"CREATE OR REPLACE TEMP TABLE n{id} AS {sql}" for id, sql in visible.items())
         visible = {id: f"SELECT * FROM n{id}" for id in tables}
+    is_alone = sum(used.times for used in rendered.tables.values()) == 1
     for id, columns in tables.items():
-        base = None if columns.base is None else base_sql(id, columns.base, lake)
+        base = None if columns.base is None else base_sql(id, columns.base, lake, is_alone=is_alone)
         selects = [] if base is None else base.selects
         withs += _table(id, columns, visible[id], rendered.tables[id].times, selects)
         bitmaps |= {} if base is None else base.bitmaps
