@@ -45,7 +45,7 @@ from tenure.kv.watch import Watch
 GAP_SECONDS = 0.02
 """Between two looks while others commit rows: what a change may wait longer where they do all the time."""
 
-NARROW_SECONDS = 0.05
+NARROW_SECONDS = 0.01
 """How long after a publisher's commit the former row may wait to go with the next one's: statements of a
 migration follow one another faster, and only another node that changes the same would notice."""
 

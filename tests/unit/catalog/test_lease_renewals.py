@@ -3,12 +3,14 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError
-from tenure.catalog.leases import NARROW_SECONDS, bound
+from tenure.catalog.leases import bound
 from tenure.storage.engine import Group, Outcome
 from tests.unit.catalog.leasing import bump, cut, rows_of
 from tests.unit.kv.breaking import Deliver
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import created
+
+LONG_SECONDS = 0.05
 
 
 @pytest.mark.invariant("I16")
@@ -107,7 +109,15 @@ def test_a_burst_of_changes_is_one_renewal(node: SchemaNode) -> None:
     assert node.leases.newest.descriptor(id) == node.table(id)
 
 
-def test_a_publishers_commit_takes_the_row_of_the_lease_before_its_own_along(node: SchemaNode) -> None:
+@pytest.fixture
+def waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The narrowing waits longer than a step takes."""
+    monkeypatch.setattr("tenure.catalog.leases.NARROW_SECONDS", LONG_SECONDS)
+
+
+def test_a_publishers_commit_takes_the_row_of_the_lease_before_its_own_along(
+    node: SchemaNode, waits_long: None
+) -> None:
     created(node, "a")
     before = len(node.wire.groups)
     created(node, "b")
@@ -117,12 +127,12 @@ def test_a_publishers_commit_takes_the_row_of_the_lease_before_its_own_along(nod
 
 
 def test_what_no_other_change_takes_along_is_narrowed_a_little_later(
-    cluster: Cluster, node: SchemaNode
+    cluster: Cluster, node: SchemaNode, waits_long: None
 ) -> None:
     created(node)
     node.step_leases()
     assert len(rows_of(node)) == 2
-    cluster.env.advance(NARROW_SECONDS)
+    cluster.env.advance(LONG_SECONDS)
     node.step_leases()
     assert [row.lease_at for row in rows_of(node)] == [node.leases.newest_at()]
 
