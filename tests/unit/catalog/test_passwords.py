@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -44,22 +45,22 @@ PASSWORDS = [
 ]
 
 
-# The server is shared by all workers of a run, and its roles are too: one worker at a time.
-pytestmark = pytest.mark.xdist_group("roles")
+NAME = f"kept_{uuid4().hex}"
+ROLE = sql.Identifier(NAME)
+"""The server is shared by all workers of a run, and its roles are too."""
 
 
 @pytest.fixture(scope="module")
 def superuser(postgres: Server) -> Iterator[psycopg.Connection]:
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS kept")
-        connection.execute("CREATE ROLE kept")
+        connection.execute(sql.SQL("CREATE ROLE {}").format(ROLE))
         yield connection
-        connection.execute("DROP ROLE kept")
+        connection.execute(sql.SQL("DROP ROLE {}").format(ROLE))
 
 
 def _kept_by_postgresql(superuser: psycopg.Connection, password: str) -> str:
-    superuser.execute(sql.SQL("ALTER ROLE kept PASSWORD {}").format(password))
-    row = superuser.execute("SELECT rolpassword FROM pg_authid WHERE rolname = 'kept'").fetchone()
+    superuser.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(ROLE, password))
+    row = superuser.execute("SELECT rolpassword FROM pg_authid WHERE rolname = %s", [NAME]).fetchone()
     assert row is not None
     return str(row[0])
 
