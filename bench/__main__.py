@@ -50,7 +50,6 @@ MODULES: tuple[str, ...] = (
     "bulk.worker",
     "bulk.importing",
     "bulk.export",
-    "bulk.backfill",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

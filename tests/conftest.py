@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests import postgres_server, s3_server
 
@@ -33,12 +34,22 @@ def pytest_configure(config: pytest.Config) -> None:
 PROCESSES = ("tests/clients", "tests/faults", "tests/pipeline", "tests/security")
 """Tests that start processes, and need both cores: one after the other, by one worker."""
 
+DIFFERENTIAL = "tests/differential"
+"""They share a node and what is in it."""
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(PROCESSES) and "checker" not in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("processes"))
+
+class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """What is to be done by one worker goes to one; all else to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(PROCESSES) and "checker" not in nodeid:
+            return "processes"
+        return DIFFERENTIAL if nodeid.startswith(DIFFERENTIAL) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 def _remove(directory: Path) -> None:

@@ -16,8 +16,6 @@ UNDETERMINED_SHARE_MAX = 0.01
 FAILING_SHARE_MAX = 0.4
 """Statements that fail show less than those that answer."""
 
-pytestmark = pytest.mark.xdist_group("differential")
-
 
 @pytest.fixture(scope="module")
 def report(postgres: Server) -> Iterator[Report]:

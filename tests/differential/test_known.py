@@ -11,7 +11,6 @@ from tests.differential.run import Run, both_sides
 from tests.differential.sides import Side, Statement
 from tests.postgres_server import Server
 
-pytestmark = pytest.mark.xdist_group("differential")
 STATEMENTS = (Path(__file__).parent / "known.sql").read_text().splitlines()
 """One a line; behind it stand parameters, -- given ['1'], or what COPY is given, -- copied 'x'."""
 

@@ -13,8 +13,6 @@ SEED = 18
 TEXTS = 2_000
 REFUSED_SHARE_MAX = 0.05
 
-pytestmark = pytest.mark.xdist_group("differential")
-
 
 @pytest.fixture(scope="module")
 def report(postgres: Server) -> Iterator[TextReport]:

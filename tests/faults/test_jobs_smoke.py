@@ -9,7 +9,6 @@ from tests.faults.smoke import both_engines, holds
 SECONDS = 1.5
 
 pytestmark = [
-    pytest.mark.xdist_group("processes"),
     pytest.mark.timeout(120),
 ]
 

@@ -9,7 +9,6 @@ from tests.faults.smoke import both_engines, holds
 SECONDS = 2.0
 
 pytestmark = [
-    pytest.mark.xdist_group("processes"),
     pytest.mark.timeout(240),
 ]
 
