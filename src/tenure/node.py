@@ -111,7 +111,7 @@ class Node:
 
     `kinds` are the kinds of jobs it can run; `version` makes it behave like an older program. One that is
     given `spark` runs the jobs that need it; others `start_worker` for them, which does. Large indexes are
-    filled by a merge only if asked to (`merges_indexes`): a unique one has been seen to lack rows.
+    filled by a merge only if asked to (`merges_indexes`).
     """
 
     def __init__(
