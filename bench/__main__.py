@@ -50,6 +50,7 @@ MODULES: tuple[str, ...] = (
     "bulk.worker",
     "bulk.importing",
     "bulk.export",
+    "bulk.backfill",
 )
 """Dotted names below `bench`, in the order in which they run."""
 

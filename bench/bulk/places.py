@@ -1,6 +1,6 @@
 """Where bulk work is measured: a node with a lake and a directory for files, and tables that lie in the lake.
 
-A table of millions of rows is not loaded by SQL here: its files and its manifest are written as a merge
+A table of millions of rows is not loaded by SQL here: its files and its manifest are written as an import
 would have written them.
 
 Walk: `bench.bulk.export` opens a `BulkPlace` and fills it with `lay`.
@@ -87,7 +87,7 @@ def lay(place: BulkPlace, name: str, columns: dict[str, Any]) -> None:
         )
         began_with, manifests = no_base(table.id, table.primary), Manifests(store.keyspace)
         made = Replaced((), written)
-        store.transact(lambda txn: publish(txn, store.keyspace, manifests, began_with, made, at))
+        store.transact(lambda txn: publish(txn, store.keyspace, manifests, began_with, made, None))
     finally:
         store.close()
         engine.close()

@@ -110,8 +110,7 @@ class Node:
     """Starts when it is made; `stop` drains it.
 
     `kinds` are the kinds of jobs it can run; `version` makes it behave like an older program. One that is
-    given `spark` runs the jobs that need it; others `start_worker` for them, which does. Large indexes are
-    filled by a merge only if asked to (`merges_indexes`).
+    given `spark` runs the jobs that need it; others `start_worker` for them, which does.
     """
 
     def __init__(
@@ -129,12 +128,10 @@ class Node:
         has_implicit_credentials: bool = False,
         spark: Callable[[], Tasks] | None = None,
         start_worker: Callable[[], Process] | None = None,
-        merges_indexes: bool = False,
     ) -> None:
         self._env = env
         self._version = version
         self._spark = spark
-        self._merges_indexes = merges_indexes
         self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
         settings = settings or Settings(DEFINITIONS)
@@ -356,8 +353,7 @@ class Node:
 
     def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
         self.changer = self._make_changer()
-        is_merged = self.lake is not None and self._merges_indexes
-        fill = IndexFill(self.lake, self.layouts, self.context) if is_merged and self.lake else None
+        fill = None if self.lake is None else IndexFill(self.lake, self.layouts, self.context)
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk, fill)}
         if self.lake is not None:
             run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731

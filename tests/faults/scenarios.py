@@ -14,6 +14,7 @@ from tests.faults import (
     dead_sessions,
     disks,
     export_kills,
+    fill_kills,
     flush_kills,
     import_history,
     import_kills,
@@ -86,6 +87,7 @@ SCENARIOS = (
     Scenario("flush_kill", flush_kills.flush_kill),
     Scenario("import_kill", import_kills.import_kill, quick_engines=("sqlite",)),
     Scenario("export_kill", export_kills.export_kill, quick_engines=("postgres",)),
+    Scenario("fill_kill", fill_kills.fill_kill, quick_engines=("sqlite",)),
     Scenario("import_history", import_history.import_history),
     Scenario("sessions_300", many_nodes.sessions_300, ("sqlite",), seconds_max=10.0),
 )

@@ -22,7 +22,6 @@ def t(spark_sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyP
         f"sqlite:{tmp_path}/store.db",
         SystemEnv(),
         listen=Listen(port=0),
-        merges_indexes=True,
         lake=str(tmp_path / "lake"),
         files=str(tmp_path / "files"),
         spark=spark_sessions.tasks,

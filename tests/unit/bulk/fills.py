@@ -33,7 +33,6 @@ def filling_node(directory: Path, address: str = "") -> Iterator[Node]:
         address or f"sqlite:{directory}/store.db",
         SystemEnv(),
         listen=Listen(port=0),
-        merges_indexes=True,
         lake=str(directory / "lake"),
         files=str(directory / "files"),
         spark=tasks,
