@@ -74,24 +74,30 @@ class IndexFill:
         _Fill(self._lake, self._layouts, self._context, run, table, index, tell).run()
         return True
 
-    def discard(self, run: Run, table: int, index: int) -> None:
-        """Takes away the base of an index that this job has filled, and that nobody has ever read."""
+    def discard(self, run: Run, table: int, index: int) -> bool:
+        """Takes away the base of an index that this job has filled, and that nobody has ever read.
+
+        True if the base is another's: readers of the past may need it, and neither file nor entry is touched.
+        What is left of a dropped index is for the garbage collector, as of a dropped table.
+        """
         lake = self._lake
 
-        def work(txn: Transaction) -> bool:
-            if lake.merges.holder(txn, table, index) != run.job.id:
-                return False
-            lake.merges.release(txn, table, index, run.job.id)
+        def work(txn: Transaction) -> tuple[bool, bool]:
             made = lake.manifests.get(txn, table, index)
+            if lake.merges.holder(txn, table, index) != run.job.id:
+                return False, made is not None and bool(made.files)
+            lake.merges.release(txn, table, index, run.job.id)
             if made is None:
-                return False
+                return False, False
             # The manifest stays, without files: the store alone is not the whole index any more.
             gone = Replaced(tuple(file.name for file in made.files))
             publish(txn, lake.store.keyspace, lake.manifests, made, gone, made.flushed_at)
-            return True
+            return True, False
 
-        if run.transact(work):
+        is_discarded, is_kept = run.transact(work)
+        if is_discarded:
             lake.bases.newer(lake.store.keyspace.head(table, index), None)
+        return is_kept
 
     def _is_large(self, table: Table, index: int) -> bool:
         """Whether there is much to do. What has to do with a new primary index is left to transactions."""
