@@ -22,7 +22,7 @@ from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.base.errors import FileExists, RetryError, StoreError, TenureError, UserError
+from tenure.base.errors import RetryError, TenureError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import INSERTS, KIND, Payload, Saved, Summary, TableInput
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tenure.bulk.importing.inputs import Source, Unpacked
     from tenure.bulk.importing.merging import RunsMerged
     from tenure.bulk.importing.references import Missing, ReferenceTask
+    from tenure.bulk.importing.rejects import RejectsFile
     from tenure.bulk.importing.sorting import Reference, Sorted
     from tenure.pipeline.reading.tasks import Reject
     from tenure.table.rows import Layout
@@ -108,7 +109,10 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
     def revert(run: Run) -> None:
         if run.progress.data:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
-        _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
+        payload = unpack(run.job.payload, Payload)
+        _targets(lake, publisher, run, payload).give_up()
+        if payload.rejects:
+            _rejects_file(lake, locations, run).delete()
 
     return Kind(run, revert, attempts_max=RUNS_MAX)
 
@@ -117,6 +121,14 @@ def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Of
     if payload.made:
         return NewTables(lake, publisher, run, payload)
     return Offline(lake, publisher, run, [each.table for each in payload.tables])
+
+
+def _rejects_file(lake: Lake, locations: Locations, run: Run) -> "RejectsFile":
+    from tenure.bulk.importing.rejects import RejectsFile
+
+    kept = unpack(run.job.payload, Payload).rejects
+    location = unsealed(lake.store.snapshot(), lake.store.keyspace, run.job.id, kept)
+    return RejectsFile(locations, location, run.job.id)
 
 
 class _Table(NamedTuple):
@@ -161,8 +173,9 @@ class _Import:
         self._tolerate(rejects)
         self._write_names()
         merged = self._merge_all(snapshot, tables, found, rejects)
-        self._write_rejects(rejects)
-        self._publish(merged, self._summary(tables, found, merged, len(rejects)))
+        file = _rejects_file(self._lake, self._locations, self._run)
+        with file.written(rejects, lambda: self._lake.is_given_up(self._run)):
+            self._publish(merged, self._summary(tables, found, merged, len(rejects)))
         self._delete_scratch(found)
 
     def _table(self, snapshot: Snapshot, input: TableInput) -> _Table:
@@ -429,23 +442,6 @@ class _Import:
         with suppress(TenureError):  # what was published is published
             for each in merged:
                 self._lake.bases.newer(keyspace.head(each.began_with.table, each.began_with.index), None)
-
-    def _write_rejects(self, rejects: "list[Reject]") -> None:
-        from tenure.bulk.importing.inputs import InputFailed
-        from tenure.bulk.importing.rejects import write_rejects
-
-        if not rejects or not self._payload.rejects:
-            return
-        name = f"import-{self._run.job.id}.rejects.ndjson"
-        try:
-            location = self._locations.resolve(self._payload.rejects)
-            location.delete([name])  # of a former run of this very job
-            with location.create(name) as output:
-                write_rejects(output, rejects)
-        except FileExists:
-            raise
-        except StoreError as error:
-            raise InputFailed(error) from error
 
     def _delete_scratch(self, found: "Sequence[list[Sorted]]") -> None:
         """Early, and only to have it done: what is left, `bulk.upkeep` deletes."""
