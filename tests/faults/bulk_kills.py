@@ -139,7 +139,7 @@ def _cluster(run: Run, name: str, range_rows: int) -> Iterator[tuple[BulkFleet, 
     directory = run.files / f"{name}-standalone"
     directory.mkdir()
     with (
-        Standalone(directory) as cluster,
+        Standalone(directory, drivers=2) as cluster,
         BulkFleet(run, name, range_rows=range_rows, master=cluster.master) as fleet,
     ):
         yield fleet, lambda driver: cluster.executors()
