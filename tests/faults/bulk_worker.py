@@ -31,6 +31,7 @@ from tenure.pipeline.scan import ScanTask
 from tenure.pipeline.tasks import Attempt, Kernel
 from tenure.storage.engine import HEAD_BYTES
 from tests.faults.harness import ROOT
+from tests.pipeline.clusters import HOSTS
 
 RANGE_ROWS_VARIABLE = "TENURE_FAULTS_RANGE_ROWS"
 PACE_VARIABLE = "TENURE_FAULTS_PACE"
@@ -101,8 +102,9 @@ def main() -> int:
     phases.TELL_SECONDS = 0.0
     for module, name in KERNELS:
         setattr(module, name, _troubled(name))
-    # Executors that are processes of their own find this file, and fit beside each other.
-    options = {"spark.executor.memory": EXECUTOR_MEMORY}
+    # Executors that are processes of their own find this file, and fit beside each other. A driver that is
+    # stopped keeps those it has: another one must find room in the cluster.
+    options = {"spark.executor.memory": EXECUTOR_MEMORY, "spark.cores.max": str(len(HOSTS))}
     lazy_spark.LazySpark = partial(LazySpark, python_path=[str(ROOT)], options=options)  # type: ignore[misc,assignment]
     return cli.main(sys.argv[1:])
 

@@ -25,7 +25,6 @@ from tenure.base.errors import TenureError
 from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
-from tenure.cluster.job_states import State
 from tenure.cluster.runs import Run
 from tenure.kv.records import pack, unpack
 from tenure.pipeline.places import opened
@@ -44,11 +43,6 @@ TELL_SECONDS = 2.0
 WRITING = (0.0, 0.99)
 """How far the tasks take the job."""
 
-GIVEN_UP = frozenset(
-    {State.CANCEL_REQUESTED, State.REVERTING, State.CANCELED, State.FAILED, State.REVERT_FAILED}
-)
-"""States from which no job comes back: nobody wants its files any more."""
-
 
 class Export:
     def __init__(self, lake: Lake, locations: Locations, run: Run) -> None:
@@ -63,15 +57,11 @@ class Export:
         location = self._locations.resolve(self._payload.location)
         try:
             made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+            self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
         except BaseException:
-            if self._is_given_up():
+            if self._lake.is_given_up(self._run):
                 self.revert()
             raise
-        self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
-
-    def _is_given_up(self) -> bool:
-        control = self._lake.jobs.control(self._lake.store.snapshot(), self._run.job.id)
-        return control is not None and control.state in GIVEN_UP
 
     def revert(self) -> None:
         if self._saved is not None:  # else nothing was written

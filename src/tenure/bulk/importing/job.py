@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import FileExists, RetryError, StoreError, TenureError, UserError
+from tenure.base.errors import RetryError, TenureError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
 from tenure.bulk.importing.records import KIND, Payload, Saved, Summary
@@ -41,8 +41,8 @@ from tenure.table.lake.publishing import publish
 if TYPE_CHECKING:
     from tenure.bulk.importing.first_pass import Input
     from tenure.bulk.importing.inputs import Source
+    from tenure.bulk.importing.rejects import RejectsFile
     from tenure.bulk.importing.second_pass import Merged
-    from tenure.pipeline.reading.tasks import Reject
 
 ROW_BYTES = 64
 """About how long a row of a text file is, to guess how many there are; of a compressed one a quarter."""
@@ -90,7 +90,10 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
     def revert(run: Run) -> None:
         if run.progress.data:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
-        _targets(lake, publisher, run, unpack(run.job.payload, Payload)).give_up()
+        payload = unpack(run.job.payload, Payload)
+        _targets(lake, publisher, run, payload).give_up()
+        if payload.rejects:
+            _rejects_file(lake, locations, run).delete()
 
     return Kind(run, revert, attempts_max=RUNS_MAX)
 
@@ -99,6 +102,14 @@ def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Of
     if payload.made:
         return NewTables(lake, publisher, run, payload)
     return Offline(lake, publisher, run, [each.table for each in payload.tables])
+
+
+def _rejects_file(lake: Lake, locations: Locations, run: Run) -> "RejectsFile":
+    from tenure.bulk.importing.rejects import RejectsFile
+
+    kept = unpack(run.job.payload, Payload).rejects
+    location = unsealed(lake.store.snapshot(), lake.store.keyspace, run.job.id, kept)
+    return RejectsFile(locations, location, run.job.id)
 
 
 class _Import:
@@ -125,8 +136,9 @@ class _Import:
         common.tolerate(rejects)
         second = SecondPass(common, input, rejects)
         merged = second.run(snapshot)
-        self._write_rejects(rejects)
-        self._publish(merged, _summary(input, merged, len(rejects)))
+        file = _rejects_file(self._lake, self._locations, self._run)
+        with file.written(rejects, lambda: self._lake.is_given_up(self._run)):
+            self._publish(merged, _summary(input, merged, len(rejects)))
         # Early, and only to have it done: what is left, `bulk.upkeep` deletes.
         self._lake.files.delete(input.runs)
         first.delete_scratch()
@@ -161,23 +173,6 @@ class _Import:
         with suppress(TenureError):  # what was published is published
             for each in merged:
                 self._lake.bases.newer(keyspace.head(each.began_with.table, each.began_with.index), None)
-
-    def _write_rejects(self, rejects: "list[Reject]") -> None:
-        from tenure.bulk.importing.inputs import InputFailed
-        from tenure.bulk.importing.rejects import write_rejects
-
-        if not rejects or not self._payload.rejects:
-            return
-        name = f"import-{self._run.job.id}.rejects.ndjson"
-        try:
-            location = self._locations.resolve(self._payload.rejects)
-            location.delete([name])  # of a former run of this very job
-            with location.create(name) as output:
-                write_rejects(output, rejects)
-        except FileExists:
-            raise
-        except StoreError as error:
-            raise InputFailed(error) from error
 
 
 def _summary(input: "Input", merged: "Sequence[Merged]", rejected: int) -> Summary:
