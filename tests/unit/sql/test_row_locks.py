@@ -159,3 +159,51 @@ def test_what_else_is_read_of_the_queue_still_holds_at_commit(served: Served) ->
         two.execute("INSERT INTO taken VALUES (2)")
         with pytest.raises(psycopg.errors.SerializationFailure):
             two.execute("COMMIT")
+
+
+# Rows that others refer to
+
+
+@pytest.fixture
+def orders(served: Served) -> None:
+    served.tag("DROP TABLE IF EXISTS lines, orders")
+    served.tag("CREATE TABLE orders (id int PRIMARY KEY, total int)")
+    served.tag("CREATE TABLE lines (id int PRIMARY KEY, order_id int REFERENCES orders)")
+    served.tag("INSERT INTO orders VALUES (1, 0)")
+
+
+@pytest.mark.usefixtures("orders")
+def test_adding_to_an_order_and_updating_it_do_not_fail_each_other(served: Served) -> None:
+    with served.connect() as one:
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag("UPDATE orders SET total = total + 1")
+        one.execute("UPDATE orders SET total = total + 10")
+        one.execute("COMMIT")
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (2, 1)")
+        served.tag("UPDATE orders SET total = total + 100")
+        one.execute("COMMIT")
+    assert served.rows("SELECT total FROM orders") == [(111,)]
+
+
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize("other", ["DELETE FROM orders", "UPDATE orders SET id = 2"])
+def test_an_order_that_is_gone_gets_no_line(served: Served, other: str) -> None:
+    with served.connect() as one:
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag(other)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            one.execute("COMMIT")
+    assert served.rows("SELECT count(*) FROM lines") == [(0,)]
+
+
+@pytest.mark.usefixtures("orders")
+def test_an_order_that_was_read_must_not_change(served: Served) -> None:
+    with served.connect() as one:
+        assert _holding(one, "SELECT total FROM orders") == [(0,)]
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag("UPDATE orders SET total = 5")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            one.execute("COMMIT")
