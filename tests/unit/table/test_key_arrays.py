@@ -22,7 +22,7 @@ from tenure.table.key_arrays import (
     number_column,
     too_long,
 )
-from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain
+from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain, taken
 from tenure.table.packing import pack
 from tenure.table.rows import Keyed, Layout
 from tests.unit.expr.oracle import named
@@ -188,6 +188,26 @@ def test_keys_of_one_length_become_values_of_fixed_size_and_back() -> None:
     order = sorted(range(5, 40), key=lambda row: keys[row])
     assert argsort(made.slice(5)).tolist() == [row - 5 for row in order]
     assert doubled(pa.array([b"a", b"b", b"b"], pa.binary(1))).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["aa", "bb", "cc", "dd"]).slice(1),
+        pa.array(["a", "bbb", "cc", "d"]).slice(1),
+        pa.array(["aa", None, "cc", "dd"]).slice(1),
+        pa.array([b"", b"", b"", b""]).slice(1),
+        pa.array([b"12", b"34", b"56", b"78"]).slice(1),
+        pa.array([1, 2, None, 4]).slice(1),
+        pa.array([b"12", b"34", b"56", b"78"], pa.binary(2)).slice(1),
+    ],
+)
+def test_values_are_taken_as_they_are_whatever_their_length(column: Any) -> None:
+    made = taken(column, np.array([2, 0, 1]))
+    made.validate(full=True)
+    assert made.type == column.type
+    values = column.to_pylist()
+    assert made.to_pylist() == [values[2], values[0], values[1]]
 
 
 @pytest.mark.parametrize("keys", [[b"a", b"bc"], [b""], []])

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
-from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain
+from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain, taken
 from tenure.table.lake.format import KEY, name_of
 
 SOURCE, LINE = "source", "line"
@@ -52,7 +52,9 @@ def in_order(rows: Any, number: int | None = None) -> Any:
     order = (
         argsort(keys_of(rows)) if number is None else argsort_numbers(rows.column(name_of(number)).chunk(0))
     )
-    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
+    if (order[1:] > order[:-1]).all():
+        return rows
+    return pa.table([taken(column.chunk(0), order) for column in rows.columns], schema=rows.schema)
 
 
 def keys_of(rows: Any) -> Any:
