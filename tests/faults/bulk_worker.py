@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 from pyspark import TaskContext
 
 from tenure import cli
+from tenure.bulk import phases
 from tenure.bulk.exporting import job as exporting
 from tenure.bulk.filling import entries
-from tenure.bulk.filling import job as filling
-from tenure.bulk.importing import job as importing
 from tenure.bulk.importing import merging, references, runs, sorting
 from tenure.pipeline import lazy_spark, merge, scan
 from tenure.pipeline.lazy_spark import LazySpark
@@ -100,7 +99,7 @@ def main() -> int:
     scan.TASK_ROWS = scan.CUT_ROWS = rows
     splits.SPLIT_BYTES = rows * ROW_BYTES
     runs.BATCH_ROWS = min(runs.BATCH_ROWS, rows)
-    importing.SAVE_SECONDS = filling.SAVE_SECONDS = 0.0
+    phases.TELL_SECONDS = 0.0
     for module, name in KERNELS:
         setattr(module, name, _troubled(name))
     # Executors that are processes of their own find this file, and fit beside each other. A driver that is

@@ -50,7 +50,10 @@ class Fills(Statements):
         result.require(is_right, f"index: the job is {state}, the index {is_there}")
         result.require(not table.job, f"job: {table.job} is still at work on the table")
         layout = fleet.node.layouts.of(table)
-        wrong = check_indexes(fleet.node.store.snapshot(), layout, fleet.node.context())
+        snapshot, lake = fleet.node.store.snapshot(), fleet.node.lake
+        assert lake is not None
+        in_lake = [each.index for each in lake.manifests.all(snapshot, table.id) if each.files]
+        wrong = check_indexes(snapshot, layout, fleet.node.context(), in_lake=in_lake)
         result.violations += [f"index: {text}" for text in wrong[:3]]
         if is_there:
             fleet.node.leases.renew()

@@ -1,5 +1,6 @@
 """What the tests have Spark do: top-level functions, since executors import them by name."""
 
+import gc
 import os
 import random
 import time
@@ -45,6 +46,11 @@ def square(number: int, attempt: Attempt) -> int:
 
 def name_of(number: int, attempt: Attempt) -> str:
     return attempt.name
+
+
+def spared(number: int, attempt: Attempt) -> tuple[int, str]:
+    """How much is not looked through for garbage, and which memory Arrow takes."""
+    return gc.get_freeze_count(), pa.default_memory_pool().backend_name
 
 
 def refuse_odd(number: int, attempt: Attempt) -> int:

@@ -28,6 +28,12 @@ def test_results_come_in_the_order_of_the_tasks(spark_tasks: SparkTasks) -> None
     assert results == [number**2 for number in numbers]
 
 
+def test_a_worker_looks_through_no_modules_for_garbage_and_keeps_its_memory(spark_tasks: SparkTasks) -> None:
+    for modules, memory in spark_tasks.run(kernels.spared, [1, 2], on_done=ignore, check=go_on):
+        assert modules > 10_000
+        assert memory == "system"
+
+
 def test_no_tasks_give_no_results(spark_tasks: SparkTasks) -> None:
     assert spark_tasks.run(kernels.square, [], on_done=ignore, check=go_on) == []
 

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tenure.base.env import Env, Event
 from tenure.base.errors import StoreError, TenureError, UserError
-from tenure.pipeline.executor import attempt_here, is_last_attempt
+from tenure.pipeline.executor import attempt_here, is_last_attempt, spare_modules
 from tenure.pipeline.failures import Failure, said_by
 from tenure.pipeline.frames import frame
 from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
@@ -191,6 +191,7 @@ class _Body(Generic[T, R]):
         self._failures = failures
 
     def __call__(self, tasks: Iterable[T]) -> Iterator[R]:
+        spare_modules()
         for task in tasks:
             try:
                 yield self._kernel(task, attempt_here(self._label))

@@ -23,12 +23,13 @@ from typing import NamedTuple
 
 from tenure.base.errors import TenureError
 from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
-from tenure.bulk.lakes import Lake, label
+from tenure.bulk.lakes import Lake
+from tenure.bulk.phases import Phases
 from tenure.cluster.runs import Run
 from tenure.kv.records import pack, unpack
 from tenure.pipeline.places import opened
 from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
-from tenure.pipeline.tasks import Attempt, status
+from tenure.pipeline.tasks import Attempt
 from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
 from tenure.pipeline.writing.files import OutputFiles
 from tenure.pipeline.writing.formats import MadeFile, Writing
@@ -37,6 +38,10 @@ from tenure.storage.locations import Location, Locations
 STEM_CHARS_MAX = 60
 TELL_SECONDS = 2.0
 """Between two reports of how far a query has come."""
+
+
+WRITING = (0.0, 0.99)
+"""How far the tasks take the job."""
 
 
 class Export:
@@ -91,12 +96,7 @@ class Export:
             ExportTask(scan, location, payload.writing, self._stem, number)
             for number, scan in enumerate(scans)
         ]
-        runner = lake.tasks_for(self._run)
-
-        def on_done(done: int, total: int) -> None:
-            self._tell(0.99 * done / total, status(runner, done, total))
-
-        made = runner.run(export_range, work, on_done=on_done, check=self._run.check, label=label(self._run))
+        made = Phases(lake, self._run, self._tell).do(export_range, work, WRITING)
         return [file for files in made for file in files]
 
     # ── a query ────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """Rows that cannot be taken: tolerated up to a number, and then listed in what the import fails with.
 
-Walk: `importing.sorting` raises `too_many` for its own rejects, `importing.job` for those of all tasks, which
-it writes to the location that the statement named, by a `RejectsFile`.
+Walk: `importing.sorting` raises `too_many` for its own rejects, the passes for those of all tasks, which
+`importing.job` writes to the location that the statement named, by a `RejectsFile`.
 """
 
 import json
