@@ -37,10 +37,12 @@ class RefreshSpans:
     def mark(self) -> Reads:
         return Reads(len(self.points), len(self.spans))
 
-    def forget(self, since: Reads) -> None:
+    def forget(self, since: Reads, within: Span | None = None) -> None:
         for key in list(self.points)[since.points :]:
-            del self.points[key]
-        del self.spans[since.spans :]
+            if within is None or within.lo <= key < within.hi:
+                del self.points[key]
+        kept = [each for each in self.spans[since.spans :] if within is not None and not _is_in(each, within)]
+        self.spans[since.spans :] = kept
 
     def proof(self) -> Proof:
         if not self.spans:
@@ -54,6 +56,10 @@ class RefreshSpans:
         guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
         guards |= {self._keyspace.guard(span): None for span in spans}
         return Proof(points, spans, tuple(guards))
+
+
+def _is_in(span: Span, within: Span) -> bool:
+    return within.lo <= span.lo and span.hi <= within.hi
 
 
 def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:

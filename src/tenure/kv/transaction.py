@@ -225,13 +225,13 @@ class Transaction:
         """Marks what has been read so far, for `forget_reads`."""
         return self._reads.mark()
 
-    def forget_reads(self, since: Reads) -> None:
+    def forget_reads(self, since: Reads, within: Span | None = None) -> None:
         """Takes back that something was read: only if nothing that was found has been used or told.
 
-        For a statement that found its rows to be out of date once it had locked them, and reads them
-        again at a later time.
+        For a statement that found its rows out of date once it had locked them, and reads them again; or
+        that is content with any rows of a span, and reads those that it took once more.
         """
-        self._reads.forget(since)
+        self._reads.forget(since, within)
 
     def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
         laid_over = self._laid_over(page.answered)

@@ -109,3 +109,53 @@ def test_nowait_in_a_subquery_is_an_error(served: Served) -> None:
         _holding(client, "SELECT id FROM jobs WHERE id = 1 FOR UPDATE")
         refusal = served.refusal("SELECT * FROM (SELECT id FROM jobs FOR UPDATE NOWAIT) s")
         assert refusal.sqlstate == "55P03"
+
+
+FIRST_FREE = "SELECT id FROM jobs WHERE state = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+
+
+@pytest.mark.parametrize("has_index", [False, True], ids=["scanned", "indexed"])
+@pytest.mark.parametrize("done", ["UPDATE jobs SET state = 'done'", "DELETE FROM jobs"])
+def test_workers_on_one_queue_do_not_fail_each_other(served: Served, has_index: bool, done: str) -> None:
+    if has_index:
+        served.tag("CREATE INDEX ON jobs (state, id)")
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, FIRST_FREE) == [(1,)]
+        assert _holding(two, FIRST_FREE) == [(2,)]
+        one.execute(f"{done} WHERE id = 1".encode())
+        one.execute("COMMIT")
+        served.tag("INSERT INTO jobs VALUES (0, 'new')")
+        two.execute("UPDATE jobs SET state = 'done' WHERE id = 2")
+        two.execute("COMMIT")
+    assert served.rows("SELECT state FROM jobs WHERE id = 2") == [("done",)]
+
+
+def test_a_worker_that_changes_what_it_takes_does_not_fail_another(served: Served) -> None:
+    take = f"UPDATE jobs SET state = 'taken' WHERE id IN ({FIRST_FREE}) RETURNING id"
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, take) == [(1,)]
+        assert _holding(two, take) == [(2,)]
+        one.execute("COMMIT")
+        two.execute("COMMIT")
+    assert served.rows("SELECT count(*) FROM jobs WHERE state = 'taken'") == [(2,)]
+
+
+def test_a_row_that_another_has_just_done_is_not_taken_again(served: Served) -> None:
+    with served.connect() as two:
+        two.execute("BEGIN")
+        two.execute("SELECT 1 FROM taken")  # its time is before the change
+        served.tag("UPDATE jobs SET state = 'done' WHERE id = 1")
+        assert two.execute(FIRST_FREE.encode()).fetchall() == [(2,)]
+        two.execute("ROLLBACK")
+
+
+def test_what_else_is_read_of_the_queue_still_holds_at_commit(served: Served) -> None:
+    counting = FIRST_FREE.replace("SELECT id", "SELECT id, (SELECT count(*) FROM jobs WHERE state = 'done')")
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, FIRST_FREE) == [(1,)]
+        assert _holding(two, counting) == [(2, 0)]
+        one.execute("UPDATE jobs SET state = 'done' WHERE id = 1")
+        one.execute("COMMIT")
+        two.execute("INSERT INTO taken VALUES (2)")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            two.execute("COMMIT")

@@ -137,7 +137,8 @@ class Insert:
             ]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
-        for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
+        find = lambda passing: list(source.rows(run_of(execution, query, passing)))  # noqa: E731
+        for found in settled(execution, source.query, find):
             yield dict(zip(targets, found, strict=True))
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
@@ -232,9 +233,10 @@ class Change:
         writer = writer_of(execution, self.table)
         found = settled(
             execution,
+            self.source.query,
             lambda passing: self._found(execution, txn, writer.layout, passing),
             lambda each: each.row.key,
-            relation=self.table.name,
+            target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
         changed = [(self._written(txn, writer, each), each.joined) for each in found]
