@@ -31,7 +31,8 @@ SECONDS = 60.0
 
 def main() -> int:
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     chosen = [scenario for scenario in SCENARIOS if not arguments.only or scenario.name == arguments.only]
     if not chosen:
         sys.exit(f"no such scenario; there are: {', '.join(scenario.name for scenario in SCENARIOS)}")
@@ -52,10 +53,10 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _end(*_: object) -> None:
+def _end(number: int, _: object) -> None:
     """By an exception: servers and mounts go with us."""
-    print("ended by SIGTERM", flush=True)
-    sys.exit(143)
+    print(f"ended by {signal.Signals(number).name}", flush=True)
+    sys.exit(128 + number)
 
 
 def _engines(scenario: Scenario, arguments: argparse.Namespace) -> list[str]:
