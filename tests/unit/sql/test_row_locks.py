@@ -1,6 +1,7 @@
 """SELECT ... FOR UPDATE wherever it stands: what is locked, what is passed over."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,16 @@ def test_an_order_that_was_read_must_not_change(served: Served) -> None:
         served.tag("UPDATE orders SET total = 5")
         with pytest.raises(psycopg.errors.SerializationFailure):
             one.execute("COMMIT")
+
+
+def test_who_inserts_the_same_row_on_conflict_do_nothing_queues(served: Served) -> None:
+    insert = "INSERT INTO taken VALUES (1) ON CONFLICT DO NOTHING"
+    with served.connect() as one, served.connect() as two, ThreadPoolExecutor(1) as pool:
+        for client in (one, two):
+            client.execute("BEGIN")
+        assert one.execute(insert).statusmessage == "INSERT 0 1"
+        waiting = pool.submit(two.execute, insert)
+        assert not wait([waiting], timeout=0.2).done
+        one.execute("COMMIT")
+        assert waiting.result().statusmessage == "INSERT 0 0"
+        two.execute("COMMIT")
