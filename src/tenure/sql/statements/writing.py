@@ -33,7 +33,6 @@ from tenure.table.columns import Values
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
 
-
 QUEUED_ROWS_MAX = 100
 """So many rows of ON CONFLICT DO NOTHING are locked: each lock is a record that other nodes read."""
 
