@@ -25,7 +25,7 @@ from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_
 from tenure.bulk.importing.inputs import Facts, Split, zone_of
 from tenure.bulk.importing.rejects import too_many
 from tenure.bulk.importing.rows import Batch, Rows, holds
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, keys_of, write_run
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, joined, keys_of, write_run
 from tenure.catalog.descriptors import ForeignKey, Table
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.expr.datatype import Type
@@ -226,7 +226,7 @@ class _Chunks:
 
     def write(self) -> None:
         for name, tables in self._tables.items():
-            rows = self._sorted(name, pa.concat_tables(tables))
+            rows = self._sorted(name, joined(tables))
             tables.clear()
             runs = self.indexes if name[0] == "i" else self.references
             if name[0] == "f":
