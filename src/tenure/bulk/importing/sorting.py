@@ -3,6 +3,7 @@
     split ──► batches ──► whole rows (`importing.rows`) ──► keys ──► sorted ──► runs
 
 Rows gather until they are as many as a task may hold; then they are sorted and written, and the next gather.
+Where numbers have the order of the keys (`key_arrays.number_column`), keys are made of what is sorted.
 Each row is followed by where it comes from, until it is known that its keys are its own.
 
     run of the primary index     key · columns · rest · source · line
