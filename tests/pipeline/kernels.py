@@ -96,6 +96,13 @@ def wait_for_long(place: Place, attempt: Attempt) -> None:
     time.sleep(LONG_SECONDS)
 
 
+def write_in_a_while(place: Place, attempt: Attempt) -> None:
+    """Says who it is, and after a while that it is still there."""
+    place.mark(f"begun-{os.getpid()}")
+    time.sleep(1.5)
+    place.mark(f"written-{os.getpid()}")
+
+
 def slow_square(place: Place, attempt: Attempt) -> int:
     """Says which executor it runs on, and takes a while."""
     place.mark(f"{executor_pid()}-{place.number}-{attempt.name}")

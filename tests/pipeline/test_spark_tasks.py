@@ -18,6 +18,7 @@ from tests.pipeline.kernels import Place
 from tests.pipeline.waiting import Told, await_true, go_on, ignore, is_running
 from tests.spark_sessions import SparkSessions
 
+MARKS = ("begun-", "written-")
 SOON_SECONDS = 20.0
 """Well below what the kernels would take that are to be stopped."""
 
@@ -112,6 +113,23 @@ def test_told_to_stop_it_stops_the_tasks(spark_tasks: SparkTasks, tmp_path: Path
     pids = [int(mark.removeprefix("begun-")) for mark in place.marks("begun-")]
     await_true(lambda: not any(map(is_running, pids)), seconds=SOON_SECONDS)
     assert len(pids) == 2
+
+
+def test_told_to_stop_it_waits_until_no_task_writes_any_more(spark_tasks: SparkTasks, tmp_path: Path) -> None:
+    place = Place(0, str(tmp_path))
+
+    def check() -> None:
+        if len(place.marks("begun-")) == 2:
+            raise Told
+
+    def may_write() -> list[int]:
+        """Who is still at it."""
+        begun, written = ({mark.partition("-")[2] for mark in place.marks(start)} for start in MARKS)
+        return [int(pid) for pid in begun - written if is_running(int(pid))]
+
+    with pytest.raises(Told):
+        spark_tasks.run(kernels.write_in_a_while, [place] * 2, on_done=ignore, check=check)
+    await_true(lambda: not may_write(), seconds=0.3)  # who was killed a moment ago may yet have to vanish
 
 
 def test_a_job_that_is_stopped_before_it_begins_runs_nothing(spark_tasks: SparkTasks, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ New rows carry no time: it is that of the commit which publishes their file. Row
 That nobody can write the table meanwhile makes "no key in both" true for good. Where some bad rows are
 tolerated, a key that is there twice is not an error yet: nothing is written, and the clashes are the result.
 
-Walk: `importing.job` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge` for
-what the table has.
+Walk: `importing.second_pass` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge`
+for what the table has.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,8 +10,8 @@ Each row is followed by where it comes from, until it is known that its keys are
     run of another index         key · primary key (of a unique one) · source · line
     run of a foreign key         key in the index that it refers to · source · line; each key once
 
-Walk: `importing.job` runs `sort_split` as a kernel; `importing.merging` and `importing.references` read the
-runs.
+Walk: `importing.first_pass` runs `sort_split` as a kernel; `importing.merging` and `importing.references`
+read the runs.
 """
 
 from collections.abc import Sequence
