@@ -218,7 +218,11 @@ def _taken(matrix: Any, lengths: Any) -> Any:
     least, most = int(np.min(lengths)), int(np.max(lengths))
     if least == most:
         return matrix[:, :most].reshape(-1)
-    return matrix[:, :most][np.arange(most) < lengths[:, None]]
+    starts = np.cumsum(lengths) - lengths
+    made = np.empty(int(starts[-1]) + most, np.uint8)
+    for place in reversed(range(most)):  # what a row has too much, earlier bytes of later rows write over
+        made[starts + place] = matrix[:, place]
+    return made[: int(starts[-1]) + int(lengths[-1])]
 
 
 def _matrix(family: str, column: Any) -> tuple[Any, Any]:

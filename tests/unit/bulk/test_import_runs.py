@@ -9,6 +9,7 @@ import pytest
 from tenure.bulk.importing import merging, references, runs, sorting
 from tenure.bulk.importing.runs import cuts, read_runs, within, write_run
 from tenure.pipeline import merge
+from tenure.pipeline.reading import blocks, csv_rows
 from tenure.storage.files import Files, open_files
 from tenure.table.key_order import even
 from tests.unit.bulk.imports import Importing
@@ -58,6 +59,19 @@ def test_runs_whose_keys_are_as_long_are_read_with_others(files: Files) -> None:
     alone, both = read_runs(files, made[:1], b"", None), read_runs(files, made, b"", None)
     assert alone.column("key").to_pylist() == [b"ab", b"cd"]
     assert both.column("key").to_pylist() == [b"ab", b"cd", b"a", b"abc"]
+
+
+def test_values_that_have_no_column_in_some_batches_and_runs_are_kept(
+    importing: Importing, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(csv_rows, "BLOCK_BYTES", 200)
+    ids = random.Random(5).sample(range(-400, 400), 600)
+    rows = {id: (str(id), "NaN" if id % 90 == 0 else f"{id}.25") for id in ids}
+    importing.done("CREATE TABLE t (id int PRIMARY KEY, n numeric(6, 2))")
+    said = importing.csv("".join(",".join(rows[id]) + "\n" for id in ids))
+    assert said.sqlstate == ""
+    assert importing.rows() == [rows[id] for id in sorted(ids)]
 
 
 def test_ranges_are_about_as_large_as_asked_for_even_if_runs_are_tiny(files: Files, small: None) -> None:

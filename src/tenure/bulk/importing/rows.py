@@ -40,9 +40,10 @@ class Batch(NamedTuple):
     lines: Any
 
     def rest_array(self) -> Any:
+        """Of Arrow's type for nothing, which takes no space, if there is none."""
         rows = len(self.lines)
         if not self.rest:
-            return pa.nulls(rows, pa.binary())
+            return pa.nulls(rows)
         made = [pack(self.rest[row]) if self.rest.get(row) else None for row in range(rows)]
         return pa.array(made, pa.binary())
 

@@ -46,6 +46,11 @@ def evened(rows: Any) -> Any:
     return rows.set_column(0, KEY, even(keys_of(rows)))
 
 
+def joined(tables: Sequence[Any]) -> Any:
+    """Rows of all; `rest` may be of the type for nothing in some of them."""
+    return pa.concat_tables(tables, promote_options="default")
+
+
 def in_order(rows: Any, number: int | None = None) -> Any:
     """Rows by key; those of one key in the order they have. `number` is the index's `number_column`."""
     rows = rows.combine_chunks()
@@ -82,9 +87,10 @@ def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) ->
     batches = [batch for run in runs for batch in _read(files, run, lo, hi) if len(batch)]
     if not batches:
         return None
-    if any(batch.schema != batches[0].schema for batch in batches):  # in some runs keys differ in length
+    if any(batch.schema.field(KEY) != batches[0].schema.field(KEY) for batch in batches):
+        # In some runs keys differ in length.
         batches = [batch.set_column(0, KEY, plain(batch.column(KEY))) for batch in batches]
-    return pa.Table.from_batches(batches)
+    return joined([pa.Table.from_batches([batch]) for batch in batches])
 
 
 def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:

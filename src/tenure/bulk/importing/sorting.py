@@ -3,6 +3,7 @@
     split ──► batches ──► whole rows (`importing.rows`) ──► keys ──► sorted ──► runs
 
 Rows gather until they are as many as a task may hold; then they are sorted and written, and the next gather.
+Where numbers have the order of the keys (`key_arrays.number_column`), keys are made of what is sorted.
 Each row is followed by where it comes from, until it is known that its keys are its own.
 
     run of the primary index     key · columns · rest · source · line
@@ -25,7 +26,7 @@ from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_
 from tenure.bulk.importing.inputs import Facts, Split, zone_of
 from tenure.bulk.importing.rejects import too_many
 from tenure.bulk.importing.rows import Batch, Rows, holds
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, keys_of, write_run
+from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, joined, keys_of, write_run
 from tenure.catalog.descriptors import ForeignKey, Table
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
 from tenure.expr.datatype import Type
@@ -226,7 +227,7 @@ class _Chunks:
 
     def write(self) -> None:
         for name, tables in self._tables.items():
-            rows = self._sorted(name, pa.concat_tables(tables))
+            rows = self._sorted(name, joined(tables))
             tables.clear()
             runs = self.indexes if name[0] == "i" else self.references
             if name[0] == "f":
