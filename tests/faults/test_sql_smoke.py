@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import sql_bank, sql_clients, sql_ddl, sql_drain, sql_processes
+from tests.faults import sql_bank, sql_clients, sql_contention, sql_ddl, sql_drain, sql_processes
 from tests.faults.harness import Run
 from tests.faults.smoke import both_engines, holds
 
@@ -36,3 +36,8 @@ def test_a_process_that_is_killed_comes_back_and_harms_nobody_else(run: Run) -> 
 @both_engines
 def test_clients_that_vanish_leave_nothing_behind(run: Run) -> None:
     holds(sql_clients.sql_clients(run))
+
+
+@both_engines
+def test_clients_at_the_same_rows_of_two_nodes_do_not_fail_each_other(run: Run) -> None:
+    holds(sql_contention.sql_contention(run))

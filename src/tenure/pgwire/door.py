@@ -2,7 +2,7 @@
 
     a short statement     runs on the loop, inside `data_received`
     a long one            runs in a thread; the loop goes on with others
-    a commit              is submitted; the loop is told when it is done
+    a commit              is submitted, with those of others; the loop is told when it is done
 
 Threads come from two pools. A statement that begins a transaction may have to queue for one of a
 few; one inside an open transaction never queues, as all the few may be waiting for its locks.
@@ -12,7 +12,8 @@ read: at most one batch of rows waits for it.
 
 Invariant (reader-holds-one-batch): for a client that does not read, no more than one batch is made.
 
-Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`.
+Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`, and
+`pgwire.gathering` for commits.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from typing import Any, cast
 from tenure.base.env import Env, Event
 from tenure.base.errors import TenureError
 from tenure.pgwire.connection import Connection
+from tenure.pgwire.gathering import Gathering
 from tenure.pgwire.refusals import (
     IdleInTransaction,
     IdleTooLong,
@@ -40,7 +42,7 @@ from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.startup import Service
 from tenure.pgwire.tls import Tls
 from tenure.pgwire.waits import Commit, Delay, InThread, Need, Wait
-from tenure.sql.answers import Client
+from tenure.sql.answers import Client, Pending
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -94,6 +96,7 @@ class Hall:
         self.limits = limits
         self.tls = tls
         self.loop = asyncio.new_event_loop()
+        self.commits = Gathering(self.loop.call_soon)
         self.doors: set[Door] = set()
         self.is_draining = False
         self.emptied: Event = env.event()
@@ -230,7 +233,7 @@ class Door(asyncio.Protocol):
                 case InThread():
                     self._hall.submit(wait).add_done_callback(partial(self._hall.tell, self._worked))
                 case Commit(pending):
-                    pending.submit(partial(self._hall.tell, self._resume))
+                    self._hall.commits.add(partial(self._submit, pending))
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
                 case Need.TLS:
@@ -240,12 +243,20 @@ class Door(asyncio.Protocol):
         except Exception as error:  # it could not even be begun
             loop.call_soon(self._resume, None, error)
 
+    def _submit(self, pending: Pending) -> None:
+        try:
+            pending.submit(partial(self._hall.tell, self._resume))
+        except Exception as error:
+            self._hall.loop.call_soon(self._resume, None, error)
+
     def _flushed(self) -> None:
         """May come more often than it is waited for."""
         if self._attended is Need.FLUSH and not self._is_full:
             self._resume()
 
     def _resume(self, value: object = None, error: BaseException | None = None) -> None:
+        if isinstance(self._attended, Commit):
+            self._hall.commits.ended()
         self._attended = None
         if self._is_gone:
             self._finish()

@@ -1,7 +1,8 @@
 """Who wants to be told of commits, and of which: the change signal inside a process.
 
 A commit names the heads (tenant, table, index) that it wrote to, and only those are woken whose spans hold
-keys with such a head. Where it is not known what was written, as by another process, everybody is.
+keys with such a head. Who looks for commits of other processes asks where anybody wants to hear of them
+(`bounds`); where it is not known what was written, everybody is woken.
 
 Invariant (signal-misses-none): whoever asked for a span that a commit of this process wrote to is woken.
 
@@ -41,6 +42,10 @@ class Signals:
     def _unsubscribe(self, subscriber: _Subscriber) -> None:
         with self._lock:
             self._subscribers = tuple(each for each in self._subscribers if each is not subscriber)
+
+    def bounds(self) -> set[tuple[bytes, bytes]]:
+        """The spans that anybody wants to be told of: the head of the first key of each, and its end."""
+        return {each for subscriber in self._subscribers for each in subscriber.bounds}
 
     def wake(self, heads: Collection[bytes] | None = None) -> None:
         """After a commit that wrote keys with these heads; None: nobody knows which."""

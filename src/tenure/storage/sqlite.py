@@ -3,7 +3,7 @@
     readers (a pool) ──────────────► WAL snapshot: never wait, never block
     writer, urgent writer ─ turnstile ─ BEGIN IMMEDIATE … COMMIT (fsync)
     checkpointer ──────────────────► moves the WAL into the file, off the commit path
-    poller ────────────────────────► asks `data_version`, then lanes: has another process committed?
+    poller ────────────────────────► asks `data_version`, then lanes: has another process committed? where?
 
 Each writer has a connection of its own, so that a heartbeat never waits for this process's
 queue of ordinary commits. Commits are durable (`synchronous=FULL`): an acknowledged one is on
@@ -40,7 +40,7 @@ from tenure.base.errors import (
     TenureError,
     Unavailable,
 )
-from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_micros, micros_of, to_text
+from tenure.base.timestamp import LOGICAL_MAX, ZERO_AT, Timestamp, from_micros, micros_of, to_text
 from tenure.storage import sqlite_reads, sqlite_section
 from tenure.storage.engine import (
     Commit,
@@ -69,6 +69,10 @@ FATAL = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 POLL_SECONDS = 0.004
 """How often another process's commits are looked for: half of the 8 ms they may take to show."""
 
+QUICK_POLL_SECONDS, QUICK_POLLS = 0.001, 50
+"""And how often, and how many times, after one that somebody here wants to hear of: who changes the schema
+and who takes the change in wait for each other several times."""
+
 WAL_PAGES_KEPT = 2_048
 """8 MiB: from this size on, the WAL is made to start over."""
 
@@ -81,6 +85,7 @@ must not keep the checkpointer at it for ever."""
 
 __all__ = ["MEMORY", "SqliteEngine"]
 
+_LANES = "SELECT id, seq FROM lane"
 _SET_LANE = "UPDATE lane SET seq = ?, outcomes = ? WHERE id = ?"
 
 
@@ -293,21 +298,29 @@ class SqliteEngine:
 
     def _poll(self) -> None:
         """Looks for commits of other processes; this process's own wake without it."""
-        connection = self._connect(query_only=True)
-        version, others = None, None
-        while not self._closing.wait(POLL_SECONDS):
+        execute = self._connect(query_only=True).execute
+        version, others, seen_at, quick_left = None, None, ZERO_AT, 0
+        while not self._closing.wait(QUICK_POLL_SECONDS if quick_left else POLL_SECONDS):
+            quick_left = max(0, quick_left - 1)
             try:
-                ((now,),) = connection.execute("PRAGMA data_version", ())
+                ((now,),) = execute("PRAGMA data_version", ())
                 if now == version:
                     continue
-                lanes = connection.execute("SELECT id, seq FROM lane", ())
+                # In this order: a commit up to this clock is seen in what follows, and by who listens later.
+                clock_at = sqlite_reads.clock_at(execute)
+                of_others = [row for row in execute(_LANES, ()) if row[0] not in self._lanes]
+                heads = (
+                    sqlite_reads.changed(execute, self._signals.bounds(), seen_at)
+                    if of_others != others
+                    else None
+                )
             except apsw.Error:
                 continue  # reads and commits report what is wrong; a lost signal is harmless
-            version = now
-            of_others = [row for row in lanes if row[0] not in self._lanes]
-            if of_others != others:
-                others = of_others
-                self._signals.wake()
+            version, others, seen_at = now, of_others, clock_at
+            if heads is not None:
+                self._signals.wake(heads)
+            if heads:
+                quick_left = QUICK_POLLS
 
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""

@@ -5,14 +5,19 @@ in key order; only where the newest revision is younger than T is the one visibl
 up in `past`, by its key. So the cost follows the keys returned and those changed after T, not
 how much history there is.
 
-Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here.
+Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here; its poller -> `changed`.
 """
+
+from collections.abc import Iterable
 
 from tenure.base.timestamp import Timestamp, from_bytes
 from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
 from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
+
+HEADS_MAX = 16
+"""Of a span that is listened to: what has more of them counts as changed, which costs one look."""
 
 # Scalar subqueries throughout: the same as joins costs SQLite three times as much.
 _CLOCK_AND_MARKS = (
@@ -50,6 +55,7 @@ _CHANGED = (
     "SELECT key, at, value FROM live INDEXED BY live_changes"
     " WHERE substr(key, 1, 10) = ? AND at > ? AND key >= ? AND key < ?"
 )
+_HAS_CHANGED = "SELECT 1 FROM live INDEXED BY live_changes WHERE substr(key, 1, 10) = ? AND at > ? LIMIT 1"
 _PAST_AT = "SELECT key, at, value FROM past WHERE key = ? AND until > ? AND at <= ? AND at > ? LIMIT 1"
 _HISTORY = (
     "SELECT key, at, value FROM live INDEXED BY live_changes"
@@ -201,3 +207,15 @@ def spread(execute: Execute, lo: bytes, hi: bytes, since_at: Timestamp, every: i
 def _history_heads(execute: Execute, query: History) -> list[bytes]:
     both = heads(execute, query.lo, query.hi) + heads(execute, query.lo, query.hi, table="past")
     return sorted(set(both))
+
+
+def changed(execute: Execute, bounds: Iterable[tuple[bytes, bytes]], since_at: Timestamp) -> set[bytes]:
+    """The heads within some spans, each given by its first head and its end, that were written to since."""
+    found: set[bytes] = set()
+    for first, end in bounds:
+        within = heads(execute, first, end, heads_max=HEADS_MAX)
+        if len(within) == HEADS_MAX:
+            found.add(first)
+        else:
+            found.update(head for head in within if execute(_HAS_CHANGED, (head, since_at)))
+    return found

@@ -218,19 +218,22 @@ def marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timestamp]:
     return from_bytes(threshold or b""), from_bytes(cleaned or b"")
 
 
-def heads(execute: Execute, lo: bytes, hi: bytes, *, table: str = "live") -> list[bytes]:
-    """The heads that keys of [lo, hi) can have, at the cost of one seek each."""
+def heads(
+    execute: Execute, lo: bytes, hi: bytes, *, table: str = "live", heads_max: int | None = None
+) -> list[bytes]:
+    """The heads that keys of [lo, hi) can have, or so many of them, at the cost of one seek each."""
     head = head_of(lo)
     if len(head) == HEAD_BYTES and _stays_in(head, hi):
         return [head]
     found: list[bytes] = []
     statement = _NEXT_HEAD.format(table)
-    while True:
+    while len(found) != heads_max:
         ((following,),) = execute(statement, (head,))
         if following is None or following >= hi:
             return found
         found.append(following)
         head = following + b"\0"
+    return found
 
 
 def _stays_in(head: bytes, hi: bytes) -> bool:

@@ -117,6 +117,27 @@ def test_a_long_statement_does_not_hold_up_others(start: Start, toys: Toys) -> N
         assert str(busy.hear("Z")[0]) == "C:WAIT"
 
 
+def test_a_commit_that_cannot_be_begun_keeps_nobody_back(start: Start) -> None:
+    server = start()
+    with Socket(server).log_in() as one, Socket(server).log_in() as other:
+        one.say(query("insert refused"))
+        assert [str(each) for each in one.hear("Z")] == ["E:54000", "Z:I"]
+        for client in (other, one):
+            client.say(query("insert"))
+            assert [str(each) for each in client.hear("Z")] == ["C:INSERT 0 1", "Z:I"]
+
+
+def test_a_client_that_leaves_during_its_commit_keeps_nobody_back(start: Start, toys: Toys) -> None:
+    server = start()
+    with Socket(server).log_in() as other:
+        with Socket(server).log_in() as one:
+            one.say(query("insert held"))
+            assert toys.waiting.wait(10)
+        other.say(query("insert"))
+        toys.released.set()
+        assert [str(each) for each in other.hear("Z")] == ["C:INSERT 0 1", "Z:I"]
+
+
 def test_a_statement_inside_a_transaction_never_queues_behind_others(start: Start, toys: Toys) -> None:
     server = start(limits=QUICK)
     with ExitStack() as all:

@@ -4,6 +4,7 @@
     series N                         N rows in batches of BATCH, in a thread
     insert ...                       commits through a `Pending`; "retried": twice, "refused": never;
                                      "returning": with a row that is too large for the loop
+    insert held                      its commit is decided once it is `released`
     wait                             runs in a thread until it is cancelled or `released`
     copy t from stdin, to stdout     text
     fail                             an error with every field
@@ -38,6 +39,7 @@ from tenure.sql.answers import (
 BATCH = 100
 NO_TIMEOUTS = Timeouts()
 SERIES_MAX = 1_000_000
+HELD_SECONDS = 10
 
 
 def type_named(name: str) -> Type:
@@ -75,16 +77,24 @@ class ToyPortal:
 class ToyCommit:
     """A commit in another thread; the first `tries - 1` times it must be tried again. 0: it is refused."""
 
-    def __init__(self, log: list[str], answer: Answer, tries: int) -> None:
+    def __init__(
+        self, log: list[str], answer: Answer, tries: int, *, held_until: threading.Event | None = None
+    ) -> None:
         self._log = log
         self._answer = answer
         self._tries = tries
+        self._held_until = held_until
 
     def submit(self, on_done: Callable[[], None]) -> None:
         if self._tries == 0:
             raise ToyError("54000", "commit too large")
         self._log.append("submitted")
-        threading.Thread(target=on_done).start()
+        threading.Thread(target=self._decide, args=(on_done,)).start()
+
+    def _decide(self, on_done: Callable[[], None]) -> None:
+        if self._held_until is not None:
+            self._held_until.wait(HELD_SECONDS)
+        on_done()
 
     def result(self) -> Answer | Pending:
         if self._tries > 1:
@@ -212,6 +222,9 @@ class ToyClient:
             case ["insert", "returning"]:
                 returned = Answer([(1,)], "INSERT 0 1", size_bytes=1 << 30)
                 return ToyCommit(self.log, returned, 1)
+            case ["insert", "held"]:
+                self._toys.waiting.set()
+                return ToyCommit(self.log, Answer((), "INSERT 0 1"), 1, held_until=self._toys.released)
             case ["insert", *rest]:
                 tries = {"refused": 0, "retried": 2}.get("".join(rest), 1)
                 return ToyCommit(self.log, Answer((), "INSERT 0 1"), tries)

@@ -15,8 +15,10 @@ from tenure.base.timestamp import from_micros
 from tenure.kv.keys import USER_TABLES, Keyspace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.storage.engine import FORMAT, Commit, Group, Status, Write
-from tenure.storage.sqlite import SqliteEngine
+from tenure.storage import sqlite_reads
+from tenure.storage.engine import FORMAT, HEAD_BYTES, Commit, Group, Status, Write
+from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.storage.sqlite_reads import HEADS_MAX
 from tests.unit.storage.disk import Disk, failing_disk
 
 KEYS = Keyspace(1)
@@ -406,6 +408,36 @@ def test_a_commit_signals_the_other_engine(pair: tuple[SqliteEngine, SqliteEngin
     write(store, "a")
     assert woken.wait(PATIENCE_SECONDS)
     stop()
+
+
+def test_of_another_engines_commits_only_those_hear_whose_spans_they_write_to(
+    pair: tuple[SqliteEngine, SqliteEngine],
+) -> None:
+    one, other = pair
+    store = Store(one, SystemEnv())
+    write(store, "a")
+    here, elsewhere = threading.Event(), threading.Event()
+    other.subscribe(elsewhere.set, [(b"\xff" * HEAD_BYTES, b"\xff" * HEAD_BYTES + b"\xff")])
+    other.subscribe(here.set, [(row("a"), row("b"))])
+    assert here.wait(PATIENCE_SECONDS), "the first look counts as a change"
+    for _ in range(3):
+        here.clear()
+        elsewhere.clear()
+        write(store, "a")
+        assert here.wait(PATIENCE_SECONDS)
+        assert not elsewhere.is_set()
+
+
+def test_a_span_of_many_indexes_counts_as_changed() -> None:
+    engine = SqliteEngine(MEMORY, ManualEnv())
+    writes = tuple(Write(number.to_bytes(HEAD_BYTES, "big") + b"k", b"") for number in range(HEADS_MAX))
+    group = Group(engine.open_lane(), 1, from_micros(1), 500_000, (Commit(read_at=0, writes=writes),))
+    (outcome,) = engine.commit(group)
+    execute = engine._writer.execute
+    head = writes[3].key[:HEAD_BYTES]
+    assert sqlite_reads.changed(execute, [(head, head + b"z")], outcome.at) == set()
+    assert sqlite_reads.changed(execute, [(head, head + b"z")], outcome.at - 1) == {head}
+    assert sqlite_reads.changed(execute, [(b"", b"\xff")], outcome.at) == {b""}
 
 
 @pytest.mark.invariant("I2")
