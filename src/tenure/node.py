@@ -1,11 +1,12 @@
 """A node: one process that builds every part by hand, runs its loops, and drains.
 
-    start    engine -> store -> upkeep -> settings -> session -> locks -> leases -> jobs -> ready
-    drain    jobs -> leases -> session -> settings -> upkeep -> store -> engine
+    start    engine -> store -> upkeep -> settings -> session -> locks -> leases -> jobs -> SQL -> ready
+    drain    SQL -> jobs -> leases -> session -> settings -> upkeep -> store -> engine
 
 Whatever was built is taken down in reverse order, also when a later part fails to start. A store
 that cannot be reached at the start ends the start with an error; one that goes away later does
-not end the node: its loops log what fails and go on once the cause is gone.
+not end the node: its loops log what fails and go on once the cause is gone. The session beats from the
+moment it is made; if it is lost all the same before the node is ready, the node starts over.
 
 Walk: `cli` calls `Node`, then `stop`; this module calls every layer's constructor and nothing else
 does.
@@ -13,7 +14,7 @@ does.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from uuid import UUID
 
@@ -134,32 +135,35 @@ class Node:
         self._spark = spark
         self._listens = listen is not None
         self._process_tasks = ProcessTasks(env)
+        self.locations = Locations(
+            files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
+        )
         settings = settings or Settings(DEFINITIONS)
-        with ExitStack() as undo:
-            engine = open_engine(address, env)
-            undo.callback(_close, "engine", engine.close)
-            self.store = Store(engine, env, settings=settings)
-            undo.callback(_close, "store", self.store.close)
-            self._run_loops(undo, upkeep(engine, env, settings))
-            self._start_settings(undo, settings)
-            self._start_session(undo)
-            self._make_locks(undo)
-            self._make_leases(undo)
-            self._make_job_records()
-            self.locations = Locations(
-                files or None, endpoints=endpoints, has_implicit_credentials=has_implicit_credentials
-            )
-            self.locations.make_directory()
-            self.lake = self._open_lake(undo, address, lake) if lake else None
-            self.front: Front | None = None
-            self._starter: WorkerStarter | None = None
-            self._make_jobs(kinds or {})
-            self._start_loops(undo)
-            if start_worker is not None:
-                self._start_workers(undo, start_worker)
-            if listen is not None:
-                self.front = self._start_front(undo, listen, engine)
-            self._undo = undo.pop_all()
+        while True:
+            with suppress(SessionLost), ExitStack() as undo:
+                engine = open_engine(address, env)
+                undo.callback(_close, "engine", engine.close)
+                self.store = Store(engine, env, settings=settings)
+                undo.callback(_close, "store", self.store.close)
+                self._run_loops(undo, upkeep(engine, env, settings))
+                self._start_settings(undo, settings)
+                self._start_session(undo)
+                self._make_locks(undo)
+                self._make_leases(undo)
+                self._make_job_records()
+                self.locations.make_directory()
+                self.lake = self._open_lake(undo, address, lake) if lake else None
+                self.front: Front | None = None
+                self._starter: WorkerStarter | None = None
+                self._make_jobs(kinds or {})
+                self._start_loops(undo)
+                if start_worker is not None:
+                    self._start_workers(undo, start_worker)
+                if listen is not None:
+                    self.front = self._start_front(undo, listen, engine)
+                self._undo = undo.pop_all()
+                return
+            _log.warning("the session was lost before the node was ready; starting over")
 
     def _start_settings(self, undo: ExitStack, base: Settings) -> None:
         self._sessions = Sessions(self.store.keyspace)
@@ -170,10 +174,13 @@ class Node:
         self._run_loops(undo, [self._loop("settings", self.settings.follow, interrupt=self.settings.wake)])
 
     def _start_session(self, undo: ExitStack) -> None:
+        self._on_lost: list[Callable[[Session], None]] = []
+        """What is done about a lost session, by those parts that are there."""
         self.liveness = self._old_liveness() if self._version == OLDEST else self._liveness()
         self.liveness.step()
-        self.settings.load()  # the first node has just given the cluster its version
         undo.callback(_close, "session", self.liveness.release)
+        self.settings.load()  # the first node has just given the cluster its version
+        self._run_loops(undo, [self._loop("heartbeat", self.liveness.step)])
         self.deaths = Deaths(self.store, self._sessions)
         undo.callback(self.deaths.close)
 
@@ -234,6 +241,7 @@ class Node:
         session, settings = self.liveness.session, self.settings.current
         waits = WaitRecords(keyspace)
         self.leases, self._lease_tables = self._lease_scheme()
+        self._on_lost.append(self.leases.lost)
         undo.callback(self.leases.close)
         undo.callback(_close, "leases", self.leases.release)
         self.lease_waits = LeaseWaits(
@@ -371,16 +379,16 @@ class Node:
             self.settings.current,
             has=self._has(),
         )
+        self._on_lost.append(self.runner.lost)
         self.deaths.on_death = self.runner.wake
         self.job_retention = JobRetention(self.store, self.jobs, self.settings.current)
 
     def _start_loops(self, undo: ExitStack) -> None:
-        heartbeat = self._loop("heartbeat", self.liveness.step)
         deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
         neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
-        self._run_loops(undo, [heartbeat, deaths, neighbours, reaper, retention])
+        self._run_loops(undo, [deaths, neighbours, reaper, retention])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:
@@ -406,10 +414,11 @@ class Node:
         undo.callback(cancels.close)
         front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
         undo.callback(_close, "door", front.stop)
-        undo.callback(_close, "SQL", front.drain)
         assert parts.duck is not None
         self._run_loops(undo, [self._loop("columns", parts.duck.step)])
         self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
+        # Drained first: clients hear of it at once, and who waits for the others can still cancel.
+        undo.callback(_close, "SQL", front.drain)
         return front
 
     def _sql_parts(self, *, runs_inline: bool) -> Parts:
@@ -466,8 +475,8 @@ class Node:
         loops.start()
 
     def _lost(self, session: Session) -> None:
-        self.leases.lost(session)
-        self.runner.lost(session)
+        for lost in self._on_lost:
+            lost(session)
 
     def stop(self) -> None:
         self._undo.close()

@@ -1009,3 +1009,12 @@ INSERT INTO item (k, m, u) VALUES ('b', 3, NULL), ('c', 4, DEFAULT) RETURNING k
 INSERT INTO item (k, m) VALUES ('b', '2020-01-01'::date), ('', nope)
 SELECT to_char('1 month'::interval, 'TMRMMM')
 SELECT to_char(date '2020-01-01', 'TMRM|TMrm|TMMON|TMDY|TMDay|TMQ|TMDD|TMHH12|TMAM|TMWW')
+SELECT to_date('2024-4', 'TZH YYYYRM')
+SELECT to_date(E'\r\t+\f38\\99-12-26', 'TZHMI-WW')
+SELECT to_date(E'+\f 38', 'TZHMI')
+SELECT to_timestamp(E'2024 07', 'YYYYMM')
+SELECT timestamptz '2024-07-01 12:00:00+00' AT TIME ZONE 'IST'
+SELECT timestamptz '2024-07-01 12:00 IST'
+SELECT timestamptz '2024-07-01 12:00 BST', timestamp '2024-07-01 12:00' AT TIME ZONE 'BST'
+SELECT make_timestamptz(2024, 7, 1, 12, 0, 0, 'EST'), date_trunc('day', timestamptz '2024-07-01 12:00:00+00', 'PST')
+SELECT date_add(timestamptz '2024-07-01 12:00:00+00', '1 day', 'CEST')

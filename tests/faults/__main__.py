@@ -31,7 +31,8 @@ SECONDS = 60.0
 
 def main() -> int:
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers and mounts go with us
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     chosen = [scenario for scenario in SCENARIOS if not arguments.only or scenario.name == arguments.only]
     if not chosen:
         sys.exit(f"no such scenario; there are: {', '.join(scenario.name for scenario in SCENARIOS)}")
@@ -50,6 +51,12 @@ def main() -> int:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _end(number: int, _: object) -> None:
+    """By an exception: servers and mounts go with us."""
+    print(f"ended by {signal.Signals(number).name}", flush=True)
+    sys.exit(128 + number)
 
 
 def _engines(scenario: Scenario, arguments: argparse.Namespace) -> list[str]:

@@ -11,14 +11,18 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
+
+from tests.faults.crew import Crew
 
 CLIENTS = 3
 MOMENTS_MAX = 4
 """So many past times are read again: the first one, and the last ones."""
 
+JOIN_SECONDS_MAX = 30.0
 RETRIED = ("40001", "40P01")
 
 Rows = dict[int, tuple[int, str]]
@@ -36,10 +40,7 @@ class Load:
     def __init__(self, connect: Connect, rows: int, seed: int) -> None:
         self._connect = connect
         self._clients = [_Client(connect, rows, number, f"{seed}.{number}") for number in range(CLIENTS)]
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=each.run, args=(self._stopping,), daemon=True) for each in self._clients
-        ]
+        self.crew = Crew(partial(each.run, self) for each in self._clients)
         self.moments: list[Moment] = []
         with closing(connect()) as client:
             client.execute("CREATE TABLE items (id int PRIMARY KEY, n int NOT NULL, note text NOT NULL)")
@@ -50,14 +51,11 @@ class Load:
                 client.execute(f"INSERT INTO items SELECT g, 0, 'v' || g FROM {ids} g".encode())
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self.crew.start()
 
     def stop(self) -> list[str]:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join(30)
-        return [each.trouble for each in self._clients if each.trouble]
+        stuck = [f"client: {number} does not come to an end" for number in self.crew.stop(JOIN_SECONDS_MAX)]
+        return [*(each.trouble for each in self._clients if each.trouble), *stuck]
 
     @property
     def changes(self) -> int:
@@ -109,7 +107,8 @@ class _Client:
         self.changes = 0
         self.trouble = ""
 
-    def run(self, stopping: threading.Event) -> None:
+    def run(self, load: Load) -> None:
+        stopping = load.crew.stopping
         try:
             with closing(self._connect()) as client:
                 while not stopping.is_set():

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 from pyspark import TaskContext
 
 from tenure import cli
+from tenure.bulk import phases
 from tenure.bulk.exporting import job as exporting
 from tenure.bulk.filling import entries
-from tenure.bulk.filling import job as filling
-from tenure.bulk.importing import job as importing
 from tenure.bulk.importing import merging, references, runs, sorting
 from tenure.pipeline import lazy_spark, merge, scan
 from tenure.pipeline.lazy_spark import LazySpark
@@ -32,6 +31,7 @@ from tenure.pipeline.scan import ScanTask
 from tenure.pipeline.tasks import Attempt, Kernel
 from tenure.storage.engine import HEAD_BYTES
 from tests.faults.harness import ROOT
+from tests.pipeline.clusters import HOSTS
 
 RANGE_ROWS_VARIABLE = "TENURE_FAULTS_RANGE_ROWS"
 PACE_VARIABLE = "TENURE_FAULTS_PACE"
@@ -99,11 +99,12 @@ def main() -> int:
     scan.TASK_ROWS = scan.CUT_ROWS = rows
     splits.SPLIT_BYTES = rows * ROW_BYTES
     runs.BATCH_ROWS = min(runs.BATCH_ROWS, rows)
-    importing.SAVE_SECONDS = filling.SAVE_SECONDS = 0.0
+    phases.TELL_SECONDS = 0.0
     for module, name in KERNELS:
         setattr(module, name, _troubled(name))
-    # Executors that are processes of their own find this file, and fit beside each other.
-    options = {"spark.executor.memory": EXECUTOR_MEMORY}
+    # Executors that are processes of their own find this file, and fit beside each other. A driver that is
+    # stopped keeps those it has: another one must find room in the cluster.
+    options = {"spark.executor.memory": EXECUTOR_MEMORY, "spark.cores.max": str(len(HOSTS))}
     lazy_spark.LazySpark = partial(LazySpark, python_path=[str(ROOT)], options=options)  # type: ignore[misc,assignment]
     return cli.main(sys.argv[1:])
 

@@ -3,23 +3,22 @@
 What counts is what a statement, or its job, names as its files; and at the location there is nothing else
 that looks like one of them. A canceled export leaves none.
 
-Walk: `__main__` calls `export_kill` with a `Run`; `bulk_blows` are the blows, `bulk_fleet` has the processes,
-`bulk_load` the clients and what they remember.
+Walk: `__main__` calls `export_kill` with a `Run`; `bulk_kills` strikes, `bulk_load` has the clients and what
+they remember.
 """
 
 import csv
-import time
 from pathlib import Path
 
-from tenure.bulk.exporting.records import files_of
+from tenure.bulk.exporting.records import KIND, files_of
 from tenure.cluster.job_states import State
 from tenure.storage.directory import UNFINISHED
-from tests.faults.bulk_blows import BLOWS, Blow, on_clusters, start_by_client, start_by_node, strike
 from tests.faults.bulk_fleet import QUIET_SECONDS, BulkFleet
+from tests.faults.bulk_kills import Statements, kills
 from tests.faults.bulk_load import Load, Moment
 from tests.faults.harness import Result, Run, wait_for
 
-QUICK_ROWS, ROWS = 4_000, 20_000
+ROWS = 4_000
 TASKS = 6
 FILES_PER_TASK = 2
 
@@ -28,64 +27,39 @@ QUICK_BLOWS = {"sqlite": ("driver at 90 %",), "postgres": ("canceled unheard",)}
 
 def export_kill(run: Run) -> Result:
     """An export per blow."""
-    result = Result()
-    rows = QUICK_ROWS if run.is_quick else ROWS
-    until = time.monotonic() + run.seconds
-    with BulkFleet(run, "export", range_rows=rows // TASKS) as fleet:
-        worker = fleet.launch_worker()
-        exports = Exports(fleet, rows, run.seed)
-        fleet.await_worker(worker)
-        while not exports.made or time.monotonic() < until:
-            for name in QUICK_BLOWS[run.engine] if run.is_quick else BLOWS:
-                exports.export_under(name, BLOWS[name], result)
-            if not run.is_quick:
-                exports.export_by_a_node_that_dies(result)
-        result.violations += exports.load.stop()
-        fleet.judge_logs(result)
-        result.counts |= {"rows": rows, "exports": exports.made, "changes": exports.load.changes}
-    if not run.is_quick:
-        on_clusters(
-            run, "export", rows // TASKS, lambda fleet: Exports(fleet, rows, run.seed).export_under, result
-        )
-    return result
+    make = lambda fleet: Exports(fleet, run.seed)  # noqa: E731
+    return kills(run, "export", ROWS // TASKS, make, quick=QUICK_BLOWS[run.engine])
 
 
-class Exports:
-    def __init__(self, fleet: BulkFleet, rows: int, seed: int) -> None:
-        self._fleet = fleet
-        self._chunk_rows = rows // TASKS // FILES_PER_TASK
-        self.load = Load(fleet.connect, rows, seed)
-        self.load.start()
-        self.made = 0
+class Exports(Statements):
+    kind = KIND
 
-    def export_under(self, name: str, blow: Blow, result: Result) -> None:
-        with result.naming(name):
-            moment, directory = self.load.remember(), self._directory()
-            job = start_by_client(self._fleet, self._statement(moment, directory), "export")
-            state = strike(self._fleet, job, blow, result)
-            self._judge(job, moment if state is State.SUCCEEDED else None, directory, result)
+    def __init__(self, fleet: BulkFleet, seed: int) -> None:
+        super().__init__(fleet)
+        self._load = Load(fleet.connect, ROWS, seed)
+        self._load.start()
+        self._made = 0
 
-    def export_by_a_node_that_dies(self, result: Result) -> None:
-        with result.naming("node"):
-            moment, directory = self.load.remember(), self._directory()
-            job = start_by_node(self._fleet, self._statement(moment, directory), "export", 0.5)
-            state = self._fleet.await_end(job)
-            result.require(state is State.SUCCEEDED, f"job {job} ended as {state}: {self._fleet.error(job)}")
-            self._judge(job, moment, directory, result)
-
-    def _directory(self) -> Path:
-        self.made += 1
-        return self._fleet.files / f"out{self.made}"
-
-    def _statement(self, moment: Moment, directory: Path) -> str:
+    def statement(self) -> str:
+        """The next one, as of now."""
+        self._made += 1
+        self._moment, self._directory = self._load.remember(), self.fleet.files / f"out{self._made}"
         return (
-            f"EXPORT INTO CSV '{directory.name}' WITH chunk_rows = '{self._chunk_rows}' "
-            f"FROM TABLE items AS OF SYSTEM TIME {moment.at}"
+            f"EXPORT INTO CSV '{self._directory.name}' "
+            f"WITH chunk_rows = '{ROWS // TASKS // FILES_PER_TASK}' "
+            f"FROM TABLE items AS OF SYSTEM TIME {self._moment.at}"
         )
+
+    def judge(self, job: int, state: State | None, result: Result) -> None:
+        self._judge(job, self._moment if state is State.SUCCEEDED else None, self._directory, result)
+
+    def end(self, result: Result) -> None:
+        result.violations += self._load.stop()
+        result.counts |= {"rows": ROWS, "changes": self._load.changes}
 
     def _judge(self, job: int, moment: Moment | None, directory: Path, result: Result) -> None:
         """Compares with what was there at a time; None if nothing may be left."""
-        jobs, snapshot = self._fleet.node.jobs, self._fleet.node.store.snapshot()
+        jobs, snapshot = self.fleet.node.jobs, self.fleet.node.store.snapshot()
         named = (
             {}
             if moment is None

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,10 +109,15 @@ class Result:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """What goes wrong inside says under which blow."""
-        before = len(self.violations)
-        yield
+        """What goes wrong inside says under which blow, of which a line tells; others fall all the same."""
+        before, began = len(self.violations), time.monotonic()
+        try:
+            yield
+        except Exception:
+            self.violations.append(traceback.format_exc())
         self.violations[before:] = [f"{name}: {wrong}" for wrong in self.violations[before:]]
+        word = "VIOLATION" if self.violations[before:] else "ok"
+        print(f"    {name:40} {time.monotonic() - began:5.1f} s  {word}", file=sys.stderr, flush=True)
 
 
 def merged(*results: Result) -> Result:

@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 
 from tenure.base.timestamp import parse, to_text
+from tests.faults.crew import Crew
 from tests.faults.serial_checker import Attempt, Step
 from tests.faults.serial_model import (
     SETUP,
@@ -42,7 +43,7 @@ from tests.faults.serial_model import (
     Upsert,
     Where,
 )
-from tests.faults.sql_history import ACKED, REFUSED, UNKNOWN
+from tests.faults.sql_history import ACKED, REFUSED, UNKNOWN, state_after
 from tests.faults.sql_nodes import SqlNodes, cut
 
 IDS, GROUPS, UNITS = 150, 6, 400
@@ -56,7 +57,6 @@ TIMES_MAX = 200
 
 NOTED = "noted"
 ASK_TIME = "SELECT cluster_logical_timestamp()"
-UNKNOWN_STATE = "40003"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -68,29 +68,23 @@ class Load:
         self.attempts: list[Attempt] = []
         self.times: list[int] = []
         """At which nodes have read: those who want to read the past take one."""
-        self.stopping = threading.Event()
         self.numbers = count(1)
         self.workers: list[_Worker] = [
             *(Client(self, random.Random(f"{seed}.c{n}")) for n in range(clients)),
             *(Importer(self, random.Random(f"{seed}.i{n}"), TABLES[n % 2]) for n in range(importers)),
         ]
-        self._threads = [threading.Thread(target=each.run, daemon=True) for each in self.workers]
+        self.crew = Crew(each.run for each in self.workers)
         self.troubles: list[str] = []
 
     def set_up(self, name: str) -> None:
         self.nodes.execute(name, *SETUP, f"CREATE TABLE {NOTED} (n int8 PRIMARY KEY)")
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self.crew.start()
 
     def stop(self) -> list[str]:
         """What went wrong with the clients themselves."""
-        self.stopping.set()
-        give_up = time.monotonic() + JOIN_SECONDS_MAX
-        for thread in self._threads:
-            thread.join(max(0.1, give_up - time.monotonic()))
-        stuck = sum(thread.is_alive() for thread in self._threads)
+        stuck = len(self.crew.stop(JOIN_SECONDS_MAX))
         return [*self.troubles, *([f"hang: {stuck} clients do not come to an end"] if stuck else [])]
 
     def look(self, name: str) -> None:
@@ -123,7 +117,7 @@ class _Worker:
         self._connection: Connection | None = None
 
     def run(self) -> None:
-        while not self.load.stopping.is_set():
+        while not self.load.crew.stopping.is_set():
             try:
                 self.work()
             except psycopg.Error as error:
@@ -340,8 +334,8 @@ class _Attempt:
         self._began = time.monotonic_ns()
 
     def fail(self, error: psycopg.Error, *, may_be_done: bool) -> None:
-        is_unknown = may_be_done and (error.sqlstate or "") in ("", UNKNOWN_STATE)
-        self.end(UNKNOWN if is_unknown else REFUSED, error.sqlstate or "", str(error))
+        sqlstate = error.sqlstate or ""
+        self.end(state_after(sqlstate, may_be_done=may_be_done), sqlstate, str(error))
 
     def end(self, state: str, sqlstate: str = "", message: str = "") -> None:
         attempt = Attempt(

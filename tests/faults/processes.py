@@ -4,6 +4,7 @@ Walk: `sql_nodes` and `bulk_fleet` start nodes and workers by this.
 """
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Self
 
 from tests.faults.harness import ROOT
 
+READY_SECONDS_MAX = 120.0
 EXIT_SECONDS_MAX = 40.0
 
 
@@ -68,7 +70,8 @@ class Processes:
         """What it says when it is ready."""
         output = self._processes[name].stdout
         assert output is not None
-        line = output.readline()
+        has_said = select.select([output], [], [], READY_SECONDS_MAX)[0]
+        line = output.readline() if has_said else ""
         assert line.startswith("ready"), f"{name} cannot start: {self.log(name).read_text()[-2000:]}"
         return line
 

@@ -12,6 +12,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
+UNKNOWN_SQLSTATES = ("", "40003")
+"""A connection that was cut has none."""
+
+
+def state_after(sqlstate: str, *, may_be_done: bool) -> str:
+    """What an error leaves of something that was asked for."""
+    return UNKNOWN if may_be_done and sqlstate in UNKNOWN_SQLSTATES else REFUSED
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ Walk: the scenarios `sql_*` make a `Load` over `SqlNodes`; what happened is in i
 """
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,11 +22,10 @@ from typing import Any
 
 import psycopg
 
+from tests.faults.crew import Crew
 from tests.faults.harness import wait_for
 from tests.faults.sql_history import (
     ACKED,
-    REFUSED,
-    UNKNOWN,
     Bump,
     Final,
     History,
@@ -36,6 +34,7 @@ from tests.faults.sql_history import (
     Total,
     Transfer,
     Trouble,
+    state_after,
 )
 from tests.faults.sql_nodes import SqlNodes, cut
 
@@ -49,7 +48,6 @@ PAUSE_SECONDS = 0.1
 BACKOFF_SECONDS = 0.02
 """After an error, as a sensible client: who asks again at once keeps nodes from recovering."""
 
-UNKNOWN_STATE = "40003"
 PLAN_CHANGED = "0A000"
 
 SETUP = (
@@ -73,27 +71,19 @@ class Load:
         self.accounts = "accounts"
         """The table's name now; a scenario may rename it."""
         self.clients = [Client(self, f"c{n}", random.Random(f"{seed}.{n}")) for n in range(clients)]
-        self.stopping = threading.Event()
-        self._threads = [threading.Thread(target=each.run, daemon=True) for each in self.clients]
+        self.crew = Crew(each.run for each in self.clients)
 
     def set_up(self, name: str) -> None:
         self.nodes.execute(name, *SETUP)
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self.crew.start()
 
     def stop(self) -> list[str]:
         """Violations: clients that hang."""
-        self.stopping.set()
-        give_up = time.monotonic() + JOIN_SECONDS_MAX
-        for thread in self._threads:
-            thread.join(max(0.1, give_up - time.monotonic()))
-        return [
-            f"hang: {client.name} has been at {client.doing} for {time.monotonic() - client.since:.0f} s"
-            for client, thread in zip(self.clients, self._threads, strict=True)
-            if thread.is_alive()
-        ]
+        stuck = [self.clients[number] for number in self.crew.stop(JOIN_SECONDS_MAX)]
+        now = time.monotonic()
+        return [f"hang: {each.name} has been at {each.doing} for {now - each.since:.0f} s" for each in stuck]
 
     def standstill(self, seconds: float) -> list[str]:
         """A violation unless something is acknowledged within that time: what all are at instead."""
@@ -165,7 +155,7 @@ class Client:
             self._look,
             self._star,
         )
-        while not self._load.stopping.is_set():
+        while not self._load.crew.stopping.is_set():
             connection = self._connected()
             if connection is not None:
                 work = self._rng.choice(works)
@@ -198,10 +188,9 @@ class Client:
             work()
         except psycopg.Error as error:
             sqlstate = self._trouble(doing, error)
-            is_unknown = self._has_asked and sqlstate in ("", UNKNOWN_STATE)
             self._clean(connection)
             time.sleep(self._rng.uniform(0.0, BACKOFF_SECONDS))
-            return UNKNOWN if is_unknown else REFUSED, sqlstate
+            return state_after(sqlstate, may_be_done=self._has_asked), sqlstate
         return ACKED, ""
 
     def _trouble(self, doing: str, error: psycopg.Error) -> str:

@@ -17,13 +17,16 @@ from tenure.pipeline.spark import JAVA_OPTIONS
 from tests.pipeline.waiting import await_true, children_of
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
-WORKER_MEMORY = "512m"
+WORKER_MEGABYTES = 512
 START_SECONDS, STOP_SECONDS = 180.0, 10.0
 
 
 class Standalone:
-    def __init__(self, directory: Path) -> None:
+    """Has room for so many drivers at once, each of which takes a core of either worker."""
+
+    def __init__(self, directory: Path, *, drivers: int = 1) -> None:
         self._directory = directory
+        self._drivers = drivers
         self._port = _free_port()
         self.master = f"spark://127.0.0.1:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -32,7 +35,8 @@ class Standalone:
         self._start("master.Master", "--host", "127.0.0.1", "--port", str(self._port), "--webui-port", "0")
         for host in HOSTS:
             self._start(
-                *("worker.Worker", "--host", host, "--cores", "1", "--memory", WORKER_MEMORY),
+                *("worker.Worker", "--host", host, "--cores", str(self._drivers)),
+                *("--memory", f"{self._drivers * WORKER_MEGABYTES}m"),
                 *("--webui-port", "0", "--work-dir", str(self._directory / host), self.master),
             )
         try:

@@ -1,5 +1,6 @@
 """What the tests have Spark do: top-level functions, since executors import them by name."""
 
+import gc
 import os
 import random
 import time
@@ -47,6 +48,11 @@ def name_of(number: int, attempt: Attempt) -> str:
     return attempt.name
 
 
+def spared(number: int, attempt: Attempt) -> tuple[int, str]:
+    """How much is not looked through for garbage, and which memory Arrow takes."""
+    return gc.get_freeze_count(), pa.default_memory_pool().backend_name
+
+
 def refuse_odd(number: int, attempt: Attempt) -> int:
     if number % 2:
         raise OddInput(number)
@@ -88,6 +94,13 @@ def wait_for_long(place: Place, attempt: Attempt) -> None:
     """Says who it is, and waits for longer than anybody would."""
     place.mark(f"begun-{os.getpid()}")
     time.sleep(LONG_SECONDS)
+
+
+def write_in_a_while(place: Place, attempt: Attempt) -> None:
+    """Says who it is, and after a while that it is still there."""
+    place.mark(f"begun-{os.getpid()}")
+    time.sleep(1.5)
+    place.mark(f"written-{os.getpid()}")
 
 
 def slow_square(place: Place, attempt: Attempt) -> int:

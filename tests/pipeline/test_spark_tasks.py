@@ -18,6 +18,7 @@ from tests.pipeline.kernels import Place
 from tests.pipeline.waiting import Told, await_true, go_on, ignore, is_running
 from tests.spark_sessions import SparkSessions
 
+MARKS = ("begun-", "written-")
 SOON_SECONDS = 20.0
 """Well below what the kernels would take that are to be stopped."""
 
@@ -26,6 +27,12 @@ def test_results_come_in_the_order_of_the_tasks(spark_tasks: SparkTasks) -> None
     numbers = list(range(20, 0, -1))
     results = spark_tasks.run(kernels.square, numbers, on_done=ignore, check=go_on)
     assert results == [number**2 for number in numbers]
+
+
+def test_a_worker_looks_through_no_modules_for_garbage_and_keeps_its_memory(spark_tasks: SparkTasks) -> None:
+    for modules, memory in spark_tasks.run(kernels.spared, [1, 2], on_done=ignore, check=go_on):
+        assert modules > 10_000
+        assert memory == "system"
 
 
 def test_no_tasks_give_no_results(spark_tasks: SparkTasks) -> None:
@@ -106,6 +113,23 @@ def test_told_to_stop_it_stops_the_tasks(spark_tasks: SparkTasks, tmp_path: Path
     pids = [int(mark.removeprefix("begun-")) for mark in place.marks("begun-")]
     await_true(lambda: not any(map(is_running, pids)), seconds=SOON_SECONDS)
     assert len(pids) == 2
+
+
+def test_told_to_stop_it_waits_until_no_task_writes_any_more(spark_tasks: SparkTasks, tmp_path: Path) -> None:
+    place = Place(0, str(tmp_path))
+
+    def check() -> None:
+        if len(place.marks("begun-")) == 2:
+            raise Told
+
+    def may_write() -> list[int]:
+        """Who is still at it."""
+        begun, written = ({mark.partition("-")[2] for mark in place.marks(start)} for start in MARKS)
+        return [int(pid) for pid in begun - written if is_running(int(pid))]
+
+    with pytest.raises(Told):
+        spark_tasks.run(kernels.write_in_a_while, [place] * 2, on_done=ignore, check=check)
+    await_true(lambda: not may_write(), seconds=0.3)  # who was killed a moment ago may yet have to vanish
 
 
 def test_a_job_that_is_stopped_before_it_begins_runs_nothing(spark_tasks: SparkTasks, tmp_path: Path) -> None:

@@ -9,16 +9,19 @@ Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.runner`
 """
 
 from tenure.base.settings import SPARK_MIN_ROWS
-from tenure.bulk.lakes import Lake, label
+from tenure.bulk.lakes import Lake
+from tenure.bulk.phases import Phases
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.tasks import SPARK, status
+from tenure.pipeline.tasks import SPARK
 from tenure.table.lake.manifests import no_base
 from tenure.table.lake.publishing import publish
 
 KIND = "flush"
+MERGING = (0.0, 0.95)
+"""How far the tasks take the job."""
 
 
 class Payload(Record, frozen=True):
@@ -59,25 +62,21 @@ def flush(lake: Lake, run: Run) -> None:
         return  # it was dropped meanwhile
     began_with = lake.manifests.get(snapshot, payload.table, payload.index)
     began_with = began_with or no_base(payload.table, payload.index)
-    tasks = lake.tasks_for(run)
-
-    def on_done(done: int, total: int) -> None:
-        run.checkpoint(fraction=0.95 * done / max(1, total), status=status(tasks, done, total))
-
+    phases = Phases(lake, run)
     made = merge(
         lake.place,
         version,
         began_with,
         lake.store,
         snapshot.at,
-        lambda ranges: tasks.run(merge_range, ranges, on_done=on_done, check=run.check, label=label(run)),
+        lambda ranges: phases.do(merge_range, ranges, MERGING),
     )
 
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, made, snapshot.at)
         lake.merges.release(txn, payload.table, payload.index, run.job.id)
         rows = sum(written.file.rows for written in made.live)
-        run.save(txn, fraction=1.0, status=f"{tasks.engine}: {len(made.live)} files, {rows} rows")
+        run.save(txn, fraction=1.0, status=f"{phases.engine}: {len(made.live)} files, {rows} rows")
 
     run.transact(work)
 

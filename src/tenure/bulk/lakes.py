@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tenure.base.settings import Settings
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
 from tenure.catalog.stored import Catalog
+from tenure.cluster.job_states import GIVEN_UP
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.runs import Run
 from tenure.kv.snapshot import Snapshot
@@ -38,6 +39,11 @@ class Lake(NamedTuple):
     def version(self, snapshot: Snapshot, table: int) -> Version | None:
         """A table as of a time; None if it is not there."""
         return version_of(table, lambda id: self.catalog.get(snapshot, id))
+
+    def is_given_up(self, run: Run) -> bool:
+        """Whether nobody wants what a run has made: its job is, or will be, taken back."""
+        control = self.jobs.control(self.store.snapshot(), run.job.id)
+        return control is not None and control.state in GIVEN_UP
 
 
 def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> Version | None:

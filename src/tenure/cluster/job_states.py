@@ -56,6 +56,11 @@ STEPS: dict[State, frozenset[State]] = {
 
 TERMINAL = frozenset(state for state, following in STEPS.items() if not following)
 
+GIVEN_UP = frozenset(
+    {State.CANCEL_REQUESTED, State.REVERTING, State.CANCELED, State.FAILED, State.REVERT_FAILED}
+)
+"""States from which no job comes back: nobody wants what it has made so far."""
+
 CLAIMABLE = frozenset(STEPS) - TERMINAL - {State.PAUSED}
 """States in which somebody has something to do."""
 

@@ -14,6 +14,7 @@ the Context knows: `zoned_cast`. `cast_function` makes the same casts in UTC.
 Walk: `expr.resolution` asks `can_cast`, `expr.compiled` asks `cast_function`.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -32,8 +33,10 @@ from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text
 from tenure.expr.numbers import fits, numeric_text, parse_numeric, rounded
 from tenure.expr.system_types import RegType, cast_rules, to_name
+from tenure.expr.time_words import WORDS
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
+from tenure.expr.zone_words import EVERYWHERE
 from tenure.expr.zones import from_zone, local_in
 
 Convert = Callable[[Datum], Datum]
@@ -98,6 +101,8 @@ def is_fixed(text: str, target: Type) -> bool:
         return False
     if not target.follows_zone:
         return True
+    if not WORDS.keys() | EVERYWHERE >= set(_WORD.findall(text.lower())):
+        return False  # an abbreviation, of which each place has its own
     return bool(target.parse_in(text, UTC) == target.parse_in(text, _ELSEWHERE))
 
 
@@ -260,6 +265,7 @@ def _number_rules() -> dict[tuple[str, str], tuple[str, Convert | None]]:
     return rules
 
 
+_WORD = re.compile(r"(?<![a-z/_])[a-z]+(?![a-z/_])")
 _ELSEWHERE = timezone(timedelta(hours=1))
 _ZONED: dict[tuple[str, str], ZonedConvert] = {
     ("date", "timestamptz"): lambda value, zone: from_zone(_midnight(value), zone),

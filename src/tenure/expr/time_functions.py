@@ -27,8 +27,8 @@ def functions() -> Iterator[Function]:
     yield function("age", "timestamp, timestamp -> interval", age)
     stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
     yield stable("age", ("timestamptz", "timestamptz"), "interval", _age_of_instants)
-    yield function("timezone", "text, timestamptz -> timestamp", _in_zone)
-    yield function("timezone", "text, timestamp -> timestamptz", _from_zone)
+    yield Function("timezone", ("text", "timestamptz"), "timestamp", _in_zone, wants_context=True)
+    yield Function("timezone", ("text", "timestamp"), "timestamptz", _from_zone, wants_context=True)
     yield function("timezone", "interval, timestamptz -> timestamp", _in_offset)
     yield function("timezone", "interval, timestamp -> timestamptz", _from_offset)
     for kind in ("date", "timestamp", "timestamptz", "interval"):
@@ -107,12 +107,12 @@ def _years_between(earlier: datetime, later: datetime) -> Interval:
 # Zones and making
 
 
-def _in_zone(zone: str, at: datetime) -> datetime:
-    return local_in(at, zone_named(zone))
+def _in_zone(context: Context, zone: str, at: datetime) -> datetime:
+    return local_in(at, zone_named(zone, context.zone))
 
 
-def _from_zone(zone: str, at: datetime) -> datetime:
-    return from_zone(at, zone_named(zone))
+def _from_zone(context: Context, zone: str, at: datetime) -> datetime:
+    return from_zone(at, zone_named(zone, context.zone))
 
 
 def _in_offset(by: Interval, at: datetime) -> datetime:

@@ -33,7 +33,8 @@ def functions() -> Iterator[Function]:
     numbers = ("int4", "int4", "int4", "int4", "int4", "float8")
     yield Function("make_timestamp", numbers, "timestamp", _make_timestamp)
     yield stable("make_timestamptz", numbers, "timestamptz", _make_instant)
-    yield Function("make_timestamptz", (*numbers, "text"), "timestamptz", _make_instant_in)
+    zoned = partial(Function, result="timestamptz", wants_context=True)
+    yield zoned("make_timestamptz", (*numbers, "text"), run=_make_instant_in)
     parts = ("int4", "int4", "int4", "int4", "int4", "int4", "float8")
     for count in range(len(parts) + 1):
         names, default = (_PARTS, "0") if count == len(parts) else ((), None)
@@ -45,7 +46,7 @@ def functions() -> Iterator[Function]:
         yield function("date_bin", f"interval, {kind}, {kind} -> {kind}", _bin)
     for name, sign in (("date_add", _itself), ("date_subtract", negated)):
         yield stable(name, ("timestamptz", "interval"), "timestamptz", _moved(sign))
-        yield Function(name, ("timestamptz", "interval", "text"), "timestamptz", _moved_in(sign))
+        yield zoned(name, ("timestamptz", "interval", "text"), run=_moved_in(sign))
     yield from _overlaps()
 
 
@@ -82,21 +83,21 @@ def _make_instant(context: Context, *parts: Any) -> datetime:
     return from_zone(_make_timestamp(*parts), context.zone)
 
 
-def _make_instant_in(*parts: Any) -> datetime:
-    return from_zone(_make_timestamp(*parts[:-1]), _zone_of_literal(parts[-1]))
+def _make_instant_in(context: Context, *parts: Any) -> datetime:
+    return from_zone(_make_timestamp(*parts[:-1]), _zone_of_literal(parts[-1], context.zone))
 
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}?)(?::?(\d{2}))?(?::?(\d{2}))?")
 _HOURS_MAX = 15
 
 
-def _zone_of_literal(name: str) -> tzinfo:
+def _zone_of_literal(name: str, session_zone: tzinfo) -> tzinfo:
     """A zone as after a timestamp: +02 is east of Greenwich, other than where zones have names only."""
     if name[:1].isdecimal():
         raise InvalidParameter(f'invalid input syntax for type numeric time zone: "{name}"')
     found = _OFFSET.fullmatch(name)
     if found is None:
-        return zone_named(name)
+        return zone_named(name, session_zone)
     hours, minutes, seconds = (int(each or 0) for each in found.groups()[1:])
     if hours > _HOURS_MAX or max(minutes, seconds) > 59:
         raise InvalidParameter(f'numeric time zone "{name}" out of range')
@@ -157,8 +158,10 @@ def _moved(sign: Callable[[Interval], Interval]) -> Callable[[Context, datetime,
     return lambda context, at, by: add_interval_in(at, sign(by), context.zone)
 
 
-def _moved_in(sign: Callable[[Interval], Interval]) -> Callable[[datetime, Interval, str], datetime]:
-    return lambda at, by, zone: add_interval_in(at, sign(by), zone_named(zone))
+def _moved_in(
+    sign: Callable[[Interval], Interval],
+) -> Callable[[Context, datetime, Interval, str], datetime]:
+    return lambda context, at, by, zone: add_interval_in(at, sign(by), zone_named(zone, context.zone))
 
 
 # OVERLAPS

@@ -30,7 +30,8 @@ def functions() -> Iterator[Function]:
     yield function("date_trunc", "text, timestamp -> timestamp", _truncate)
     stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
     yield stable("date_trunc", ("text", "timestamptz"), "timestamptz", _truncate_instant)
-    yield function("date_trunc", "text, timestamptz, text -> timestamptz", _truncate_in_zone)
+    zoned = ("text", "timestamptz", "text")
+    yield Function("date_trunc", zoned, "timestamptz", _truncate_in_zone, wants_context=True)
     yield function("date_trunc", "text, interval -> interval", _truncate_interval)
     yield stable("extract", ("text", "timestamptz"), "numeric", _extract_instant)
     yield stable("date_part", ("text", "timestamptz"), "float8", _instant_part)
@@ -83,8 +84,8 @@ def _truncate_instant(context: Context, unit: str, at: datetime) -> datetime:
     return _truncated_in(unit, at, context.zone)
 
 
-def _truncate_in_zone(unit: str, at: datetime, zone: str) -> datetime:
-    return _truncated_in(unit, at, zone_named(zone))
+def _truncate_in_zone(context: Context, unit: str, at: datetime, zone: str) -> datetime:
+    return _truncated_in(unit, at, zone_named(zone, context.zone))
 
 
 def _truncated_in(unit: str, at: datetime, zone: tzinfo) -> datetime:

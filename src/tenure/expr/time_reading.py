@@ -33,7 +33,8 @@ _DIGITS = {
 _OTHER_NUMBERS = ("Y,YYY", "IYYY", "IYY", "IY", "I", "IDDD", "ID", "IW")
 _WORDS = ("MONTH", "MON", "DAY", "DY", "AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "RM", "TZH")
 _SPACE = re.compile(r"[ \t\n\r\v\f]")
-_NUMBER = re.compile(r"\s*[+-]?[0-9]+")
+_SPACES = re.compile(r"[ \t\n\r\v\f]*")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 _YEAR_WITH_COMMA = re.compile(r"\s*([+-]?[0-9]+),\s*([+-]?[0-9]{1,3})")
 _YEAR_MAX, _TIMESTAMP_YEAR_MAX = 5_874_897, 294_276
 """The last years of PostgreSQL's dates and timestamps."""
@@ -44,7 +45,8 @@ def read_date(text: str, pattern: str) -> date:
     reader = _Reader(text, pattern)
     reader.settle_hour()
     day = reader.day()
-    reader.micros()  # is checked, and left out
+    reader.micros()  # these are checked, and left out
+    reader.zone()
     return day
 
 
@@ -153,17 +155,18 @@ class _Reader:
             self.zone_sign = self.zone_sign or 1
 
     def _integer(self, field: Field, digits: int, *, slurps: bool) -> int:
-        rest = self.text[self.at :]
-        if slurps:
-            found = _NUMBER.match(rest)
-        else:
-            if len(rest) < digits:
-                raise InvalidDatetime(f'source string too short for "{field.text}" formatting field')
-            found = _NUMBER.match(rest[:digits])
-            if found and found.end() < digits:
-                raise self._invalid(rest[:digits], field)
-        if not found:
-            raise self._invalid(rest[:digits], field)
+        start = self.at
+        self.at = _SPACES.match(self.text, start).end()  # type: ignore[union-attr]
+        shown = self.text[self.at : self.at + digits]
+        if not slurps and len(shown) < digits:
+            raise InvalidDatetime(f'source string too short for "{field.text}" formatting field')
+        found = _NUMBER.match(self.text[self.at :] if slurps else shown)
+        if found and not slurps and found.end() < digits:
+            raise self._invalid(shown, field)
+        if not found and (slurps or self.at == start):
+            raise self._invalid(shown, field)
+        if not found:  # PostgreSQL is content with the spaces
+            return 0
         self.at += found.end()
         value = int(found.group())
         if not -(2**31) <= value < 2**31:

@@ -120,4 +120,6 @@ def _seconds(offset: str) -> int:
 
 
 STANDARD, SUMMER = _offsets(_STANDARD), _offsets(_SUMMER)
+EVERYWHERE = frozenset(("gmt", "uct", "ut", "utc", "z", "zulu"))
+"""They mean the same to every place."""
 PLACES = {word: place for place, *words in map(str.split, _PLACES.strip().splitlines()) for word in words}

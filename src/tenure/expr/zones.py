@@ -27,14 +27,21 @@ _RENAMED = {
 """Since 2024b these are other names of places; older data has rules of their own for them."""
 _POSIX = re.compile(
     r"(?:<[^>]*>|[^<\d,+-][^\d,+-]*|)([+-]?)0*(\d{1,3})(?::0*([0-5]?\d)(?::0*([0-5]?\d|60))?)?(?P<summer>[^\d,+:-].*)?",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
 _HOURS_MAX = 24 * 7 - 1
 
 
-def zone_named(name: str) -> tzinfo:
-    """Raises InvalidParameter (22023) if no zone has the name."""
-    if found := abbreviated(name.lower()) or zone_of(name):
+def zone_named(name: str, at: tzinfo = UTC) -> tzinfo:
+    """Raises InvalidParameter (22023) if no zone has the name.
+
+    An abbreviation that means something of its own to a session `at` a place is refused: values that are kept
+    must not depend on who made them.
+    """
+    word = name.lower()
+    if at is not UTC and word in _spoken(at) and abbreviated(word, at) != abbreviated(word):
+        raise NotSupported(f'"{name}" as a time zone is not supported in a session that uses it otherwise')
+    if found := abbreviated(word) or zone_of(name):
         return found
     raise InvalidParameter(f'time zone "{name}" not recognized')
 

@@ -1,11 +1,15 @@
 """What a transaction has read: its refresh spans, for the section to prove that they are unchanged.
 
+Of some keys all that counts is that they have a row, whichever: those are kept apart, as **present**, until
+the transaction commits. Then they are read once more if its time has moved, and count as any read does.
+
 Walk: `kv.transaction` notes every read here; a commit or a refresh carries them all.
 """
 
 from bisect import bisect_left
 from typing import NamedTuple
 
+from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Keyspace, Span, disjoint
 from tenure.storage.engine import Guard
 
@@ -26,21 +30,38 @@ class Proof(NamedTuple):
 
 
 class RefreshSpans:
-    __slots__ = ("_keyspace", "points", "spans")
+    __slots__ = ("_keyspace", "points", "present", "spans")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self.points: dict[bytes, None] = {}
         """Keys read one by one, in the order in which they were first read."""
         self.spans: list[Span] = []
+        self.present: dict[bytes, Timestamp] = {}
+        """Keys that have a row, and when that was so."""
 
     def mark(self) -> Reads:
         return Reads(len(self.points), len(self.spans))
 
-    def forget(self, since: Reads) -> None:
+    def forget(self, since: Reads, within: Span | None = None) -> None:
+        for key in list(self.points)[since.points :]:
+            if within is None or within.lo <= key < within.hi:
+                del self.points[key]
+        kept = [each for each in self.spans[since.spans :] if within is not None and not _is_in(each, within)]
+        self.spans[since.spans :] = kept
+
+    def relax(self, since: Reads, at: Timestamp) -> None:
+        """Of the keys read by themselves since then, only that they have a row counts."""
         for key in list(self.points)[since.points :]:
             del self.points[key]
-        del self.spans[since.spans :]
+            self.present[key] = at
+
+    def settle(self, at: Timestamp) -> list[bytes]:
+        """Lets the rows that are present count as read; returns those that have to be read again for that."""
+        again = [key for key, seen_at in self.present.items() if seen_at != at]
+        self.points |= dict.fromkeys(self.present.keys() - again)
+        self.present.clear()
+        return again
 
     def proof(self) -> Proof:
         if not self.spans:
@@ -54,6 +75,10 @@ class RefreshSpans:
         guards: dict[Guard, None] = {self._keyspace.point_guard(key): None for key in points}
         guards |= {self._keyspace.guard(span): None for span in spans}
         return Proof(points, spans, tuple(guards))
+
+
+def _is_in(span: Span, within: Span) -> bool:
+    return within.lo <= span.lo and span.hi <= within.hi
 
 
 def _covers(spans: tuple[Span, ...], starts: list[bytes], key: bytes) -> bool:

@@ -40,7 +40,7 @@ door: `submit` -> ... -> `on_done` -> `finish`.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tenure.base.errors import BelowMark, SnapshotTooOld, TenureError
+from tenure.base.errors import BelowMark, RetryError, SnapshotTooOld, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
@@ -177,12 +177,7 @@ class Transaction:
         asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
         rows = 0
         for page in bases.pages(
-            self._engine,
-            self._keyspace,
-            self._bases,
-            span,
-            self._asked_at,
-            asked,
+            *(self._engine, self._keyspace, self._bases, span, self._asked_at, asked),
             self._accepting(flushed_at),
             reverse=reverse,
         ):
@@ -194,10 +189,9 @@ class Transaction:
                     return
 
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
-        """Counts a span as read, for a reader that has its rows as of `read_at` from elsewhere.
+        """Counts a span as read, for one who has its rows as of `read_at` already: marks are judged after.
 
-        Returns what lies over the store there: values by key, None where the row is gone. Whoever calls
-        has the rows already: marks are judged after them, as of every read.
+        Returns what lies over the store there: values by key, None where the row is gone.
         """
         assert self.state is State.OPEN, "the transaction is over"
         self._reads.spans.append(span)
@@ -225,13 +219,21 @@ class Transaction:
         """Marks what has been read so far, for `forget_reads`."""
         return self._reads.mark()
 
-    def forget_reads(self, since: Reads) -> None:
-        """Takes back that something was read: only if nothing that was found has been used or told.
-
-        For a statement that found its rows to be out of date once it had locked them, and reads them
-        again at a later time.
+    def forget_reads(self, since: Reads, within: Span | None = None) -> None:
+        """Takes back that something was read: for a statement that found its rows out of date once it had
+        locked them, and reads again; or that is content with any rows of a span, and reads what it took.
         """
-        self._reads.forget(since)
+        self._reads.forget(since, within)
+
+    @property
+    def counts_on_rows(self) -> bool:
+        """Whether there are rows of which it only counts that they are there."""
+        return bool(self._reads.present)
+
+    def relax_reads(self, since: Reads) -> None:
+        """Of rows read by their keys since then, and found, only that they are there is to hold at commit."""
+        if self._parent is None and self._known is None:
+            self._reads.relax(since, self.read_at)
 
     def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
         laid_over = self._laid_over(page.answered)
@@ -384,6 +386,7 @@ class Transaction:
         """
         self._check_may_commit()
         try:
+            self._settle_reads()
             if self.has_writes:
                 outcome = self._committer.commit(self._as_commit())
             else:
@@ -407,6 +410,7 @@ class Transaction:
             on_done()
 
         try:
+            self._settle_reads()
             if self.has_writes:
                 self.state = State.SUBMITTED
                 self._committer.submit(self._as_commit(), decided)
@@ -420,9 +424,7 @@ class Transaction:
 
     def finish(self) -> Timestamp:
         """Ends what was submitted: returns, or raises, what `commit` would have."""
-        assert self.state is State.SUBMITTED and self._result is not None, (
-            "it was not submitted, or is not done"
-        )
+        assert self.state is State.SUBMITTED and self._result is not None, "it is not submitted, or not done"
         if isinstance(self._result, TenureError):
             self._end(State.ENDED)
             raise self._result
@@ -434,6 +436,10 @@ class Transaction:
         assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
             "a child may not write a key that its parent has written"
         )
+
+    def _settle_reads(self) -> None:
+        if self._reads.present and any(self.get(key) is None for key in self._reads.settle(self.read_at)):
+            raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:
@@ -470,19 +476,13 @@ class Transaction:
     def _prove_reads(self) -> Outcome:
         """The outcome of one that writes nothing."""
         at = self.read_at
-        if self._must_prove():
+        # With children's effects laid over, it read no state that ever was; from what was known, an old one.
+        if self._excused or self._known is not None:
             at, failed = self._engine.check(self._as_commit())
             if failed is not None:
                 return failed
             self._clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
-
-    def _must_prove(self) -> bool:
-        """Whether it must show, even if it only read, that all of it is so at one time that is not past.
-
-        With children's effects laid over, it read no state that ever was; from what was known, an old one.
-        """
-        return bool(self._excused) or self._known is not None
 
     def _as_commit(self) -> Commit:
         points, spans, guards = self._reads.proof()

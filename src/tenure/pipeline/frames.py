@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tenure.pipeline.executor import attempt_here
+from tenure.pipeline.executor import attempt_here, spare_modules
 from tenure.pipeline.failures import Failure
 from tenure.pipeline.tasks import Kernel
 
@@ -80,6 +80,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         if not self._tasks:
             return
+        spare_modules()
         try:
             yield from self._kernel(partition.value, attempt_here(self._label))
         except Exception as error:

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tenure.base.env import Env, Event
 from tenure.base.errors import StoreError, TenureError, UserError
-from tenure.pipeline.executor import attempt_here, is_last_attempt
+from tenure.pipeline.executor import attempt_here, is_last_attempt, spare_modules
 from tenure.pipeline.failures import Failure, said_by
 from tenure.pipeline.frames import frame
 from tenure.pipeline.tasks import LABEL, SPARK, Check, Kernel, OnDone, attempt_name
@@ -97,21 +97,23 @@ class SparkTasks:
                 if told < done < len(tasks):
                     on_done(done, len(tasks))
                     told = done
+            results = collect.results()
         except BaseException:
             self._cancel(collect, ended)
             raise
-        results = collect.results()
         on_done(len(tasks), len(tasks))
         return results
 
     def _cancel(self, collect: "_Collect[Any, Any]", ended: Event) -> None:
+        """Also where the job has failed: Spark leaves it before the tasks that were under way have ended."""
         deadline = self._env.monotonic() + CANCEL_SECONDS
-        while not ended.is_set():
+        while self._env.monotonic() < deadline:
             collect.cancel()  # again and again: a job that is not there yet is not cancelled
-            ended.wait(LOOK_SECONDS)
-            if self._env.monotonic() > deadline:
-                _log.warning("tasks of %s did not end within %.0f s", collect.group, CANCEL_SECONDS)
-                return
+            if ended.wait(LOOK_SECONDS):
+                if not collect.is_under_way():
+                    return
+                self._env.sleep(LOOK_SECONDS)
+        _log.warning("tasks of %s did not end within %.0f s", collect.group, CANCEL_SECONDS)
 
     def frame(
         self,
@@ -172,6 +174,17 @@ class _Collect(Generic[T, R]):
         for failure in self._failures.value[:1]:
             raise failure.error()
 
+    def is_under_way(self) -> bool:
+        """Whether some task of it still runs, of a stage that has ended, too."""
+        try:
+            tracker = self._context.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        except Exception as error:  # Spark may be what has ended
+            _log.info("asking for the tasks of %s: %s", self.group, error)
+            return False
+        return any(stage.numActiveTasks for stage in stages if stage)
+
     def cancel(self) -> None:
         try:
             self._context.cancelJobGroup(self.group)
@@ -191,6 +204,7 @@ class _Body(Generic[T, R]):
         self._failures = failures
 
     def __call__(self, tasks: Iterable[T]) -> Iterator[R]:
+        spare_modules()
         for task in tasks:
             try:
                 yield self._kernel(task, attempt_here(self._label))

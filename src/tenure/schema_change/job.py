@@ -67,7 +67,7 @@ class IndexFill(Protocol):
 
     def fill(self, run: Run, table: Table, index: int, tell: Callable[[float, str], None]) -> bool: ...
 
-    def discard(self, run: Run, table: int, index: int) -> None: ...
+    def discard(self, run: Run, table: int, index: int) -> bool: ...
 
 
 def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None) -> Kind:
@@ -118,8 +118,8 @@ class RunFill:
     def fill(self, table: Table, index: int, tell: Callable[[float, str], None]) -> bool:
         return not self._is_back and self._index_fill.fill(self._run, table, index, tell)
 
-    def discard(self, table: int, index: int) -> None:
-        self._index_fill.discard(self._run, table, index)
+    def discard(self, table: int, index: int) -> bool:
+        return self._index_fill.discard(self._run, table, index)
 
 
 class RunProgress:

@@ -74,8 +74,8 @@ class Fill(Protocol):
         """Fills an index and proves it unique; False if it is for transactions to do."""
         ...
 
-    def discard(self, table: int, index: int) -> None:
-        """Takes away what `fill` has made of an index that is to be emptied."""
+    def discard(self, table: int, index: int) -> bool:
+        """Takes away what `fill` has made of an index that goes; True if nothing of it is to be emptied."""
         ...
 
 
@@ -171,7 +171,7 @@ class Walk:
         if self._fill is None:
             return False
         if work.kind is Kind.EMPTY_INDEX:
-            self._fill.discard(work.table, work.element)
+            return self._fill.discard(work.table, work.element)
         if work.kind is not Kind.FILL_INDEX or start:
             return False
         if not self._fill.fill(table, work.element, lambda *told: self._progress.told(work, *told)):

@@ -245,13 +245,20 @@ class Block:
             if not self.has_writes:
                 self._use.check_frontier()
                 return
+            self._come_up_to_date()
             self._parts.changer.commit(self._use, asked=asked)
         finally:
             self.close()
 
     def submit(self, on_done: Callable[[], None]) -> None:
         """Hands the commit over and returns; `finish` tells, after `on_done`, how it went."""
+        self._come_up_to_date()
         self.use.submit(on_done)
+
+    def _come_up_to_date(self) -> None:
+        """Rows that are only counted on are looked at as late as can be: few of them change after that."""
+        if self.is_explicit and self.use.txn.counts_on_rows:
+            self.use.refresh()
 
     def finish(self) -> None:
         try:

@@ -10,6 +10,11 @@ its locks it may have read too early; nobody has been told of it, so it is taken
 What earlier statements of the transaction read must still hold (40001 if not). Locks only decide who
 waits; the commit's validation decides what is right.
 
+SKIP LOCKED takes any rows that are free. What it passed over, or has not come to, does not count as read,
+though it looked at it: others may change that, and add to it, before the transaction commits. Only the rows
+that it took are as they were found. So workers on one queue do not fail each other. This is as long as the
+statement reads the table for nothing else, which it might rely on.
+
 FOR UPDATE may stand anywhere in a query, in its subqueries too: every row that passes a Lock node of the
 plan is locked (`Passing`), whatever becomes of it above.
 
@@ -18,15 +23,18 @@ On the door's loop nothing waits: a lock that is not free at once moves the stat
 Walk: `statements.writing` and `statements.queries` call `settled` -> `cluster.locks`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tenure.base.errors import RetryError
+from tenure.catalog.descriptors import Table
 from tenure.cluster.lock_table import Mode
 from tenure.cluster.lock_waits import Wait
+from tenure.kv.reads import Reads
 from tenure.sql.answers import NotShort
 from tenure.sql.execution import Execution
-from tenure.sql.plans.plan import Lock
+from tenure.sql.plans.plan import Lock, Query, Scan, walk
 from tenure.sql.rows.run import Tuple
 
 T = TypeVar("T")
@@ -41,35 +49,63 @@ ROUNDS_MAX = 100
 
 def settled(
     execution: Execution,
+    query: Query,
     find: Callable[["Passing"], list[T]],
     key_of: Callable[[T], bytes] | None = None,
     *,
-    relation: str = "",
+    target: Table | None = None,
     known: Sequence[bytes] = (),
 ) -> list[T]:
     """What `find` gives, as of a time at which all locks were held: those of the rows that passed the
-    Lock nodes of its plan, and of the row that `key_of` names for each that was found.
+    Lock nodes of the query, and of the row of `target` that `key_of` names for each that was found.
 
     `known` are keys that the statement is sure to touch: locked before anything is read.
     """
     txn = execution.block.use.txn
     before = txn.mark_reads()
     passing = Passing(execution)
+    relation = "" if target is None else target.name
+    queues = _queues(query, target)
     if known:
         acquire(execution, known, relation=relation)
         freshen(execution)
     for _ in range(ROUNDS_MAX):
         found = find(passing)
         keys = [] if key_of is None else [key_of(each) for each in found]
-        if passing.is_still and set(keys) <= set(known):
-            return found
-        if keys:
+        is_still = passing.is_still and set(keys) <= set(known)
+        if keys and not is_still:
             acquire(execution, keys, relation=relation)
-        if passing.lock() and is_fresh(execution):
+        is_whole = is_still or passing.lock()
+        for table in queues:
+            _keep_taken(execution, table, before, [*passing.held, *keys])
+        if is_still or (is_whole and is_fresh(execution)):
             return found
         txn.forget_reads(before)
         freshen(execution)
     raise RetryError("rows kept changing while they were being locked")
+
+
+def _queues(query: Query, target: Table | None) -> list[Table]:
+    """The tables of which the query takes what is free (SKIP LOCKED), and that it reads for nothing else.
+
+    That of the rows which are then changed it reads once more, for these.
+    """
+    roots = [query.plan, *(each.plan for each in query.nested), *query.shared]
+    plans = [plan for root in roots for plan in walk(root)]
+    skipped = {plan.table.id: plan.table for plan in plans if isinstance(plan, Lock) and plan.wait == "skip"}
+    scans = Counter(plan.table.id for plan in plans if isinstance(plan, Scan))
+    own = 0 if target is None else target.id
+    return [table for id, table in skipped.items() if scans[id] == (2 if id == own else 1)]
+
+
+def _keep_taken(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
+    """Of all that was read of a table, only the rows that were taken count."""
+    txn = execution.block.use.txn
+    span = execution.block.layout(table).keyspace.table_span(table.id)
+    txn.forget_reads(before, within=span)
+    for key in taken:
+        if span.lo <= key < span.hi:
+            txn.get(key)
 
 
 class Passing:
@@ -82,6 +118,10 @@ class Passing:
         self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
         """What is to be locked when the round is over, by node."""
         self._singles = 0
+
+    @property
+    def held(self) -> list[bytes]:
+        return [key for key, _ in self._held]
 
     @property
     def is_still(self) -> bool:

@@ -12,7 +12,7 @@
 NaN and infinite values of numeric have no place in a decimal: whoever meets one gets Unrepresentable
 and reads the table another way.
 
-Simplifications: no dictionary encoding; a column is decoded from all its rows' maps one by one.
+Simplification: a column is decoded from all its rows' maps one by one.
 
 Walk: `table.columnar` fills chunks with these; `sql.duck.shapes` knows the same table as DuckDB's types.
 """

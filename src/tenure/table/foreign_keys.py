@@ -17,6 +17,9 @@ columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by ano
 meanwhile, RESTRICT does not. A default that SET DEFAULT gives may be the very key that is gone: so it is
 looked for once more.
 
+That the row is there must still be so at the commit; what is in it may change meanwhile. So a transaction
+that adds to an order and one that updates it do not fail each other.
+
 A foreign key is enforced from write_only on, on both sides; the target has its `Inbound` before.
 One added NOT VALID is enforced for what is written from now on.
 
@@ -132,9 +135,11 @@ class ForeignKeys:
         row = at(txn, layout, reference.key)
         if row is None:  # it was gone again before the statement ended
             return
+        before = txn.mark_reads()
         error = broken_reference(txn, layout, foreign_key, self._tables(foreign_key.target), row)
         if error is not None:
             raise error
+        txn.relax_reads(before)
 
     def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[Lost]:
         for inbound in layout.table.inbound:

@@ -41,6 +41,9 @@ Columns = Mapping[int, Any]
 _BLOCK_ROWS = 1 << 16
 """Rows whose matrix of bytes is made at a time: it stays within the processor's cache."""
 
+_NUMBERS = ("int2", "int4", "int8", "date", "time", "timestamp", "timestamptz")
+"""Families whose values Arrow has as whole numbers, in their order."""
+
 _NULL = 0x7F
 _DAY_MICROS = 86_400_000_000
 _DAYS_TO_2000 = 10_957
@@ -67,6 +70,15 @@ class Entries(NamedTuple):
 
 def key_columns(index: Keyed) -> tuple[KeyColumn, ...]:
     return tuple(KeyColumn(kept.id, kept.type, is_descending) for kept, is_descending in index.parts)
+
+
+def number_column(index: Keyed) -> int | None:
+    """The column of rows whose values have the order of a primary index's keys: one of whole numbers, days
+    or times that is all of the key.
+    """
+    (kept, is_descending), *others = index.parts
+    is_number = kept.type.family in _NUMBERS and not is_opaque(kept.type)
+    return kept.id if index.is_primary and is_number and not is_descending and not others else None
 
 
 def key_array(parts: Sequence[KeyColumn], columns: Columns, rest: Any = None) -> Any:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.storage.engine import HEAD_BYTES, Revision
-from tenure.table.column_batches import Wanted, batch
+from tenure.table.column_batches import Wanted, batch, encoded
 from tenure.table.lake.hidden import Hiding
 
 KEY_BYTES_MAX = 48
@@ -172,8 +172,17 @@ def _joined(parts: Sequence[Part]) -> Part:
     at = np.concatenate([part.at for part in parts])
     order = np.lexsort((at, keys)) if keys.dtype != object else _object_order(keys, at)
     until = np.concatenate([part.until for part in parts])
-    table = pa.concat_tables([part.table for part in parts]).take(pa.array(order))
-    return Part(keys[order], at[order], until[order], table)
+    table = pa.concat_tables([_plain(part.table) for part in parts]).take(pa.array(order))
+    schema = parts[0].table.schema
+    # Anew: what a dictionary has is not only what is left of its rows.
+    columns = [encoded(column, type) for column, type in zip(table.columns, schema.types, strict=True)]
+    return Part(keys[order], at[order], until[order], pa.table(columns, schema=schema))
+
+
+def _plain(table: Any) -> Any:
+    """Without dictionaries."""
+    types = [each.value_type if pa.types.is_dictionary(each) else each for each in table.schema.types]
+    return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
 
 
 def _joined_keys(parts: Sequence[Part]) -> Any:

@@ -1,10 +1,15 @@
-"""Runs of a job that end at a commit, as if their process had."""
+"""Jobs that a test runs by hand, by runs that end at a commit, as if their process had."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tenure.cluster.runs import Run
+import pytest
+
+from tenure.cluster.job_states import State
+from tenure.cluster.jobs import FenceLost, Job
+from tenure.cluster.runs import Kind, Run
 from tenure.kv.transaction import Transaction
+from tenure.node import Node
 
 T = TypeVar("T")
 
@@ -36,3 +41,67 @@ class CrashingRun(Run):
         if self.left == 0:
             raise Crash
         return result
+
+
+class ByHand:
+    """A job that nobody but the test runs."""
+
+    def __init__(self, node: Node, kind: Kind, job: Job, *, needs: tuple[str, ...] = ()) -> None:
+        self._node = node
+        self.kind = kind
+        self.job = job
+        self._needs = needs
+
+    def claim(self) -> CrashingRun:
+        jobs, store = self._node.jobs, self._node.store
+        session = self._node.liveness.session().id
+        fence = store.transact(lambda txn: jobs.claim(txn, self.job.id, session))
+        assert fence is not None
+        progress = jobs.progress(store.snapshot(), self.job.id)
+        run = CrashingRun(store, jobs, self.job, progress, fence, needs=self._needs)
+        run.crash_at(0, is_after=False)
+        return run
+
+    def step(self, run: CrashingRun, state: State, error: str = "") -> None:
+        jobs = self._node.jobs
+        fence = self._node.store.transact(lambda txn: jobs.step(txn, run.fence, state, error=error))
+        if fence is not None:
+            run.fence = fence
+
+    def reverting(self, error: str = "") -> CrashingRun:
+        run = self.claim()
+        self.step(run, State.REVERTING, error)
+        return run
+
+    def crash(self, commit: int, *, is_after: bool) -> bool:
+        """Whether it came to that, or else has run to its end."""
+        run = self.claim()
+        run.crash_at(commit, is_after=is_after)
+        try:
+            self.kind.run(run)
+        except Crash:
+            return True
+        self.step(run, State.SUCCEEDED)
+        return False
+
+    def overtake(self, is_time: Callable[[], object], overtake: Callable[[], T]) -> T:
+        """Lets something happen under a run before a commit; the run must find that it lost the job."""
+        former = self.claim()
+        made: list[T] = []
+
+        def counted(commit: Callable[[], Any]) -> Any:
+            if not made and is_time():
+                made.append(overtake())
+            return commit()
+
+        former._counted = counted  # type: ignore[method-assign]
+        with pytest.raises(FenceLost):
+            self.kind.run(former)
+        (result,) = made
+        return result
+
+    def run(self) -> CrashingRun:
+        """All of it."""
+        run = self.claim()
+        self.kind.run(run)
+        return run

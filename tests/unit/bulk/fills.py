@@ -85,7 +85,8 @@ class Filling(Importing):
     def wrong(self, at: Timestamp | None = None) -> list[str]:
         """What is wrong with the indexes at a time."""
         snapshot = self.node.store.snapshot() if at is None else self.node.store.snapshot(at)
-        return check_indexes(snapshot, self.layout(), self.node.context())
+        in_lake = [id for id, manifest in self.manifests().items() if manifest.files]
+        return check_indexes(snapshot, self.layout(), self.node.context(), in_lake=in_lake)
 
     def manifests(self) -> dict[int, Manifest]:
         """Of secondary indexes, those that are gone included."""

@@ -1,6 +1,5 @@
 """An import that is interrupted anywhere, or run by two at once, brings every row once or none."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,62 +10,30 @@ from tenure.bulk.importing.records import CSV, KIND, Payload, TableInput
 from tenure.catalog.descriptors import State as TableState
 from tenure.catalog.descriptors import Table
 from tenure.cluster.job_states import State
-from tenure.cluster.jobs import FenceLost, Job
-from tenure.cluster.runs import Kind
 from tenure.kv.records import pack
 from tenure.node import Node
-from tests.unit.bulk.crashes import NOBODY_HAS, Crash, CrashingRun
+from tests.unit.bulk.crashes import NOBODY_HAS, ByHand
 from tests.unit.bulk.gates import held
 from tests.unit.bulk.imports import Importing
 
 
-class ByHand:
-    """An import that the test runs itself."""
-
-    def __init__(self, t: Importing, text: str = "2,new\n3,newer\n") -> None:
+class Import(ByHand):
+    def __init__(self, t: Importing, text: str = "2,new\n3,newer\n", **given: Any) -> None:
         node = t.node
         assert node.lake is not None
-        self._node = node
-        self.kind: Kind = import_kind(node.lake, node.publisher, node.locations)
         self.table = self._table_id(t)
         location = t.file("a.csv", text)
-        payload = Payload((TableInput(self.table, (1, 2), (location,), CSV),), user="root")
-        self.job: Job = node.store.transact(
+        payload = Payload((TableInput(self.table, (1, 2), (location,), CSV),), user="root", **given)
+        job = node.store.transact(
             lambda txn: node.jobs.create(txn, kind=KIND, payload=pack(payload), needs=(NOBODY_HAS,))
         )
-        node.runner.leave(self.job.id)  # to revert it, nothing is needed
+        node.runner.leave(job.id)  # to revert it, nothing is needed
+        super().__init__(node, import_kind(node.lake, node.publisher, node.locations), job)
 
     def _table_id(self, t: Importing) -> int:
         ((id,),) = t.rows(f"SELECT '{t.name}.t'::regclass::oid::text")
         assert id is not None
         return int(id)
-
-    def claim(self) -> CrashingRun:
-        jobs, store = self._node.jobs, self._node.store
-        session = self._node.liveness.session().id
-        fence = store.transact(lambda txn: jobs.claim(txn, self.job.id, session))
-        assert fence is not None
-        progress = jobs.progress(store.snapshot(), self.job.id)
-        run = CrashingRun(store, jobs, self.job, progress, fence)
-        run.crash_at(0, is_after=False)
-        return run
-
-    def end(self, state: State) -> None:
-        run = self.claim()
-        jobs, store = self._node.jobs, self._node.store
-        if state is not State.SUCCEEDED:
-            fence = store.transact(lambda txn: jobs.step(txn, run.fence, State.REVERTING))
-            assert fence is not None
-            run.fence = fence
-        store.transact(lambda txn: jobs.step(txn, run.fence, state))
-
-    def reverting(self) -> CrashingRun:
-        run = self.claim()
-        jobs = self._node.jobs
-        fence = self._node.store.transact(lambda txn: jobs.step(txn, run.fence, State.REVERTING))
-        assert fence is not None
-        run.fence = fence
-        return run
 
     def stored(self) -> Table:
         found = self._node.catalog.get(self._node.store.snapshot(), self.table)
@@ -92,18 +59,12 @@ def test_an_import_goes_on_after_a_crash_at_any_commit(t: Importing, is_after: b
 
 def _import_with_crash(t: Importing, commit: int, *, is_after: bool) -> bool:
     t.done("DELETE FROM t WHERE id > 1")
-    by_hand = ByHand(t)
-    run = by_hand.claim()
-    run.crash_at(commit, is_after=is_after)
-    try:
-        by_hand.kind.run(run)
-        has_crashed = False
-    except Crash:
-        has_crashed = True
-        again = by_hand.claim()
-        by_hand.kind.run(again)
+    by_hand = Import(t)
+    has_crashed = by_hand.crash(commit, is_after=is_after)
+    if has_crashed:
+        again = by_hand.run()
         assert summary_of(t.node.jobs.progress(t.node.store.snapshot(), by_hand.job.id).data).rows == 2
-    by_hand.end(State.SUCCEEDED)
+        by_hand.step(again, State.SUCCEEDED)
     assert by_hand.stored().state is TableState.PUBLIC
     t.node.leases.renew()
     assert t.rows() == [("1", "old"), ("2", "new"), ("3", "newer")]
@@ -117,14 +78,9 @@ def test_a_crashed_import_is_taken_back_whole(t: Importing, is_after: bool) -> N
     commit = 0
     while True:
         commit += 1
-        by_hand = ByHand(t)
-        run = by_hand.claim()
-        run.crash_at(commit, is_after=is_after)
-        try:
-            by_hand.kind.run(run)
+        by_hand = Import(t)
+        if not by_hand.crash(commit, is_after=is_after):
             break
-        except Crash:
-            pass
         try:
             by_hand.kind.revert(by_hand.reverting())
         except TooLate:
@@ -138,29 +94,53 @@ def test_a_crashed_import_is_taken_back_whole(t: Importing, is_after: bool) -> N
 
 
 def test_of_two_drivers_only_the_later_one_publishes(t: Importing) -> None:
-    by_hand = ByHand(t)
-    former = by_hand.claim()
-    later: list[CrashingRun] = []
-
-    def overtake(commit: Callable[[], Any]) -> Any:
-        if not later and by_hand.stored().job == by_hand.job.id:
-            later.append(by_hand.claim())
-            by_hand.kind.run(later[0])
-        return commit()
-
-    former._counted = overtake  # type: ignore[method-assign]
-    with pytest.raises(FenceLost):
-        by_hand.kind.run(former)
-    assert later
+    by_hand = Import(t)
+    by_hand.overtake(lambda: by_hand.stored().job == by_hand.job.id, by_hand.run)
     t.node.leases.renew()
     assert t.rows() == [("1", "old"), ("2", "new"), ("3", "newer")]
+
+
+def _with_a_bad_row(t: Importing) -> tuple[Import, Path]:
+    """An import, and where its rejects go."""
+    by_hand = Import(t, "2,new\nno,x\n", bad_rows_max=1, rejects=f"{t.name}/out")
+    return by_hand, t.files / "out" / f"import-{by_hand.job.id}.rejects.ndjson"
+
+
+def test_an_import_that_cannot_publish_leaves_no_rejects(t: Importing) -> None:
+    commit, is_written = 0, False
+    while not is_written:
+        commit += 1
+        by_hand, rejects = _with_a_bad_row(t)
+        assert by_hand.crash(commit, is_after=False)
+        is_written = rejects.exists()
+        by_hand.kind.revert(by_hand.reverting())
+        t.node.leases.renew()
+    assert not rejects.exists()
+
+
+def test_rejects_that_are_written_after_the_import_was_taken_back_go(t: Importing) -> None:
+    by_hand, rejects = _with_a_bad_row(t)
+
+    def take_back() -> None:
+        by_hand.kind.revert(by_hand.reverting())
+        assert not rejects.exists()
+        rejects.write_text("late")
+
+    by_hand.overtake(rejects.exists, take_back)
+    assert not rejects.exists()
+
+
+def test_a_driver_that_was_overtaken_leaves_the_rejects_of_the_later_one(t: Importing) -> None:
+    by_hand, rejects = _with_a_bad_row(t)
+    by_hand.overtake(rejects.exists, by_hand.run)
+    assert rejects.exists()
 
 
 def test_what_an_import_wrote_and_nobody_names_is_deleted_later(t: Importing, directory: Path) -> None:
     from tenure.bulk.upkeep import Upkeep
 
     assert t.node.lake is not None
-    by_hand = ByHand(t, "2,new\n2,newer\n")
+    by_hand = Import(t, "2,new\n2,newer\n")
     with pytest.raises(Exception, match="duplicate key"):
         by_hand.kind.run(by_hand.claim())
     strays = list((directory / "lake").rglob(f"*j{by_hand.job.id}-*"))

@@ -339,3 +339,17 @@ def test_a_filled_index_is_imported_into_and_referred_to(t: Filling) -> None:
     assert not t.csv("5000\n1119\n0\n", "child").sqlstate
     assert t.csv("119\n", "child").sqlstate == "23503"
     assert t.wrong() == []
+
+
+def test_dropping_an_index_of_the_lake_costs_nothing_for_its_entries(t: Filling) -> None:
+    t.done("CREATE INDEX ON t (a)")
+    ((id, filled),) = t.manifests().items()
+    store = t.node.store
+    ((time,),) = t.rows("SELECT cluster_logical_timestamp()")
+    t.done("DROP INDEX t_a_idx")
+    assert t.manifests()[id] == filled
+    span = store.keyspace.index_span(t.table().id, id)
+    assert store.engine.spread(span.lo, span.hi, 0, 1 << 40).keys == 0
+    assert t.rows(f"SELECT count(*) FROM t AS OF SYSTEM TIME '{time}' WHERE a = 7") == [("1",)]
+    t.done("CREATE INDEX ON t (a)")
+    assert t.wrong() == []

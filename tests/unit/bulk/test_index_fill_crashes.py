@@ -1,6 +1,6 @@
 """The fill of an index that is interrupted anywhere is taken up again, or taken back, whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,12 @@ from tenure.bulk import flush
 from tenure.bulk.filling.job import IndexFill
 from tenure.catalog.descriptors import ElementState
 from tenure.cluster.job_states import State
-from tenure.cluster.jobs import FenceLost, Job
-from tenure.cluster.runs import Kind
+from tenure.cluster.jobs import Job
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 from tenure.pipeline.tasks import SPARK
 from tenure.schema_change.job import schema_change_kind
-from tests.unit.bulk.crashes import NOBODY_HAS, Crash, CrashingRun
+from tests.unit.bulk.crashes import NOBODY_HAS, ByHand
 from tests.unit.bulk.fills import Filling, Statement, filling_node
 
 ROWS = 40
@@ -57,63 +56,35 @@ def _left_to_the_test(node: Node) -> Iterator[None]:
         node.jobs.create = create  # type: ignore[method-assign]
 
 
-class ByHand:
-    """A statement whose job the test runs itself."""
+class Fill(ByHand):
+    """Of a statement that waits for it."""
 
     def __init__(self, t: Filling, text: str = "CREATE UNIQUE INDEX i ON t (a)") -> None:
-        self._node, self._t = t.node, t
-        assert self._node.lake is not None
-        node = self._node
-        fill = IndexFill(self._node.lake, node.layouts, node.context)
-        self.kind: Kind = schema_change_kind(node.changer.walk, fill)
+        node = t.node
+        assert node.lake is not None
+        fill = IndexFill(node.lake, node.layouts, node.context)
         with _left_to_the_test(node):
             self.statement = Statement(t, text)
             t.until(lambda: t.table().job)
-        found = node.jobs.get(node.store.snapshot(), t.table().job)
-        assert found is not None
-        self.job = found
-
-    def claim(self) -> CrashingRun:
-        jobs, store = self._node.jobs, self._node.store
-        session = self._node.liveness.session().id
-        fence = store.transact(lambda txn: jobs.claim(txn, self.job.id, session))
-        assert fence is not None
-        progress = jobs.progress(store.snapshot(), self.job.id)
-        run = CrashingRun(store, jobs, self.job, progress, fence, needs=(SPARK,))
-        run.crash_at(0, is_after=False)
-        return run
-
-    def step(self, run: CrashingRun, state: State, error: str = "") -> None:
-        jobs = self._node.jobs
-        fence = self._node.store.transact(lambda txn: jobs.step(txn, run.fence, state, error=error))
-        if fence is not None:
-            run.fence = fence
+        job = node.jobs.get(node.store.snapshot(), t.table().job)
+        assert job is not None
+        super().__init__(node, schema_change_kind(node.changer.walk, fill), job, needs=(SPARK,))
 
     def finish(self) -> None:
         """Runs it to its end."""
-        run = self.claim()
-        self.kind.run(run)
-        self.step(run, State.SUCCEEDED)
+        self.step(self.run(), State.SUCCEEDED)
         assert not self.statement.said().sqlstate
 
     def take_back(self) -> None:
-        run = self.claim()
-        self.step(run, State.REVERTING, "23505 so it is")
+        run = self.reverting("23505 so it is")
         self.kind.revert(run)
         self.step(run, State.FAILED)
         assert self.statement.said().sqlstate == "23505"
 
     def crash(self, commit: int, *, is_after: bool) -> bool:
-        """Whether it came to that."""
-        run = self.claim()
-        run.crash_at(commit, is_after=is_after)
-        try:
-            self.kind.run(run)
-        except Crash:
-            return True
-        self.step(run, State.SUCCEEDED)
-        assert not self.statement.said().sqlstate
-        return False
+        has_crashed = super().crash(commit, is_after=is_after)
+        assert has_crashed or not self.statement.said().sqlstate
+        return has_crashed
 
 
 @pytest.mark.invariant("fill-whole")
@@ -122,7 +93,7 @@ def test_a_fill_goes_on_after_a_crash_at_any_commit(t: Filling, is_after: bool) 
     commit, has_crashed = 0, True
     while has_crashed:
         commit += 1
-        by_hand = ByHand(t)
+        by_hand = Fill(t)
         has_crashed = by_hand.crash(commit, is_after=is_after)
         if has_crashed:
             t.done(f"INSERT INTO t VALUES ({1000 + commit}, {1000 + commit})")
@@ -140,7 +111,7 @@ def test_a_crashed_fill_is_taken_back_whole(t: Filling, is_after: bool) -> None:
     commit = 0
     while True:
         commit += 1
-        by_hand = ByHand(t)
+        by_hand = Fill(t)
         if not by_hand.crash(commit, is_after=is_after):
             break
         table = t.table()
@@ -156,21 +127,9 @@ def test_a_crashed_fill_is_taken_back_whole(t: Filling, is_after: bool) -> None:
 
 
 def test_of_two_drivers_only_the_later_one_publishes(t: Filling) -> None:
-    by_hand = ByHand(t)
-    former = by_hand.claim()
-    later: list[CrashingRun] = []
-
-    def overtake(commit: Callable[[], Any]) -> Any:
-        if not later and t.node.lake is not None and _claim(t):
-            later.append(by_hand.claim())
-            by_hand.kind.run(later[0])
-        return commit()
-
-    former._counted = overtake  # type: ignore[method-assign]
-    with pytest.raises(FenceLost):
-        by_hand.kind.run(former)
-    assert later
-    by_hand.step(later[0], State.SUCCEEDED)
+    by_hand = Fill(t)
+    later = by_hand.overtake(lambda: _claim(t), by_hand.run)
+    by_hand.step(later, State.SUCCEEDED)
     assert not by_hand.statement.said().sqlstate
     assert t.wrong() == []
     assert t.filled_rows() == [ROWS]
@@ -187,7 +146,7 @@ def test_what_a_flush_has_made_of_a_new_index_goes(t: Filling, is_taken_back: bo
     """One that began before the index was claimed."""
     lake = t.node.lake
     assert lake is not None
-    by_hand = ByHand(t)
+    by_hand = Fill(t)
     commit = 0
     while _state(t) is not ElementState.WRITE_ONLY:
         commit += 1
@@ -218,7 +177,7 @@ def _state(t: Filling) -> ElementState:
 def test_without_spark_the_job_waits_for_a_process_that_has_it(t: Filling) -> None:
     from tenure.cluster.runs import Lacking
 
-    by_hand = ByHand(t)
+    by_hand = Fill(t)
     run = by_hand.claim()
     run.needs = ()
     with pytest.raises(Lacking, match="spark"):

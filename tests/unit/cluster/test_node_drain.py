@@ -1,7 +1,11 @@
 """A node with its loops, as one process: it runs jobs, and leaves in order when it is drained."""
 
 import threading
+from contextlib import closing
 from pathlib import Path
+
+import psycopg
+import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, Settings
@@ -9,9 +13,11 @@ from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Jobs
 from tenure.cluster.runner import Kind, Run
 from tenure.cluster.sessions import Sessions
+from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.node import Node
 from tenure.storage.sqlite import SqliteEngine
+from tests.pipeline.waiting import await_true
 from tests.unit.kv.waiting import PATIENCE_SECONDS
 
 SETTINGS = Settings(DEFINITIONS).with_value(LIVENESS_HEARTBEAT, 0.1)
@@ -47,3 +53,40 @@ def test_a_drained_node_leaves_neither_a_claim_nor_a_session(tmp_path: Path) -> 
     assert list(sessions.list(store.snapshot())) == []
     store.close()
     engine.close()
+
+
+def _connect(node: Node) -> "psycopg.Connection[tuple[object, ...]]":
+    assert node.front is not None
+    return psycopg.connect(
+        host="127.0.0.1", port=node.front.port, user="root", dbname="defaultdb", autocommit=True
+    )
+
+
+def test_while_a_node_drains_statements_can_be_canceled_through_another_at_its_port(tmp_path: Path) -> None:
+    store, env = f"sqlite:{tmp_path}/store.db", SystemEnv()
+    said: list[str | None] = []
+
+    def sleep() -> None:
+        with pytest.raises(psycopg.Error) as raised:
+            sleeping.execute(f"SELECT pg_sleep({PATIENCE_SECONDS})".encode())
+        said.append(raised.value.sqlstate)
+
+    def has_ended() -> bool:
+        sleeping.cancel_safe()  # one that comes before the statement does nothing
+        return not statement.is_alive()
+
+    draining = Node(store, env, settings=SETTINGS, listen=Listen(port=0, reuse_port=True))
+    assert draining.front is not None
+    drain = threading.Thread(target=draining.stop)
+    with closing(_connect(draining)) as idle, closing(_connect(draining)) as sleeping:
+        other = Node(store, env, settings=SETTINGS, listen=Listen(port=draining.front.port, reuse_port=True))
+        sleeping.execute("BEGIN")
+        statement = threading.Thread(target=sleep)
+        statement.start()
+        drain.start()
+        with pytest.raises(psycopg.OperationalError):  # it is told, once nobody is let in any more
+            next(idle.notifies(timeout=PATIENCE_SECONDS))
+        await_true(has_ended)
+    drain.join()
+    other.stop()
+    assert said == ["57014"]

@@ -9,7 +9,7 @@ import pytest
 from tenure.expr import Context
 from tenure.expr.build import call, cast
 from tenure.expr.zones import zone_named
-from tests.unit.expr.oracle import CONTEXT, Answer, Operand, Oracle, named, our_call, ours, sql_call
+from tests.unit.expr.oracle import CONTEXT, Answer, Failure, Operand, Oracle, named, our_call, ours, sql_call
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC", "UTC+3"]
 SEED = 20
@@ -74,6 +74,29 @@ def test_functions_follow_the_zone(oracle: Oracle, zone: str) -> None:
         calls += [("timezone", (Operand(each, "text"), at)) for each in ("Asia/Tokyo", "+02", "UTC-5")]
     asked = [(sql_call(name, given), _call(name, given, context)) for name, given in calls]
     _compare(oracle, asked)
+
+
+REFUSED = Failure("0A000")
+ABBREVIATED = ["IST", "EST", "BST", "MSK", "CEST", "LMT", "WIB", "GMT", "AST"]
+
+
+@pytest.mark.parametrize("place", ["Asia/Kolkata", "Europe/Dublin", "America/Halifax", "Asia/Jakarta"])
+def test_abbreviations_are_those_of_the_session_or_refused(oracle: Oracle, place: str) -> None:
+    oracle.connection.execute(f"SET TimeZone = '{place}'")
+    context = replace(CONTEXT, zone=zone_named(place))
+    asked: list[tuple[str, Callable[[], Answer]]] = []
+    for word in ABBREVIATED:
+        literal = Operand(f"2024-07-01 12:00 {word}", "timestamptz")
+        asked.append((literal.sql, lambda literal=literal: ours(lambda: literal.built, context)))  # type: ignore[misc]
+        for at in (Operand(INSTANTS[0], "timestamptz"), Operand(LOCAL[0], "timestamp")):
+            given = (Operand(word, "text"), at)
+            asked.append((sql_call("timezone", given), _call("timezone", given, context)))
+    theirs = oracle.ask([sql for sql, _ in asked])
+    oracle.connection.execute("SET TimeZone = 'UTC'")
+    pairs = [(sql, answer, ask()) for (sql, ask), answer in zip(asked, theirs, strict=True)]
+    refused = [each for each in pairs if each[2] == REFUSED]
+    assert [each for each in pairs if each[1] != each[2] and each not in refused] == []
+    assert 0 < len(refused) < len(pairs) / 2
 
 
 def _call(name: str, given: Sequence[Operand], context: Context) -> Callable[[], Answer]:

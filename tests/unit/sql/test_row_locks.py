@@ -1,6 +1,7 @@
 """SELECT ... FOR UPDATE wherever it stands: what is locked, what is passed over."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,114 @@ def test_nowait_in_a_subquery_is_an_error(served: Served) -> None:
         _holding(client, "SELECT id FROM jobs WHERE id = 1 FOR UPDATE")
         refusal = served.refusal("SELECT * FROM (SELECT id FROM jobs FOR UPDATE NOWAIT) s")
         assert refusal.sqlstate == "55P03"
+
+
+FIRST_FREE = "SELECT id FROM jobs WHERE state = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+
+
+@pytest.mark.parametrize("has_index", [False, True], ids=["scanned", "indexed"])
+@pytest.mark.parametrize("done", ["UPDATE jobs SET state = 'done'", "DELETE FROM jobs"])
+def test_workers_on_one_queue_do_not_fail_each_other(served: Served, has_index: bool, done: str) -> None:
+    if has_index:
+        served.tag("CREATE INDEX ON jobs (state, id)")
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, FIRST_FREE) == [(1,)]
+        assert _holding(two, FIRST_FREE) == [(2,)]
+        one.execute(f"{done} WHERE id = 1".encode())
+        one.execute("COMMIT")
+        served.tag("INSERT INTO jobs VALUES (0, 'new')")
+        two.execute("UPDATE jobs SET state = 'done' WHERE id = 2")
+        two.execute("COMMIT")
+    assert served.rows("SELECT state FROM jobs WHERE id = 2") == [("done",)]
+
+
+def test_a_worker_that_changes_what_it_takes_does_not_fail_another(served: Served) -> None:
+    take = f"UPDATE jobs SET state = 'taken' WHERE id IN ({FIRST_FREE}) RETURNING id"
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, take) == [(1,)]
+        assert _holding(two, take) == [(2,)]
+        one.execute("COMMIT")
+        two.execute("COMMIT")
+    assert served.rows("SELECT count(*) FROM jobs WHERE state = 'taken'") == [(2,)]
+
+
+def test_a_row_that_another_has_just_done_is_not_taken_again(served: Served) -> None:
+    with served.connect() as two:
+        two.execute("BEGIN")
+        two.execute("SELECT 1 FROM taken")  # its time is before the change
+        served.tag("UPDATE jobs SET state = 'done' WHERE id = 1")
+        assert two.execute(FIRST_FREE.encode()).fetchall() == [(2,)]
+        two.execute("ROLLBACK")
+
+
+def test_what_else_is_read_of_the_queue_still_holds_at_commit(served: Served) -> None:
+    counting = FIRST_FREE.replace("SELECT id", "SELECT id, (SELECT count(*) FROM jobs WHERE state = 'done')")
+    with served.connect() as one, served.connect() as two:
+        assert _holding(one, FIRST_FREE) == [(1,)]
+        assert _holding(two, counting) == [(2, 0)]
+        one.execute("UPDATE jobs SET state = 'done' WHERE id = 1")
+        one.execute("COMMIT")
+        two.execute("INSERT INTO taken VALUES (2)")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            two.execute("COMMIT")
+
+
+# Rows that others refer to
+
+
+@pytest.fixture
+def orders(served: Served) -> None:
+    served.tag("DROP TABLE IF EXISTS lines, orders")
+    served.tag("CREATE TABLE orders (id int PRIMARY KEY, total int)")
+    served.tag("CREATE TABLE lines (id int PRIMARY KEY, order_id int REFERENCES orders)")
+    served.tag("INSERT INTO orders VALUES (1, 0)")
+
+
+@pytest.mark.usefixtures("orders")
+def test_adding_to_an_order_and_updating_it_do_not_fail_each_other(served: Served) -> None:
+    with served.connect() as one:
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag("UPDATE orders SET total = total + 1")
+        one.execute("UPDATE orders SET total = total + 10")
+        one.execute("COMMIT")
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (2, 1)")
+        served.tag("UPDATE orders SET total = total + 100")
+        one.execute("COMMIT")
+    assert served.rows("SELECT total FROM orders") == [(111,)]
+
+
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize("other", ["DELETE FROM orders", "UPDATE orders SET id = 2"])
+def test_an_order_that_is_gone_gets_no_line(served: Served, other: str) -> None:
+    with served.connect() as one:
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag(other)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            one.execute("COMMIT")
+    assert served.rows("SELECT count(*) FROM lines") == [(0,)]
+
+
+@pytest.mark.usefixtures("orders")
+def test_an_order_that_was_read_must_not_change(served: Served) -> None:
+    with served.connect() as one:
+        assert _holding(one, "SELECT total FROM orders") == [(0,)]
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        served.tag("UPDATE orders SET total = 5")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            one.execute("COMMIT")
+
+
+def test_who_inserts_the_same_row_on_conflict_do_nothing_queues(served: Served) -> None:
+    insert = "INSERT INTO taken VALUES (1) ON CONFLICT DO NOTHING"
+    with served.connect() as one, served.connect() as two, ThreadPoolExecutor(1) as pool:
+        for client in (one, two):
+            client.execute("BEGIN")
+        assert one.execute(insert).statusmessage == "INSERT 0 1"
+        waiting = pool.submit(two.execute, insert)
+        assert not wait([waiting], timeout=0.2).done
+        one.execute("COMMIT")
+        assert waiting.result().statusmessage == "INSERT 0 0"
+        two.execute("COMMIT")

@@ -155,6 +155,26 @@ def test_columns_are_what_a_scan_gives_at_any_time(
             txn.rollback()
 
 
+def test_text_has_a_dictionary_unless_it_is_in_the_key(store: Store) -> None:
+    for key, expected in (((1,), "dictionary<values=string, indices=int32, ordered=0>"), ((2, 1), "string")):
+        layout = _layout(store, _table(*key))
+        data = Columnar(store).read(layout, (2, 3), store.snapshot(), lambda: None).data
+        assert [str(each) for each in data.schema.types] == [expected, "decimal128(30, 2)"]
+
+
+def test_a_dictionary_does_not_keep_values_that_no_row_has_any_more(store: Store) -> None:
+    layout = _layout(store, _table())
+    cache = Columnar(store)
+    values = _values(random.Random(1), 1)
+    for number in range(100):
+        changed = {**values, 2: f"text {number}"}
+        store.transact(lambda txn, changed=changed: _put(txn, layout, changed))  # type: ignore[misc]
+        data = cache.read(layout, (2,), store.snapshot(), lambda: None).data
+    chunks = data["c2"].chunks
+    assert sum(len(chunk.dictionary) for chunk in chunks) <= parts.PARTS_MAX + 1
+    assert "text 99" in data["c2"].to_pylist()
+
+
 @pytest.mark.invariant("columnar-read")
 def test_a_table_read_as_columns_counts_as_read(store: Store) -> None:
     layout = _layout(store, _table())

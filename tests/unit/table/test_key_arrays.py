@@ -13,8 +13,16 @@ from tenure.expr.datatype import Type
 from tenure.kv.encoding import Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.table.arrow import array
-from tenure.table.key_arrays import Entries, KeyColumn, entry_arrays, key_array, key_columns, too_long
-from tenure.table.key_order import argsort, doubled, even, plain
+from tenure.table.key_arrays import (
+    Entries,
+    KeyColumn,
+    entry_arrays,
+    key_array,
+    key_columns,
+    number_column,
+    too_long,
+)
+from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain, taken
 from tenure.table.packing import pack
 from tenure.table.rows import Keyed, Layout
 from tests.unit.expr.oracle import named
@@ -139,6 +147,33 @@ def test_argsort_orders_keys_as_bytes_and_keeps_equal_ones_in_place(rows: list[t
     assert argsort(pa.array(keys, pa.binary())).tolist() == expected
 
 
+@pytest.mark.parametrize("name", ["int2", "int4", "int8", "date", "time", "timestamp", "timestamptz"])
+@given(data=st.data())
+def test_numbers_days_and_times_have_the_order_of_their_keys(name: str, data: st.DataObject) -> None:
+    kind, strategy = KINDS[name]
+    values = packed(kind, data.draw(st.lists(st.none() | strategy, max_size=12)) * 2)
+    keys = key_array([KeyColumn(1, kind)], {1: values})
+    assert argsort_numbers(values).tolist() == argsort(keys).tolist()
+    layout = Layout(table(columns=[column(1, "id", kind.ref)]), Keyspace(1))
+    assert number_column(layout.primary) == 1
+
+
+@given(st.lists(UNEVEN, max_size=200))
+def test_whole_numbers_of_any_size_have_the_order_of_their_keys(numbers: list[int]) -> None:
+    expected = sorted(range(len(numbers)), key=numbers.__getitem__)
+    assert argsort_numbers(pa.array([0, *numbers], pa.int64()).slice(1)).tolist() == expected
+
+
+def test_keys_of_texts_of_several_columns_or_descending_are_not_in_the_order_of_numbers() -> None:
+    columns = [column(1, "id"), column(2, "a"), column(3, "b", TypeRef("text"))]
+    for key in ([3], [1, 2]):
+        layout = Layout(table(columns=columns, key=key), Keyspace(1))
+        assert number_column(layout.primary) is None
+    others = [index(2, "down", 1, primary=2, descending=[1]), index(3, "t_a", 2)]
+    indexes = Layout(table(*others, columns=columns), Keyspace(1)).indexes
+    assert [number_column(indexes[id]) for id in (1, 2, 3)] == [1, None, None]
+
+
 def test_too_long_finds_the_keys_that_an_index_would_refuse() -> None:
     most = KEY_BYTES_MAX - len(Keyspace(1).head(200, 1))
     assert too_long(pa.array([b"x" * most, b"x" * (most + 1), b""])).tolist() == [1]
@@ -153,6 +188,26 @@ def test_keys_of_one_length_become_values_of_fixed_size_and_back() -> None:
     order = sorted(range(5, 40), key=lambda row: keys[row])
     assert argsort(made.slice(5)).tolist() == [row - 5 for row in order]
     assert doubled(pa.array([b"a", b"b", b"b"], pa.binary(1))).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["aa", "bb", "cc", "dd"]).slice(1),
+        pa.array(["a", "bbb", "cc", "d"]).slice(1),
+        pa.array(["aa", None, "cc", "dd"]).slice(1),
+        pa.array([b"", b"", b"", b""]).slice(1),
+        pa.array([b"12", b"34", b"56", b"78"]).slice(1),
+        pa.array([1, 2, None, 4]).slice(1),
+        pa.array([b"12", b"34", b"56", b"78"], pa.binary(2)).slice(1),
+    ],
+)
+def test_values_are_taken_as_they_are_whatever_their_length(column: Any) -> None:
+    made = taken(column, np.array([2, 0, 1]))
+    made.validate(full=True)
+    assert made.type == column.type
+    values = column.to_pylist()
+    assert made.to_pylist() == [values[2], values[0], values[1]]
 
 
 @pytest.mark.parametrize("keys", [[b"a", b"bc"], [b""], []])

@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 from tenure.base.errors import TenureError
 from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
-from tenure.bulk.lakes import Lake, label
-from tenure.cluster.job_states import State
+from tenure.bulk.lakes import Lake
+from tenure.bulk.phases import Phases
 from tenure.cluster.runs import Run
 from tenure.kv.records import pack, unpack
 from tenure.pipeline.places import opened
 from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
-from tenure.pipeline.tasks import Attempt, status
+from tenure.pipeline.tasks import Attempt
 from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
 from tenure.pipeline.writing.files import OutputFiles
 from tenure.pipeline.writing.formats import MadeFile, Writing
@@ -40,10 +40,8 @@ TELL_SECONDS = 2.0
 """Between two reports of how far a query has come."""
 
 
-GIVEN_UP = frozenset(
-    {State.CANCEL_REQUESTED, State.REVERTING, State.CANCELED, State.FAILED, State.REVERT_FAILED}
-)
-"""States from which no job comes back: nobody wants its files any more."""
+WRITING = (0.0, 0.99)
+"""How far the tasks take the job."""
 
 
 class Export:
@@ -59,15 +57,11 @@ class Export:
         location = self._locations.resolve(self._payload.location)
         try:
             made = self._of_table(location) if self._payload.table else self._of_query(location, run_query)
+            self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
         except BaseException:
-            if self._is_given_up():
+            if self._lake.is_given_up(self._run):
                 self.revert()
             raise
-        self._tell(1.0, f"{sum(file.rows for file in made)} rows in {len(made)} files", tuple(made))
-
-    def _is_given_up(self) -> bool:
-        control = self._lake.jobs.control(self._lake.store.snapshot(), self._run.job.id)
-        return control is not None and control.state in GIVEN_UP
 
     def revert(self) -> None:
         if self._saved is not None:  # else nothing was written
@@ -102,12 +96,7 @@ class Export:
             ExportTask(scan, location, payload.writing, self._stem, number)
             for number, scan in enumerate(scans)
         ]
-        runner = lake.tasks_for(self._run)
-
-        def on_done(done: int, total: int) -> None:
-            self._tell(0.99 * done / total, status(runner, done, total))
-
-        made = runner.run(export_range, work, on_done=on_done, check=self._run.check, label=label(self._run))
+        made = Phases(lake, self._run, self._tell).do(export_range, work, WRITING)
         return [file for files in made for file in files]
 
     # ── a query ────────────────────────────────────────────────────────────────────────────────

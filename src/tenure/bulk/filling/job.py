@@ -27,17 +27,18 @@ Walk: `schema_change.walk` calls `fill` for each index to be filled and `discard
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.lakes import Lake, label
+from tenure.bulk.lakes import Lake
+from tenure.bulk.phases import Phases, Tell
 from tenure.catalog.descriptors import Table
 from tenure.cluster.runs import Lacking, Run
 from tenure.expr.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.tasks import SPARK, status
+from tenure.pipeline.tasks import SPARK
 from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
 from tenure.table.lake.manifests import Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish, publish_filled
@@ -53,10 +54,8 @@ LOOK_SECONDS = 0.1
 PAGE_KEYS = 5_000
 """Keys of the delta that are looked up in the base at a time."""
 
-SAVE_SECONDS = 1.0
-"""Between two reports of how far it is."""
-
-Tell = Callable[[float, str], None]
+READING, MERGING = (0.0, 0.6), (0.6, 0.95)
+"""How far each phase takes the job."""
 
 
 class IndexFill:
@@ -74,24 +73,30 @@ class IndexFill:
         _Fill(self._lake, self._layouts, self._context, run, table, index, tell).run()
         return True
 
-    def discard(self, run: Run, table: int, index: int) -> None:
-        """Takes away the base of an index that this job has filled, and that nobody has ever read."""
+    def discard(self, run: Run, table: int, index: int) -> bool:
+        """Takes away the base of an index that this job has filled, and that nobody has ever read.
+
+        True if the base is another's: readers of the past may need it, and neither file nor entry is touched.
+        What is left of a dropped index is for the garbage collector, as of a dropped table.
+        """
         lake = self._lake
 
-        def work(txn: Transaction) -> bool:
-            if lake.merges.holder(txn, table, index) != run.job.id:
-                return False
-            lake.merges.release(txn, table, index, run.job.id)
+        def work(txn: Transaction) -> tuple[bool, bool]:
             made = lake.manifests.get(txn, table, index)
+            if lake.merges.holder(txn, table, index) != run.job.id:
+                return False, made is not None and bool(made.files)
+            lake.merges.release(txn, table, index, run.job.id)
             if made is None:
-                return False
+                return False, False
             # The manifest stays, without files: the store alone is not the whole index any more.
             gone = Replaced(tuple(file.name for file in made.files))
             publish(txn, lake.store.keyspace, lake.manifests, made, gone, made.flushed_at)
-            return True
+            return True, False
 
-        if run.transact(work):
+        is_discarded, is_kept = run.transact(work)
+        if is_discarded:
             lake.bases.newer(lake.store.keyspace.head(table, index), None)
+        return is_kept
 
     def _is_large(self, table: Table, index: int) -> bool:
         """Whether there is much to do. What has to do with a new primary index is left to transactions."""
@@ -125,9 +130,8 @@ class _Fill:
         self._table = table
         self._index = index
         self._tell = tell
-        self._tasks = lake.tasks_for(run)
+        self._phases = Phases(lake, run, tell)
         self._head = lake.store.keyspace.head(table.id, index)
-        self._told_at = -SAVE_SECONDS
 
     def run(self) -> None:
         while not self._run.transact(self._claim):
@@ -145,7 +149,7 @@ class _Fill:
         if layout.indexes[self._index].is_unique:
             self._settle(layout)
         rows = sum(written.file.rows for written in live)
-        self._tell(1.0, f"{self._tasks.engine}: {len(live)} files, {rows} entries")
+        self._tell(1.0, f"{self._phases.engine}: {len(live)} files, {rows} entries")
 
     def _claim(self, txn: Transaction) -> bool:
         merges, mine = self._lake.merges, self._run.job.id
@@ -169,14 +173,14 @@ class _Fill:
         cut = bounds(lake.store, lake.files, version.table.id, primary, at).keys
         scans = tasks(lake.place, version, at, cut, columns=columns_of(layout, self._index))
         projects = [ProjectTask(scan, self._index) for scan in scans]
-        made = self._do(project_range, projects, "reading", (0.0, 0.6))
+        made = self._phases.do(project_range, projects, READING, "reading")
         return [run for each in made for run in each]
 
     def _fill(self, version: "Version", at: Timestamp, runs: "Sequence[runs.Run]") -> list[Written]:
         from tenure.bulk.filling.entries import fill_range, fill_tasks
 
         tasks = fill_tasks(self._lake.place, version, self._index, at, runs)
-        made = self._do(fill_range, tasks, "merging", (0.6, 0.95))
+        made = self._phases.do(fill_range, tasks, MERGING, "merging")
         return [written for each in made for written in each]
 
     def _publish(self, began_with: Manifest, live: Sequence[Written], at: Timestamp) -> None:
@@ -220,17 +224,3 @@ class _Fill:
                 for key, value in there.items()
                 if value is not None and value != newest[key]
             ]
-
-    # ── tasks ──────────────────────────────────────────────────────────────────────────────────────
-
-    def _do(self, kernel: Any, tasks: Sequence[Any], what: str, part: tuple[float, float]) -> Any:
-        start, end = part
-
-        def on_done(done: int, total: int) -> None:
-            now = self._lake.store.env.monotonic()
-            if now - self._told_at >= SAVE_SECONDS or done == total:
-                self._told_at = now
-                fraction = start + (end - start) * done / max(1, total)
-                self._tell(fraction, f"{what}, {status(self._tasks, done, total)}")
-
-        return self._tasks.run(kernel, tasks, on_done=on_done, check=self._run.check, label=label(self._run))

@@ -7,8 +7,8 @@ New rows carry no time: it is that of the commit which publishes their file. Row
 That nobody can write the table meanwhile makes "no key in both" true for good. Where some bad rows are
 tolerated, a key that is there twice is not an error yet: nothing is written, and the clashes are the result.
 
-Walk: `importing.job` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge` for
-what the table has.
+Walk: `importing.second_pass` calls `tasks_of` and runs `merge_runs` as a kernel, which calls `pipeline.merge`
+for what the table has.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,6 +42,7 @@ from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
 from tenure.table.errors import UniqueViolation
+from tenure.table.key_arrays import number_column
 from tenure.table.key_order import argsort, doubled
 from tenure.table.lake.format import AT, KEY, VALUE, schema_of
 from tenure.table.lake.manifests import Manifest
@@ -118,7 +119,7 @@ def merge_runs(task: RunTask, attempt: Attempt) -> RunsMerged:
         return RunsMerged(MergedRange())
     making, merged, changes = found
     if added:
-        added = in_order(added)
+        added = in_order(added, number_column(making.keyed))
         named = partial(where, place.lake, task.names)
         try:
             _refuse_doubles(making, added, named)

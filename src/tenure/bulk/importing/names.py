@@ -3,8 +3,8 @@
     names      of the input's files, for errors
     refused    rows, by where they come from, that are to be passed over
 
-Walk: `importing.job` calls `write_names` before the second pass, and `write_refused` before it starts over;
-kernels that found a fault call `where`, those that may pass over rows `read_refused`.
+Walk: `importing.second_pass` calls `write_names` first, and `write_refused` before it starts over; kernels
+that found a fault call `where`, those that may pass over rows `read_refused`.
 """
 
 import json

@@ -6,7 +6,7 @@
 The target is read as of a time at which the table is offline already. From then on nobody deletes a row that
 the table's rows may refer to (see `catalog.offline`), so what was found there stays true until the commit.
 
-Walk: `importing.job` calls `references_of`, and after the first pass `tasks_of`, whose tasks run
+Walk: `importing.first_pass` calls `references_of`, `importing.second_pass` `tasks_of`, whose tasks run
 `check_references` as a kernel.
 """
 

@@ -1,20 +1,26 @@
 """Rows that cannot be taken: tolerated up to a number, and then listed in what the import fails with.
 
-Walk: `importing.sorting` raises `too_many` for its own rejects, `importing.job` for those of all tasks, which
-it writes to the location that the statement named.
+Walk: `importing.sorting` raises `too_many` for its own rejects, the passes for those of all tasks, which
+`importing.job` writes to the location that the statement named, by a `RejectsFile`.
 """
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
-from tenure.base.errors import UserError
+from tenure.base.errors import FileExists, StoreError, UserError
 from tenure.bulk.importing.clashes import Origin, Refused
+from tenure.bulk.importing.inputs import InputFailed
 from tenure.pipeline.reading.tasks import Reject
+from tenure.storage.locations import Locations
 from tenure.table.errors import UniqueViolation
 
 LISTED_MAX = 5
 """How many an error lists: a job's record keeps 1000 characters of it."""
+
+_log = logging.getLogger(__name__)
 
 
 class RowsRefused(UserError):
@@ -47,6 +53,47 @@ def where(reject: Reject) -> str:
     return f'file "{reject.file}", line {reject.line}{column}'
 
 
-def write_rejects(output: "IO[bytes] | Any", rejects: Sequence[Reject]) -> None:
+class RejectsFile:
+    """Of one import, at the location that its statement names; at none nothing is written."""
+
+    def __init__(self, locations: Locations, location: str, job: int) -> None:
+        self._locations = locations
+        self._location = location
+        self._name = f"import-{job}.rejects.ndjson"
+
+    @contextmanager
+    def written(self, rejects: Sequence[Reject], is_given_up: Callable[[], bool]) -> Iterator[None]:
+        """The file is there before the rows are; it goes if they turn out not to come."""
+        try:
+            if rejects and self._location:
+                self._write(rejects)
+            yield
+        except BaseException:
+            if is_given_up():  # whoever took it back may have looked before this run wrote it
+                self.delete()
+            raise
+
+    def _write(self, rejects: Sequence[Reject]) -> None:
+        try:
+            location = self._locations.resolve(self._location)
+            location.delete([self._name])  # of a former run of this very job
+            with location.create(self._name) as output:
+                _write(output, rejects)
+        except FileExists:
+            raise
+        except StoreError as error:
+            raise InputFailed(error) from error
+
+    def delete(self) -> None:
+        """An import that failed is not held up by a location that is gone."""
+        if not self._location:
+            return
+        try:
+            self._locations.resolve(self._location).delete([self._name])
+        except (StoreError, UserError) as error:
+            _log.warning("rejects of a failed import may be left in %s: %s", self._name, error)
+
+
+def _write(output: "IO[bytes] | Any", rejects: Sequence[Reject]) -> None:
     for reject in sorted(rejects, key=lambda each: (each.file, each.line)):
         output.write(json.dumps(reject._asdict(), ensure_ascii=False).encode() + b"\n")

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from tenure.kv.records import Record, replace
 from tenure.storage.files import Files
-from tenure.table.key_order import argsort, bounds_within, even, plain
-from tenure.table.lake.format import KEY
+from tenure.table.key_order import argsort, argsort_numbers, bounds_within, even, plain, taken
+from tenure.table.lake.format import KEY, name_of
 
 SOURCE, LINE = "source", "line"
 """Where a row comes from: the number of its file, and its line there."""
@@ -46,11 +46,15 @@ def evened(rows: Any) -> Any:
     return rows.set_column(0, KEY, even(keys_of(rows)))
 
 
-def in_order(rows: Any) -> Any:
-    """Rows by key; those of one key in the order they have."""
+def in_order(rows: Any, number: int | None = None) -> Any:
+    """Rows by key; those of one key in the order they have. `number` is the index's `number_column`."""
     rows = rows.combine_chunks()
-    order = argsort(keys_of(rows))
-    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order)).combine_chunks()
+    order = (
+        argsort(keys_of(rows)) if number is None else argsort_numbers(rows.column(name_of(number)).chunk(0))
+    )
+    if (order[1:] > order[:-1]).all():
+        return rows
+    return pa.table([taken(column.chunk(0), order) for column in rows.columns], schema=rows.schema)
 
 
 def keys_of(rows: Any) -> Any:

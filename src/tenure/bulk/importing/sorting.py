@@ -9,8 +9,8 @@ Each row is followed by where it comes from, until it is known that its keys are
     run of another index         key · primary key (of a unique one) · source · line
     run of a foreign key         key in the index that it refers to · source · line; each key once
 
-Walk: `importing.job` runs `sort_split` as a kernel; `importing.merging` and `importing.references` read the
-runs.
+Walk: `importing.first_pass` runs `sort_split` as a kernel; `importing.merging` and `importing.references`
+read the runs.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
 from tenure.table.arrow import is_opaque
-from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, too_long
+from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, number_column, too_long
 from tenure.table.key_order import doubled
 from tenure.table.lake.format import KEY, REST, name_of
 from tenure.table.rows import Keyed, Layout, Layouts
@@ -216,17 +216,17 @@ class _Chunks:
             self._size += rows.nbytes
 
     def _of_index(self, index: Keyed, batch: Batch, source: int) -> Any:
-        rest = batch.rest_array() if batch.rest else None
         if index.is_primary:
-            keys = key_array(key_columns(index), batch.columns, rest)
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
-            return pa.table({KEY: keys, **columns, REST: batch.rest_array(), **_origin(batch, source)})
+            rows = pa.table({**columns, REST: batch.rest_array(), **_origin(batch, source)})
+            # Of sorted numbers keys are made faster, and need not be sorted.
+            return rows if number_column(index) is not None else _with_keys(index, rows)
         batch = within_index(self._layout, index, batch, self._context)
         return pa.table({**entries_of(self._layout, index, batch), **_origin(batch, source)})
 
     def write(self) -> None:
         for name, tables in self._tables.items():
-            rows = in_order(evened(pa.concat_tables(tables)))
+            rows = self._sorted(name, pa.concat_tables(tables))
             tables.clear()
             runs = self.indexes if name[0] == "i" else self.references
             if name[0] == "f":
@@ -237,6 +237,17 @@ class _Chunks:
             )
         self._tables = {}
         self._size = 0
+
+    def _sorted(self, name: str, rows: Any) -> Any:
+        if KEY in rows.column_names:
+            return in_order(evened(rows))
+        index = self._layout.indexes[int(name[1:])]
+        return evened(_with_keys(index, in_order(rows, number_column(index))))
+
+
+def _with_keys(index: Keyed, rows: Any) -> Any:
+    columns = {part.column: rows.column(name_of(part.column)) for part in key_columns(index)}
+    return rows.add_column(0, KEY, key_array(key_columns(index), columns, rows.column(REST)))
 
 
 def within_index(layout: Layout, index: Keyed, batch: Batch, context: Context) -> Batch:

@@ -67,7 +67,7 @@ def _without_points(texts: Any) -> tuple[Any, Any, Any]:
     """The texts without their points, how many digits stood behind each, and which are refused."""
     data, places = laid_out(texts)
     points = np.flatnonzero(data == _POINT)
-    rows = np.searchsorted(places[1:], points, side="right")
+    rows = _rows_of(points, places)
     counts = np.bincount(rows, minlength=len(texts))
     fraction = np.zeros(len(texts), np.int64)
     fraction[rows] = places[rows + 1] - 1 - points
@@ -80,6 +80,13 @@ def _without_points(texts: Any) -> tuple[Any, Any, Any]:
     kept = pa.py_buffer(data[data != _POINT]) if len(points) else pa.py_buffer(data)
     bare = pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(moved), kept])
     return bare, fraction, refused
+
+
+def _rows_of(points: Any, places: Any) -> Any:
+    """Which text each point stands in: mostly each has one."""
+    if len(points) == len(places) - 1 and (points >= places[:-1]).all() and (points < places[1:]).all():
+        return np.arange(len(points))
+    return np.searchsorted(places[1:], points, side="right")
 
 
 def _rescaled(values: Any, shifts: Any) -> tuple[Any, Any]:

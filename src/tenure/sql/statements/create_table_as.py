@@ -68,7 +68,8 @@ def _fill(definer: Definer, id: int, query: Query) -> int:
     writer = writer_of(execution, table)
     columns = [each.id for each in table.columns if not each.is_hidden]
     runner = rows.compile(query, definer.names.enum)
-    found = settled(execution, lambda passing: list(runner.rows(run_of(execution, query, passing))))
+    find = lambda passing: list(runner.rows(run_of(execution, query, passing)))  # noqa: E731
+    found = settled(execution, query, find)
     deque(writer.insert_all(txn, (dict(zip(columns, row, strict=True)) for row in found)), maxlen=0)
     writer.finish(txn)
     return len(found)

@@ -59,7 +59,8 @@ class Select:
     def _locked(self, execution: Execution) -> list[Tuple]:
         """FOR UPDATE: all of it, found and locked."""
         execution.block.txn("SELECT FOR UPDATE")
-        return settled(execution, lambda passing: list(self.runner.rows(run_of(execution, passing=passing))))
+        find = lambda passing: list(self.runner.rows(run_of(execution, passing=passing)))  # noqa: E731
+        return settled(execution, self.query, find)
 
 
 def run_of(execution: Execution, query: Query | None = None, passing: Passing | None = None) -> Run:

@@ -34,6 +34,10 @@ from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
 
 
+QUEUED_ROWS_MAX = 100
+"""So many rows of ON CONFLICT DO NOTHING are locked: each lock is a record that other nodes read."""
+
+
 class RowTwice(UserError):
     sqlstate = "21000"
 
@@ -137,14 +141,20 @@ class Insert:
             ]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
-        for found in settled(execution, lambda passing: list(source.rows(run_of(execution, query, passing)))):
+        find = lambda passing: list(source.rows(run_of(execution, query, passing)))  # noqa: E731
+        for found in settled(execution, source.query, find):
             yield dict(zip(targets, found, strict=True))
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
-        """Those who upsert the same row queue: by its primary key, where that is given."""
+        """Those who upsert the same row queue: by its primary key, where that is given.
+
+        DO NOTHING does not touch a row that is there. It queues in a block, where it could not be run again
+        if another's row comes first; with many rows that would cost more than it helps.
+        """
         assert self.conflict is not None
         primary = writer.layout.primary
-        if self.conflict.changes is None and not self.conflict.overwrites:
+        is_nothing = self.conflict.changes is None and not self.conflict.overwrites
+        if is_nothing and (not execution.block.is_explicit or len(proposals) > QUEUED_ROWS_MAX):
             return
         keys = [
             primary.prefix([values[id] for id in primary.columns])
@@ -232,9 +242,10 @@ class Change:
         writer = writer_of(execution, self.table)
         found = settled(
             execution,
+            self.source.query,
             lambda passing: self._found(execution, txn, writer.layout, passing),
             lambda each: each.row.key,
-            relation=self.table.name,
+            target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
         changed = [(self._written(txn, writer, each), each.joined) for each in found]

@@ -107,7 +107,8 @@ def _extended(known: Hidden | None, file: File, positions: Any, at: Any) -> Hidd
 
 def located(groups: Groups, files: Iterable[File], keys: Sequence[bytes]) -> Iterator[tuple[File, Any, Any]]:
     """The rows of files that have one of these keys, which are sorted: their positions, and which keys."""
-    # One too long for an array is none of those that are in it, nor is its beginning: no key is another's.
+    # One too long for an array, or cut to the width of one, is none of those that are in it: no key is the
+    # beginning of another.
     sought = np.array([key[: ARRAY_KEY_BYTES_MAX + 1] for key in keys], dtype=np.bytes_)
     for file in files:
         first, end = bisect_left(keys, file.first), bisect_right(keys, file.last)
@@ -132,6 +133,7 @@ Runs: TypeAlias = tuple[Any, Any, Any]
 
 
 def _searched(rows: Any, keys: Any) -> Runs:
+    keys = keys.astype(rows.dtype)  # else numpy would make all rows as wide as the widest key that is sought
     found = rows.searchsorted(keys)
     return found, rows.searchsorted(keys, "right") - found, np.arange(len(keys))
 

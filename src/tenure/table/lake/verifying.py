@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tenure.base.errors import FileMissing, TenureError
 from tenure.storage.files import Files
-from tenure.table.lake.format import KEY, checksum
+from tenure.table.lake.format import KEY, has_checksum
 from tenure.table.lake.manifests import File, Manifest
 
 
@@ -35,7 +35,7 @@ def _wrong(files: Files, file: File, *, is_live: bool) -> Iterator[str]:
     except TenureError as error:
         yield f"cannot be read: {error}"
         return
-    if len(data) != file.size or checksum(data) != file.checksum:
+    if len(data) != file.size or not has_checksum(data, file.checksum):
         yield f"is not what was written: {len(data)} bytes where there were {file.size}, or others"
         return
     keys = pq.read_table(pa.BufferReader(data), columns=[KEY]).column(KEY).combine_chunks()

@@ -20,6 +20,7 @@ from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.descriptors import TypeRef
 from tenure.cluster.job_records import Progress
 from tenure.cluster.job_states import State
+from tenure.cluster.jobs import FenceLost, Job
 from tenure.cluster.runs import Run
 from tenure.front import Listen
 from tenure.kv.records import pack, unpack
@@ -401,11 +402,36 @@ def _cancel_elsewhere(node: Node, id: int) -> None:
     store.transact(lambda txn: jobs.step(txn, run.fence, State.CANCELED))
 
 
-def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node, directory: Path) -> None:
+def _query_by_hand(node: Node, location: str) -> Job:
+    """The job of an export that only the test runs."""
     store, jobs = node.store, node.jobs
     writing = Writing(CSV, (OutColumn("a", TypeRef("int8")),))
-    payload = pack(Payload("later", writing, store.snapshot().at, "query", query="SELECT 1"))
+    payload = pack(Payload(location, writing, store.snapshot().at, "query", query="SELECT 1"))
     job = store.transact(lambda txn: jobs.create(txn, kind=KIND, payload=payload, needs=["what nobody has"]))
+    node.runner.leave(job.id)  # to revert it, nothing is needed
+    return job
+
+
+def test_a_query_that_does_not_hear_of_the_cancel_takes_away_what_it_has_written(
+    node: Node, directory: Path
+) -> None:
+    job = _query_by_hand(node, "unheard query")
+    fence = node.store.transact(lambda txn: node.jobs.claim(txn, job.id, node.liveness.session().id))
+    assert fence is not None and node.lake is not None
+    run = Run(node.store, node.jobs, job, Progress(job.id), fence)
+
+    def rows(*_: object) -> Iterator[Rows]:
+        _cancel_elsewhere(node, job.id)
+        yield [(1,)]
+
+    with pytest.raises(FenceLost):
+        export_job.Export(node.lake, node.locations, run).run(rows)
+    assert not files(directory, "unheard query")
+
+
+def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node, directory: Path) -> None:
+    store, jobs = node.store, node.jobs
+    job = _query_by_hand(node, "later")
     place = directory / "files" / "later"
     place.mkdir()
     for number in (1, 3):

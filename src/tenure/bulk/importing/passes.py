@@ -1,0 +1,57 @@
+"""What the two passes of an import share: of the whole run, and of each table.
+
+Walk: `importing.job` makes a `Pass` for its run -> `FirstPass`, `SecondPass`.
+"""
+
+from typing import NamedTuple
+
+from tenure.bulk.importing.new_tables import NewTables
+from tenure.bulk.importing.records import INSERTS, Payload, TableInput
+from tenure.bulk.importing.rejects import too_many
+from tenure.bulk.importing.sorting import Reference
+from tenure.bulk.importing.taking_offline import Offline
+from tenure.bulk.lakes import Lake, label
+from tenure.bulk.phases import Phases
+from tenure.catalog.descriptors import Sequence as SequenceDescriptor
+from tenure.cluster.runs import Run
+from tenure.pipeline.places import Version
+from tenure.pipeline.reading.tasks import Reject
+from tenure.pipeline.tasks import attempt_name
+from tenure.storage.locations import Locations
+from tenure.table.rows import Layout
+
+READING, MERGING, REFERRING = (0.0, 0.6), (0.6, 0.9), (0.9, 0.95)
+"""How far each phase takes the job."""
+
+
+class ImportTable(NamedTuple):
+    """A table of the import, as of the time it is offline."""
+
+    input: TableInput
+    version: Version
+    layout: Layout
+    references: tuple[Reference, ...]
+    sequences: tuple[SequenceDescriptor, ...]
+
+
+class Pass(NamedTuple):
+    lake: Lake
+    locations: Locations
+    run: Run
+    payload: Payload
+    targets: Offline | NewTables
+    phases: Phases
+
+    def scratch(self, what: str) -> str:
+        """A new name for a file that nobody publishes."""
+        attempt = attempt_name(label(self.run), self.lake.store.env)
+        return f"{self.lake.place.tenant}/scratch/{attempt}-{what}"
+
+    def tolerate(self, rejects: list[Reject]) -> None:
+        if len(rejects) > self.payload.bad_rows_max:
+            raise too_many(rejects, self.payload.bad_rows_max)
+
+    def tolerated(self, table: ImportTable) -> int:
+        """How many rows may be refused for their keys."""
+        # Several rows of an INSERT may stand on one line, which then does not tell them apart.
+        return 0 if table.input.format == INSERTS else self.payload.bad_rows_max

@@ -1,0 +1,167 @@
+"""The second pass of an import: runs become files of each index, and foreign keys are checked.
+
+Rows that turn out bad only here, since another has their key or they refer to nothing, are refused if the
+statement tolerates them; and the pass starts over without them.
+
+Walk: `importing.job` -> `SecondPass.run` -> `merging.merge_runs` per range of each index ->
+`references.check_references` per range of keys.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from tenure.bulk.importing import merging, references
+from tenure.bulk.importing.clashes import Clash, Origin, Refused, decided
+from tenure.bulk.importing.first_pass import Input
+from tenure.bulk.importing.names import write_names, write_refused
+from tenure.bulk.importing.passes import MERGING, REFERRING, ImportTable, Pass
+from tenure.bulk.importing.references import FindTask, Missing, ReferenceTask
+from tenure.bulk.importing.rejects import reject_of
+from tenure.bulk.importing.sorting import Reference, Sorted
+from tenure.bulk.phases import Part, part_of
+from tenure.kv.snapshot import Snapshot
+from tenure.pipeline.merge import replaced
+from tenure.pipeline.reading.tasks import Reject
+from tenure.table.errors import ForeignKeyViolation
+from tenure.table.lake.manifests import Manifest, no_base
+from tenure.table.lake.publishing import Replaced
+
+
+class Merged(NamedTuple):
+    """One index."""
+
+    began_with: Manifest
+    replaced: Replaced
+    added: int
+    """New rows of the index."""
+
+
+class SecondPass:
+    """Adds to `rejects` what it refuses."""
+
+    def __init__(self, common: Pass, input: Input, rejects: list[Reject]) -> None:
+        self._common = common
+        self._lake = common.lake
+        self._input = input
+        self._rejects = rejects
+        self._origins: set[Origin] = set()
+        """Of the rows that were refused for their keys."""
+        self._refused = ""
+        self._names = common.scratch("names.json")
+        """Files for tasks: see `importing.names`."""
+        write_names(common.lake.files, self._names, input.files)
+
+    def run(self, snapshot: Snapshot) -> list[Merged]:
+        """Merges as of the time at which the tables went offline."""
+        while True:
+            merged: list[Merged] = []
+            clashes: list[Clash] = []
+            for table, results, number in self._each():
+                part = part_of(MERGING, number, len(self._input.tables))
+                merged += self._merge(snapshot, table, results, clashes, part)
+            bad = decided(clashes) or self._dangling()
+            if not bad:
+                return merged
+            self._refuse(bad)
+
+    def delete_scratch(self) -> None:
+        self._lake.files.delete([self._names, *filter(None, [self._refused])])
+
+    def _each(self) -> Iterator[tuple[ImportTable, list[Sorted], int]]:
+        tables = self._input.tables
+        return zip(tables, self._input.found, range(len(tables)), strict=True)
+
+    def _refuse(self, bad: Mapping[Origin, Refused]) -> None:
+        self._rejects += [reject_of(origin, refused, self._input.files) for origin, refused in bad.items()]
+        self._common.tolerate(self._rejects)
+        self._origins |= bad.keys()
+        self._lake.files.delete([self._refused] if self._refused else [])
+        self._refused = self._common.scratch("refused.json")
+        write_refused(self._lake.files, self._refused, self._origins)
+
+    # ── indexes ────────────────────────────────────────────────────────────────────────────────
+
+    def _merge(
+        self,
+        snapshot: Snapshot,
+        table: ImportTable,
+        results: Sequence[Sorted],
+        clashes: list[Clash],
+        part: Part,
+    ) -> Iterator[Merged]:
+        if not any(result.rows for result in results):
+            return
+        begun, tasks = [], []
+        for index in table.layout.indexes:
+            manifest = self._manifest(snapshot, table.version.table.id, index)
+            runs = [run for result in results for run in result.indexes[index]]
+            made = merging.tasks_of(
+                *(self._lake.place, table.version, manifest, self._lake.store, snapshot.at, runs),
+                *(self._names, self._refused, self._common.tolerated(table)),
+            )
+            begun.append((manifest, len(made)))
+            tasks += made
+        merged = self._common.phases.do(merging.merge_runs, tasks, part, "merging")
+        clashes += [clash for each in merged for clash in each.clashes]
+        rest = iter(merged)
+        for manifest, count in begun:
+            ranges = list(islice(rest, count))
+            added = sum(each.added for each in ranges)
+            yield Merged(manifest, replaced([each.range for each in ranges]), added)
+
+    def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
+        return self._lake.manifests.get(snapshot, table, index) or no_base(table, index)
+
+    # ── foreign keys ───────────────────────────────────────────────────────────────────────────
+
+    def _dangling(self) -> dict[Origin, Refused]:
+        """Rows that refer to nothing, if some are tolerated."""
+        bad: dict[Origin, Refused] = {}
+        for table, results, number in self._each():
+            part = part_of(REFERRING, number, len(self._input.tables))
+            tasks = list(self._reference_tasks(table, results))
+            if not tasks:
+                continue
+            checked = self._common.phases.do(
+                references.check_references, tasks, part, "checking foreign keys"
+            )
+            for reference in table.references:
+                pairs = zip(tasks, checked, strict=True)
+                missing = [each for task, told in pairs if task.reference is reference for each in told]
+                if missing:
+                    bad |= self._referring(table, results, reference, missing)
+        return bad
+
+    def _reference_tasks(self, table: ImportTable, results: Sequence[Sorted]) -> Iterator[ReferenceTask]:
+        """As of now: nothing of what was there when the table went offline can have been deleted."""
+        snapshot = self._lake.store.snapshot()
+        for reference in table.references:
+            target, index = reference.target.id, reference.target_index
+            runs = [run for result in results for run in result.references[reference.constraint.id]]
+            own = [
+                run
+                for other, of_other, _ in self._each()
+                if other.version.table.id == target
+                for result in of_other
+                for run in result.indexes[index]
+            ]
+            manifest = self._manifest(snapshot, target, index)
+            yield from references.tasks_of(
+                *(self._lake.place, table.version, reference, manifest, snapshot.at, runs, own),
+                *(self._names, self._refused, self._common.tolerated(table)),
+            )
+
+    def _referring(
+        self, table: ImportTable, results: Sequence[Sorted], reference: Reference, missing: list[Missing]
+    ) -> dict[Origin, Refused]:
+        """All rows that refer to these keys: of each the first pass kept only one."""
+        tolerated = self._common.tolerated(table)
+        tasks = [
+            FindTask(self._lake.place, reference, run, tuple(missing), self._refused, tolerated)
+            for result in results
+            for run in result.indexes[table.layout.primary.id]
+        ]
+        found = self._common.phases.do(references.find_referring, tasks, REFERRING, "looking for bad rows")
+        sqlstate = ForeignKeyViolation.sqlstate
+        return {origin: Refused(sqlstate, said) for of_run in found for origin, said in of_run}

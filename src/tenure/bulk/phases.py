@@ -1,0 +1,59 @@
+"""A job's tasks, phase by phase, while SHOW JOBS says how far it is.
+
+Walk: the jobs of `bulk` -> `Phases.do` -> `pipeline.tasks.Tasks.run`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tenure.bulk.lakes import Lake, label
+from tenure.cluster.runs import Run
+from tenure.pipeline.tasks import Kernel, status
+
+TELL_SECONDS = 1.0
+"""Between two reports."""
+
+A = TypeVar("A")
+B = TypeVar("B")
+Tell = Callable[[float, str], None]
+Part = tuple[float, float]
+"""From where to where a phase takes the job."""
+
+
+class Phases:
+    """`tell` keeps what is reported; without it the run's progress does."""
+
+    def __init__(self, lake: Lake, run: Run, tell: Tell | None = None) -> None:
+        self._run = run
+        self._env = lake.store.env
+        self._tasks = lake.tasks_for(run)
+        self._tell = tell or (lambda fraction, text: run.checkpoint(fraction=fraction, status=text))
+        self._told_at = -TELL_SECONDS
+
+    @property
+    def engine(self) -> str:
+        """Where the tasks are done."""
+        return self._tasks.engine
+
+    def do(self, kernel: Kernel[A, B], tasks: Sequence[A], part: Part, what: str = "") -> list[B]:
+        """The result of each task."""
+        start, end = part
+
+        def on_done(done: int, total: int) -> None:
+            now = self._env.monotonic()
+            if now - self._told_at < TELL_SECONDS and done < total:
+                return
+            self._told_at = now
+            text = status(self._tasks, done, total)
+            fraction = start + (end - start) * done / max(1, total)
+            self._tell(fraction, f"{what}, {text}" if what else text)
+
+        run = self._run
+        return self._tasks.run(kernel, tasks, on_done=on_done, check=run.check, label=label(run))
+
+
+def part_of(whole: Part, number: int, count: int) -> Part:
+    """One of so many equal pieces of a phase."""
+    start, end = whole
+    piece = (end - start) / count
+    return start + number * piece, start + (number + 1) * piece

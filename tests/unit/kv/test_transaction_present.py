@@ -1,0 +1,88 @@
+"""Rows of which only counts that they are there: until the commit they may change, but not go."""
+
+import pytest
+
+from tenure.base.errors import RetryError
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+from tests.unit.kv.rows import between, named, row, write
+
+
+@pytest.fixture
+def txn(store: Store) -> Transaction:
+    """It has found "parent", and is about to write "child"."""
+    write(store, parent=b"1")
+    txn = store.begin()
+    before = txn.mark_reads()
+    assert txn.get(row("parent")) == b"1"
+    txn.relax_reads(before)
+    txn.put(row("child"), b"refers to it")
+    return txn
+
+
+def test_a_row_that_changed_is_still_there(store: Store, txn: Transaction) -> None:
+    write(store, parent=b"2")
+    txn.refresh()
+    txn.commit()
+    rows = named(store.snapshot().scan(between("a", "z")))
+    assert rows == [("child", b"refers to it"), ("parent", b"2")]
+
+
+@pytest.mark.invariant("I2")
+def test_a_row_that_is_gone_fails_the_commit(store: Store, txn: Transaction) -> None:
+    write(store, parent=None)
+    txn.refresh()
+    with pytest.raises(RetryError):
+        txn.commit()
+    assert store.snapshot().get(row("child")) is None
+
+
+@pytest.mark.invariant("I2")
+def test_a_row_that_goes_after_the_refresh_fails_the_commit(store: Store, txn: Transaction) -> None:
+    txn.refresh()
+    write(store, parent=None)
+    with pytest.raises(RetryError):
+        txn.commit()
+
+
+@pytest.mark.invariant("I2")
+def test_a_row_that_goes_without_a_refresh_fails_the_commit(store: Store, txn: Transaction) -> None:
+    write(store, parent=None)
+    with pytest.raises(RetryError):
+        txn.commit()
+
+
+@pytest.mark.invariant("I2")
+@pytest.mark.parametrize("is_before", [False, True], ids=["after", "before"])
+def test_a_row_that_was_also_read_must_not_change(store: Store, is_before: bool) -> None:
+    write(store, parent=b"1")
+    txn = store.begin()
+    if is_before:
+        txn.get(row("parent"))
+    before = txn.mark_reads()
+    txn.get(row("parent"))
+    txn.relax_reads(before)
+    if not is_before:
+        txn.get(row("parent"))
+    write(store, parent=b"2")
+    with pytest.raises(RetryError):
+        txn.refresh()
+
+
+def test_what_was_submitted_is_held_to_the_same(store: Store, txn: Transaction) -> None:
+    write(store, parent=None)
+    txn.refresh()
+    with pytest.raises(RetryError):
+        txn.submit(lambda: None)
+    assert store.snapshot().get(row("child")) is None
+
+
+def test_a_child_s_row_must_not_change(store: Store) -> None:
+    write(store, parent=b"1")
+    child = store.begin().child()
+    before = child.mark_reads()
+    child.get(row("parent"))
+    child.relax_reads(before)
+    write(store, parent=b"2")
+    with pytest.raises(RetryError):
+        child.refresh()
