@@ -19,6 +19,7 @@ from tenure.base.timestamp import MAX_AT, from_micros
 from tenure.kv import bases, snapshot, store, transaction, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
+from tenure.kv.reads import RefreshSpans
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Batch, Watch
@@ -129,6 +130,17 @@ def taken_by_the_first_look(self: Any, commit: Any) -> Any:
 
 def absent_without_marks(self: Absences, written: Any) -> Any:
     return tuple(key for key in self.taken if key in written)
+
+
+def nothing_looked_at_again(self: Transaction) -> None:
+    self._reads.present.clear()
+
+
+def counted_on_as_of_before(self: Any, at: Any) -> list[bytes]:
+    """As if what was there once had been read now."""
+    self.points |= dict.fromkeys(self.present)
+    self.present.clear()
+    return []
 
 
 def refresh_only_keys_found(self: Transaction, *asked: Any, **named: Any) -> Iterator[Any]:
@@ -405,6 +417,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "insert",
     ),
     ("absence proved without the lake", ((Absences, "keys", absent_without_marks),), "insert"),
+    ("rows counted on not looked at", ((Transaction, "_settle_reads", nothing_looked_at_again),), "refer"),
+    ("rows counted on not looked at again", ((RefreshSpans, "settle", counted_on_as_of_before),), "refer"),
     ("scan refreshes only the keys found", ((Transaction, "scan", refresh_only_keys_found),), "plain"),
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),

@@ -113,6 +113,22 @@ def absences(index: Index) -> Iterator[Violation]:
                 yield Violation("I2", message, txn.landed, (txn.id, before.writer.id))
 
 
+def presences(index: Index) -> Iterator[Violation]:
+    """I2: what a transaction counted on being there had a row at its commit."""
+    for txn in index.trace.txns:
+        written = {put.key for put in txn.puts}  # of those it has seen to itself
+        for key in txn.present if txn.landed_at is not None else ():
+            if key in written:
+                continue
+            assert txn.landed_at is not None
+            position = index.below(key, txn.landed_at)
+            before = index.versions[key][position - 1] if position else None
+            if before is None or before.value is None:
+                writers = () if before is None else (before.writer.id,)
+                message = f"t{txn.id} landed at {txn.landed_at} although {key.hex()} had no row"
+                yield Violation("I2", message, txn.landed, (txn.id, *writers))
+
+
 def _judge_get(index: Index, txn: Txn, descendants: set[Txn], read: Get) -> Violation | None:
     expected, why = _expected(index, txn, descendants, read.key, read)
     if read.value == expected:
@@ -427,6 +443,7 @@ PREDICATES: tuple[Callable[[Index], Iterator[Violation]], ...] = (
     clock_readings,
     reads,
     absences,
+    presences,
     timing,
     outcomes,
     clock_bound,

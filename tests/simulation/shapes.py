@@ -83,6 +83,24 @@ def insert(client: Client) -> None:
     client.transact(run)
 
 
+def refer(client: Client) -> None:
+    """A row that is written because another is there, which may change until the commit, but not go."""
+    keys = [client.some_key(LAKE if client.maybe(0.3) else PLAIN) for _ in range(1 + client.pick(2))]
+
+    def run(txn: TracingTransaction) -> None:
+        before = txn.mark_reads()
+        is_there = [txn.get(key) is not None for key in keys]
+        if all(is_there):
+            txn.relax_reads(before)
+        client.pause()
+        if client.maybe(0.6):
+            txn.refresh()
+        client.pause()
+        txn.put(client.some_key(PLAIN), txn.record.next_value())
+
+    client.transact(run)
+
+
 def write_skew(client: Client) -> None:
     rows = client.tables.rows[PLAIN]
     side = client.pick(2)
@@ -379,6 +397,7 @@ SHAPES: dict[str, Callable[[Client], None]] = {
     "blind write": blind_write,
     "scan and insert": scan_and_insert,
     "insert": insert,
+    "refer": refer,
     "write skew": write_skew,
     "read only": read_only,
     "read past": read_past,
@@ -402,6 +421,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "read-modify-write": 4,
         "blind write": 3,
         "scan and insert": 4,
+        "refer": 1,
         "write skew": 2,
         "read only": 2,
         "read past": 2,
@@ -424,6 +444,7 @@ PROFILES: dict[str, dict[str, float]] = {
     "sweep": {"sweep": 3, "read past": 3, "differences": 2, "read-modify-write": 4, "blind write": 2},
     "tombstones": {"bury": 3, "hold": 5, "blind write": 2},
     "insert": {"insert": 6, "blind write": 3, "read only": 1, "flush": 2, "clean": 1},
+    "refer": {"refer": 6, "blind write": 4, "read-modify-write": 1, "flush": 1, "clean": 1},
     "time": {"timed": 5, "read ahead": 4, "blind write": 2, "read-modify-write": 2},
     "plain": {"read-modify-write": 4, "blind write": 2, "scan and insert": 4, "write skew": 3, "move up": 3},
 }

@@ -36,6 +36,14 @@ def test_rows_that_must_be_new_are_inserted_without_a_violation() -> None:
     assert seen["insert: KeyTaken"] > 0
 
 
+@pytest.mark.invariant("I2")
+def test_rows_that_are_counted_on_are_there_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="refer") for seed in range(10)]
+    assert [result.violations[0] for result in results if result.violations] == []
+    seen = sum((result.trace.seen for result in results), Counter[str]())
+    assert seen["rows counted on"] > 0
+
+
 def test_a_seed_runs_the_same_way_twice() -> None:
     for seed in (3, 11):
         assert cluster.run(seed).trace_hash == cluster.run(seed).trace_hash

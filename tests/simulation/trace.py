@@ -84,6 +84,8 @@ class Txn:
     removals: list[Removal] = field(default_factory=list)
     absent: list[bytes] = field(default_factory=list)
     """Keys that it counted on having no row when it commits."""
+    present: list[bytes] = field(default_factory=list)
+    """Keys that it counted on having one."""
     children: list["Txn"] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     state: str = "open"

@@ -15,6 +15,7 @@ from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError,
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import Taken
 from tenure.kv.keys import Span
+from tenure.kv.reads import Reads
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Interval as StoreInterval
@@ -82,6 +83,17 @@ class TracingTransaction(Transaction):
     def expect_absent(self, key: bytes, taken: Taken) -> None:
         super().expect_absent(key, taken)
         self.record.absent.append(key)
+
+    def relax_reads(self, since: Reads) -> None:
+        former = set(self._reads.present)
+        super().relax_reads(since)
+        relaxed = self._reads.present.keys() - former
+        # What was in these rows is no longer held to.
+        self.record.reads = [
+            read for read in self.record.reads if not (isinstance(read, Get) and read.key in relaxed)
+        ]
+        self.record.present += sorted(relaxed)
+        self.trace.seen["rows counted on"] += bool(relaxed)
 
     def put(
         self, key: bytes, value: bytes, *, key_stamp: Stamp | None = None, value_stamp: Stamp | None = None

@@ -220,9 +220,8 @@ class Transaction:
         return self._reads.mark()
 
     def forget_reads(self, since: Reads, within: Span | None = None) -> None:
-        """Takes back that something was read: for a statement that found its rows out of date once it had
-        locked them, and reads again; or that is content with any rows of a span, and reads what it took.
-        """
+        """For a statement that found its rows out of date once it had locked them, and reads again; or that
+        is content with any rows of a span, and reads those that it took."""
         self._reads.forget(since, within)
 
     @property
@@ -438,7 +437,8 @@ class Transaction:
         )
 
     def _settle_reads(self) -> None:
-        if self._reads.present and any(self.get(key) is None for key in self._reads.settle(self.read_at)):
+        again = self._reads.settle(self.read_at) if self._reads.present else ()
+        if any(self.get(key) is None for key in again if key not in self._writes):
             raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:

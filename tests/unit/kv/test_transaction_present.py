@@ -86,3 +86,12 @@ def test_a_child_s_row_must_not_change(store: Store) -> None:
     write(store, parent=b"2")
     with pytest.raises(RetryError):
         child.refresh()
+
+
+def test_a_row_that_it_deletes_itself_need_not_be_there(store: Store, txn: Transaction) -> None:
+    txn.delete(row("child"))
+    txn.delete(row("parent"))
+    write(store, other=b"1")
+    txn.refresh()
+    txn.commit()
+    assert store.snapshot().get(row("parent")) is None

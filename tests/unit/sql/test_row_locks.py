@@ -201,6 +201,17 @@ def test_an_order_that_is_gone_gets_no_line(served: Served, other: str) -> None:
 
 
 @pytest.mark.usefixtures("orders")
+def test_an_order_is_deleted_with_the_line_that_was_added_to_it(served: Served) -> None:
+    with served.connect() as one:
+        one.execute("BEGIN")
+        one.execute("INSERT INTO lines VALUES (1, 1)")
+        one.execute("DELETE FROM lines")
+        one.execute("DELETE FROM orders")
+        one.execute("COMMIT")
+    assert served.rows("SELECT count(*) FROM orders") == [(0,)]
+
+
+@pytest.mark.usefixtures("orders")
 def test_an_order_that_was_read_must_not_change(served: Served) -> None:
     with served.connect() as one:
         assert _holding(one, "SELECT total FROM orders") == [(0,)]
