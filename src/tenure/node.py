@@ -269,7 +269,7 @@ class Node:
         if self._version == OLDEST:
             return ExpiringLeases(store, catalog, expiring, session, settings), lambda: (by_version,)
         rows = LeaseRows(keyspace, self._sessions)
-        leases = Leases(store, catalog, rows, session, settings)
+        leases = Leases(store, catalog, rows, session, settings, is_alone=self._neighbours.is_alone)
         mixed = MixedLeases(store, catalog, leases, expiring, by_version, self._is_finalized)
         by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
         return mixed, lambda: (by_session,) if mixed.is_over else (by_session, by_version)

@@ -1018,3 +1018,7 @@ SELECT timestamptz '2024-07-01 12:00 IST'
 SELECT timestamptz '2024-07-01 12:00 BST', timestamp '2024-07-01 12:00' AT TIME ZONE 'BST'
 SELECT make_timestamptz(2024, 7, 1, 12, 0, 0, 'EST'), date_trunc('day', timestamptz '2024-07-01 12:00:00+00', 'PST')
 SELECT date_add(timestamptz '2024-07-01 12:00:00+00', '1 day', 'CEST')
+SELECT 'null 24:00:00 PM -12345'::timestamptz::jsonb
+SELECT '24:00:00 EST 2487-09-11'::timestamptz::interval
+SELECT '3311-11-09T6:22:4.BSTad'::timestamptz::uuid
+SELECT '{"6737-07-07,5:54:561. ART"}'::timestamptz[]::numeric(1000,1000)[]

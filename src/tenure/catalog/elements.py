@@ -90,7 +90,7 @@ def is_dropping(element: Element) -> bool:
 
 
 def is_moving(element: Element) -> bool:
-    return is_adding(element) or is_dropping(element)
+    return element.goal is Goal.ABSENT or element.state is not ElementState.PUBLIC
 
 
 def is_validating(element: Element) -> bool:
@@ -223,13 +223,9 @@ def _restored(constraints: tuple[C, ...]) -> tuple[C, ...]:
 
 
 def _needs_preparing(element: Element) -> bool:
-    if is_adding(element):
+    if element.goal is Goal.PUBLIC:
         return element.state is ElementState.DELETE_ONLY
-    return (
-        is_dropping(element)
-        and isinstance(element, Check | ForeignKey)
-        and element.state is ElementState.PUBLIC
-    )
+    return element.state is ElementState.PUBLIC and isinstance(element, Check | ForeignKey)
 
 
 def _is_unseen(element: Element) -> bool:

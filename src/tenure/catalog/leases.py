@@ -42,9 +42,10 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
-GAP_SECONDS = 0.005
-"""Between two looks while others change the catalog: less than it takes them to hear of this node's lease, so
-that of the stages of one change none has to wait for it."""
+GAP_SECONDS, ALONE_GAP_SECONDS = 0.005, 0.02
+"""Between two looks for changes of the catalog. The first is less than another node takes to hear of this
+one's lease, so none of the stages of its change has to wait for it. A node that is alone has made them
+itself."""
 
 NARROW_SECONDS = 0.01
 """How long after a publisher's commit the former row may wait to go with the next one's: statements of a
@@ -64,12 +65,16 @@ class Leases:
         rows: LeaseRows,
         session: Callable[[], Session],
         settings: Callable[[], Settings],
+        *,
+        is_alone: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_alone` need not be right: it says how often to look for what others change."""
         self._store = store
         self._catalog = catalog
         self._rows = rows
         self._session = session
         self._settings = settings
+        self._is_alone = is_alone
         self._cache = Cache(catalog)
         self._lock = store.env.lock()
         """Guards pins, uses and which lease is the newest; never held across a call of the store."""
@@ -242,9 +247,8 @@ class Leases:
     def _has_changed(self, seconds: float) -> bool:
         assert self._newest is not None
         if self._watch is None:
-            self._watch = self._store.watch(
-                [self._catalog.span], since_at=self._newest.at, gap_seconds=GAP_SECONDS
-            )
+            self._watch = self._store.watch([self._catalog.span], since_at=self._newest.at)
+        self._watch.gap_seconds = ALONE_GAP_SECONDS if self._is_alone() else GAP_SECONDS
         try:
             batch = self._watch.next(seconds, changes_only=True)
         except (SnapshotTooOld, BaseMoved):

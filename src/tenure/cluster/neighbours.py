@@ -3,7 +3,8 @@
 What it says may be a moment old. So it serves where a mistake costs work and no more: a node that is
 alone spares itself what only others would look at.
 
-Walk: `node.py` runs `follow` in a loop; `cluster.locks` asks `is_alone` before it writes a record.
+Walk: `node.py` runs `follow` in a loop; `cluster.locks` asks `is_alone` before it writes a record,
+`catalog.leases` how often it is to look.
 """
 
 from collections.abc import Callable

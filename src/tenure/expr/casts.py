@@ -22,7 +22,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, UserError
 from tenure.catalog.descriptors import TypeRef, replace
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Datum, Type
@@ -101,9 +101,25 @@ def is_fixed(text: str, target: Type) -> bool:
         return False
     if not target.follows_zone:
         return True
-    if not WORDS.keys() | EVERYWHERE >= set(_WORD.findall(text.lower())):
+    if any(word.lower() not in _PLAIN_WORDS for word in _WORD.findall(text)):
+        _check_spoken(text, target)
         return False  # an abbreviation, of which each place has its own
     return bool(target.parse_in(text, UTC) == target.parse_in(text, _ELSEWHERE))
+
+
+def _check_spoken(text: str, target: Type) -> None:
+    """Raises if a literal with abbreviations cannot be read anywhere: not even if a place had all of them."""
+    try:
+        target.parse_in(text, UTC)
+    except UserError as error:
+        try:
+            target.parse_in(_WORD.sub(lambda found: _plain_word(found[0]), text), UTC)
+        except UserError:
+            raise error from None
+
+
+def _plain_word(word: str) -> str:
+    return word if word.lower() in _PLAIN_WORDS or len(word) > _ABBREVIATION_MAX else "UTC"
 
 
 def _then(first: Convert, second: Convert) -> Convert:
@@ -265,7 +281,9 @@ def _number_rules() -> dict[tuple[str, str], tuple[str, Convert | None]]:
     return rules
 
 
-_WORD = re.compile(r"(?<![a-z/_])[a-z]+(?![a-z/_])")
+_WORD = re.compile(r"(?<![a-z/_])[a-z]+(?![a-z/_])", re.IGNORECASE)
+_PLAIN_WORDS = WORDS.keys() | EVERYWHERE
+_ABBREVIATION_MAX = 4
 _ELSEWHERE = timezone(timedelta(hours=1))
 _ZONED: dict[tuple[str, str], ZonedConvert] = {
     ("date", "timestamptz"): lambda value, zone: from_zone(_midnight(value), zone),

@@ -61,8 +61,9 @@ class Watch:
         self._clock = clock
         self._guarded = [(span, keyspace.guard(span)) for span in disjoint(spans)]
         self._poll_seconds = poll_seconds
-        self._gap_seconds = gap_seconds
-        self._looked = -gap_seconds
+        self.gap_seconds = gap_seconds
+        """Between two looks, at least."""
+        self._looked = float("-inf")
         """When it looked last, on the monotonic clock."""
         self._signal = env.event()
         self._woken = False
@@ -101,8 +102,8 @@ class Watch:
 
     def _keep_apart(self) -> None:
         now = self._env.monotonic()
-        if now < self._looked + self._gap_seconds:
-            self._env.sleep(self._looked + self._gap_seconds - now)
+        if now < self._looked + self.gap_seconds:
+            self._env.sleep(self._looked + self.gap_seconds - now)
         self._looked = self._env.monotonic()
 
     def _look(self) -> Batch | None:

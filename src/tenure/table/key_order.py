@@ -3,10 +3,8 @@
 Keys are sorted by eight bytes at a time, as numbers: first all of them by the first eight that are not
 the same everywhere, then, of those that are still equal, by the next eight. Most keys are told apart by
 the first. That the shorter key is filled up with zeros is no matter: no key begins with another. Keys
-that are all as long may also be given as values of fixed size.
-
-Numbers are sorted by counting, sixteen bits at a time, which no processor is slow at: numpy's own sort of 64
-bits took four times as long on one of them.
+that are all as long may also be given as values of fixed size. Numbers are sorted by counting, sixteen bits
+at a time, which no processor is slow at: numpy's own sort of 64 bits took four times as long on one of them.
 
 Walk: import and merge call `argsort` per run of keys, or `argsort_numbers`, then `doubled` on what is sorted.
 """

@@ -6,8 +6,8 @@ that may still be open (`until` is the end of time).
     applied(held, revisions)    1  the revisions as a part: each ends where the next of its key begins
                                 2  the first of each key ends the open row in an earlier part
 
-Parts are joined when they are many; rows that nobody can see any more go when they are a good part of
-all, which moves the earliest readable time up.
+The last parts are joined when there are many; rows that nobody can see any more go when they are a good part
+of all, which moves the earliest readable time up.
 
 Walk: `table.columnar` holds them; this calls `table.column_batches` for the arrays.
 """
@@ -28,7 +28,7 @@ KEY_BYTES_MAX = 48
 """Keys longer than this are held as Python's bytes: an array as wide as the longest would be large."""
 
 PARTS_MAX = 8
-"""More small parts than this become one: each costs every reader a little."""
+"""Of more parts than this the last ones become one: each costs every reader a little."""
 
 DEAD_SHARE_MAX = 0.25
 """Of all rows: how many may be out of sight before they are thrown out."""
@@ -98,7 +98,7 @@ def applied(held: Held, revisions: Sequence[Revision], through_at: Timestamp, re
     until = [later.at if later.key == each.key else OPEN for each, later in itertools.pairwise(ordered)]
     until.append(OPEN)
     firsts = [ordered[0], *(b for a, b in itertools.pairwise(ordered) if a.key != b.key)]
-    keys = [each.key for each in firsts]
+    keys = [each.key[HEAD_BYTES:] for each in firsts]
     ends = np.array([each.at for each in firsts], dtype=np.int64)
     parts = [_ended(part, keys, ends) for part in held.parts]
     rows = [(each, end) for each, end in zip(ordered, until, strict=True) if each.value is not None]
@@ -119,7 +119,7 @@ def _ended(part: Part, newer: Sequence[bytes], ends: Any) -> Part:
     """The part with its open rows ended that have a newer revision; these are in the order of keys."""
     if not len(part.at):
         return part
-    keys = sorted_keys(newer, part.keys)
+    keys = _array(newer, part.keys.dtype)
     places = np.searchsorted(part.keys, keys, "right") - 1
     is_there = places >= 0
     is_there &= part.keys[places] == keys
@@ -133,19 +133,22 @@ def _ended(part: Part, newer: Sequence[bytes], ends: Any) -> Part:
 
 def sorted_keys(keys: Iterable[bytes], like: Any) -> Any:
     """Keys as an array that can be sought in another one."""
-    suffixes = sorted(key[HEAD_BYTES:] for key in keys)
-    return _array(suffixes, is_object=like.dtype == object)
+    return _array(sorted(key[HEAD_BYTES:] for key in keys), like.dtype)
 
 
 def _keys(keys: Sequence[bytes]) -> Any:
     suffixes = [key[HEAD_BYTES:] for key in keys]
-    return _array(suffixes, is_object=max(map(len, suffixes), default=0) > KEY_BYTES_MAX)
+    is_object = max(map(len, suffixes), default=0) > KEY_BYTES_MAX
+    return _array(suffixes, np.dtype(object if is_object else np.bytes_))
 
 
-def _array(suffixes: list[bytes], *, is_object: bool) -> Any:
-    """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added."""
-    if not is_object:
-        return np.array(suffixes, dtype=np.bytes_)
+def _array(suffixes: Sequence[bytes], dtype: Any) -> Any:
+    """Without zeros at the end, which an array of bytes drops: no key is another one with zeros added.
+
+    Nor is one the beginning of another: those that are too long for a width are cut, and found nowhere.
+    """
+    if not dtype.hasobject:
+        return np.array(suffixes, dtype=dtype)
     array = np.empty(len(suffixes), dtype=object)
     array[:] = [each.rstrip(b"\0") for each in suffixes]
     return array
@@ -158,8 +161,18 @@ def _compacted(held: Held, read_at: Timestamp) -> Held:
         alive = [_filtered(part, part.until > read_at) for part in held.parts]
         return held._replace(parts=(_joined(alive),), loaded_at=max(held.loaded_at, read_at))
     if len(held.parts) > PARTS_MAX:
-        return held._replace(parts=(held.parts[0], _joined(held.parts[1:])))
+        first = _first_joined([len(part.at) for part in held.parts])
+        return held._replace(parts=(*held.parts[:first], _joined(held.parts[first:])))
     return held
+
+
+def _first_joined(rows: Sequence[int]) -> int:
+    """From which part on all become one: those larger than all that follow stay, so a row seldom moves."""
+    first, following = len(rows) - 2, rows[-1]
+    while first > 1 and rows[first - 1] <= following + rows[first]:
+        following += rows[first]
+        first -= 1
+    return first
 
 
 def _filtered(part: Part, mask: Any) -> Part:

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.errors import DeadlinePassed, OutcomeUnknown, RetryError
 from tenure.base.settings import LIVENESS_TTL
-from tenure.catalog.leases import bound
+from tenure.catalog.leases import ALONE_GAP_SECONDS, GAP_SECONDS, Leases, bound
 from tenure.catalog.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -156,3 +156,35 @@ def test_what_a_transaction_declared_it_sees_and_nobody_else(node: SchemaNode) -
     bystander.close()
     use.close()
     assert node.table(id).version == 1
+
+
+# ── following ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("is_alone", "gap_seconds"),
+    [(True, ALONE_GAP_SECONDS), (False, GAP_SECONDS)],
+    ids=["alone", "with others"],
+)
+def test_changes_are_looked_for_sooner_where_others_can_make_them(
+    cluster: Cluster, node: SchemaNode, is_alone: bool, gap_seconds: float
+) -> None:
+    id = created(node)
+    leases = Leases(
+        node.store,
+        node.catalog,
+        node.rows,
+        node.liveness.session,
+        lambda: node.settings,
+        is_alone=lambda: is_alone,
+    )
+    leases.renew()
+    with cluster.env.still():
+        bump(node, id)
+        leases.step()
+        looked = cluster.env.monotonic()
+        bump(node, id)
+        leases.step()
+        assert cluster.env.monotonic() - looked == pytest.approx(gap_seconds)
+    leases.release()
+    leases.close()

@@ -86,8 +86,11 @@ class Asked:
         check: Callable[[], None] = lambda: None,
         where: str = "",
         is_joined: bool = False,
+        is_first: bool = False,
     ) -> list[str] | None:
-        found = self.stream(source, *columns, check=check, where=where, is_joined=is_joined)
+        found = self.stream(
+            source, *columns, check=check, where=where, is_joined=is_joined, is_first=is_first
+        )
         return None if found is None else sorted(map(repr, found))
 
     def stream(
@@ -97,6 +100,7 @@ class Asked:
         check: Callable[[], None] = lambda: None,
         where: str = "",
         is_joined: bool = False,
+        is_first: bool = False,
     ) -> Iterator[tuple[Any, ...]] | None:
         kinds = [self.layout.columns[id].type for id in columns]
         named = ", ".join(f"t.c{id} AS c{place}" for place, id in enumerate(columns)) or "1 AS one"
@@ -110,6 +114,7 @@ class Asked:
             (),
             {self.version.id: used},
             tuple(Value("", kind, shape_of(kind)) for kind in kinds),
+            is_first,
         )
         run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, Memory(1 << 30))
         return self.duck.answer(rendered, run)
@@ -127,6 +132,13 @@ class Asked:
     def agree_joined(self, source: Source, *columns: int) -> bool:
         """The same of the table joined with itself, row by row."""
         return self.by_duck(source, *columns, is_joined=True) == self.by_rows(source, *columns)
+
+    def agree_first(self, source: Source, count: int) -> bool:
+        """The same of its first rows in an order."""
+        order = f" ORDER BY t.c{ID} DESC LIMIT {count}"
+        found = self.by_duck(source, ID, where=order, is_first=True)
+        ids = sorted((visible(self.layout, row)[ID] for row in rows(source, self.layout)), reverse=True)
+        return found == sorted(repr((id,)) for id in ids[:count])
 
 
 class Plain(History):
@@ -155,6 +167,7 @@ def test_answers_at_any_time_are_those_of_reading_row_by_row(
     lake: Lake, duck: Duck, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 15 if seed % 3 else 1_000)
     history = (Plain if seed % 2 else History)(lake, seed)
     rng, txn = history.rng, lake.store.begin()
     for step in range(20):
@@ -176,6 +189,7 @@ def test_answers_at_any_time_are_those_of_reading_row_by_row(
             assert asked.agree(source, *ids)
             assert asked.agree(source)
             assert step % 4 or asked.agree_joined(source, *ids)
+            assert asked.agree_first(source, 1 + step)
             if A in asked.layout.columns:
                 is_answered = asked.agree(source, A, B)
                 # A column that was dropped is in `rest`, for what was written before.
@@ -185,6 +199,7 @@ def test_answers_at_any_time_are_those_of_reading_row_by_row(
         _own_writes(history, txn)
         assert Asked(lake, duck).agree(txn, ID, B)
         assert step % 4 or Asked(lake, duck).agree_joined(txn, ID, B)
+        assert Asked(lake, duck).agree_first(txn, 1 + step)
         if rng.random() < 0.2:
             lake.flush_all()  # the transaction reads before the flush, its own writes included
             lake.bases.load()
@@ -400,6 +415,38 @@ def test_filters_and_columns_reach_the_files_before_the_bitmap(
     assert "get_bit" in plan and "get_bit" not in scan, "the bitmap is for what the filters have left"
 
 
+def test_first_rows_are_those_of_one_scan_of_all_files_with_hidden_rows(
+    lake: Lake, duck: Duck, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 20)
+    monkeypatch.setattr(format, "GROUP_ROWS", 5)
+    _filled(lake, *range(100))
+    assert len(lake.flush().live) == 5
+    lake.bases.load()
+    # A row of the first group and one of the last, all rows of a group, all of a file, none of the last one.
+    for id in (0, 19, *range(25, 30), *range(40, 60), 77):
+        _changed(lake, id, "changed")
+    asked, source = Asked(lake, duck), lake.store.snapshot()
+    assert asked.agree_first(source, 3) and asked.agree_first(source, 70) and asked.agree_first(source, 200)
+    assert plans[0].count("Total Files Read: 4") == plans[0].count("Total Files Read: 1") == 1
+    assert asked.agree(source, ID, B)
+    assert plans[-1].count("Total Files Read: 1") == 5
+
+
+def test_first_rows_of_very_many_files_are_those_of_several_scans(
+    lake: Lake, duck: Duck, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 10)
+    monkeypatch.setattr("tenure.sql.duck.based.TOGETHER_FILES_MAX", 2)
+    _filled(lake, *range(50))
+    assert len(lake.flush().live) == 5
+    lake.bases.load()
+    for id in range(0, 50, 10):
+        _changed(lake, id, "changed")
+    assert Asked(lake, duck).agree_first(lake.store.snapshot(), 45)
+    assert plans[0].count("Total Files Read: 2") == 2
+
+
 def test_of_a_file_with_hidden_rows_many_are_expected(lake: Lake, duck: Duck, plans: list[str]) -> None:
     _filled(lake, *range(50))
     lake.flush()
@@ -503,14 +550,19 @@ def test_catching_up_that_finds_too_much_goes_over_to_streams(
     duck.close()
 
 
-def test_a_lake_in_an_object_store_is_read_as_well(tmp_path: Path, bucket_address: str) -> None:
+def test_a_lake_in_an_object_store_is_read_as_well(
+    tmp_path: Path, bucket_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 10)
     lake = Lake(tmp_path, _table(), lake=bucket_address)
     duck = Duck(lake.store, lake=lake.files)
     _filled(lake, *range(30))
     lake.flush()
     lake.bases.load()
-    _changed(lake, 7, "changed")
+    for id in (7, 17, 29):
+        _changed(lake, id, "changed")
     assert Asked(lake, duck).agree(lake.store.snapshot(), ID, A, B)
+    assert Asked(lake, duck).agree_first(lake.store.snapshot(), 20)
     duck.close()
     lake.close()
 

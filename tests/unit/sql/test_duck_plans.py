@@ -17,6 +17,7 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.rendering import render
 from tenure.sql.duck.shapes import shape_of
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
@@ -61,9 +62,7 @@ class House:
         self.store.transact(put)
 
     def query(self, text: str) -> Query:
-        statement = one(text)
-        assert statement is not None
-        return with_access(bind_query(statement.tree, NAMES, Parameters(())))
+        return _bound(text)
 
     def run(self, source: Source | None = None) -> Run:
         return Run(
@@ -86,6 +85,12 @@ class House:
     def close(self) -> None:
         self.duck.close()
         self.engine.close()
+
+
+def _bound(text: str) -> Query:
+    statement = one(text)
+    assert statement is not None
+    return with_access(bind_query(statement.tree, NAMES, Parameters(())))
 
 
 def _outcome(query: Query, run: Run) -> Any:
@@ -381,6 +386,26 @@ def test_own_uncommitted_rows_are_seen(house: House) -> None:
     assert found == house.by_rows(query, txn)
     assert found != house.by_rows(query)
     txn.rollback()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_first"),
+    [
+        ("SELECT name FROM people WHERE age > 3 ORDER BY age + 1 DESC, id LIMIT 5", True),
+        (
+            "SELECT age FROM (SELECT age, id FROM people) AS t WHERE id > 2 ORDER BY age LIMIT 5 OFFSET 2",
+            True,
+        ),
+        ("SELECT name FROM people ORDER BY age", False),
+        ("SELECT city, count(*) FROM people GROUP BY city ORDER BY 2 LIMIT 5", False),
+        ("SELECT p.id FROM people p JOIN orders o ON o.person = p.id ORDER BY o.amount LIMIT 5", False),
+    ],
+)
+def test_it_is_known_whether_only_the_first_rows_of_a_table_are_wanted(text: str, is_first: bool) -> None:
+    query = _bound(text)
+    rendered = render(query, query.plan, CONTEXT, NAMES.enum)
+    assert rendered is not None
+    assert rendered.is_first == is_first
 
 
 def test_few_rows_are_left_to_the_rows(house: House) -> None:

@@ -175,6 +175,31 @@ def test_a_dictionary_does_not_keep_values_that_no_row_has_any_more(store: Store
     assert "text 99" in data["c2"].to_pylist()
 
 
+def test_many_small_changes_leave_a_large_part_as_it_is(store: Store) -> None:
+    layout = _layout(store, _table())
+    cache = Columnar(store)
+    rng = random.Random(1)
+
+    def parts_after(*ids: int) -> tuple[parts.Part, ...]:
+        def put(txn: Transaction) -> None:
+            for id in ids:
+                _put(txn, layout, _values(rng, id))
+
+        store.transact(put)
+        cache.read(layout, (2,), store.snapshot(), lambda: None)
+        (slot,) = cache._slots.values()
+        assert slot.held is not None
+        return slot.held.parts
+
+    parts_after(0)
+    large = parts_after(*range(1, 101))[1]
+    assert len(large.at) == 100
+    for id in range(101, 150):
+        held = parts_after(id)
+        assert len(held) <= parts.PARTS_MAX
+        assert held[1] is large
+
+
 @pytest.mark.invariant("columnar-read")
 def test_a_table_read_as_columns_counts_as_read(store: Store) -> None:
     layout = _layout(store, _table())

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
-from tenure.sql.duck.based import base_sql
+from tenure.sql.duck.based import BaseSql, base_sql
 from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered
 from tenure.sql.duck.shapes import NotShared, Value, quoted
@@ -243,11 +243,13 @@ def _query(
         copies = tuple(f"CREATE OR REPLACE TEMP TABLE n{id} AS {sql}" for id, sql in visible.items())
         visible = {id: f"SELECT * FROM n{id}" for id in tables}
     is_alone = sum(used.times for used in rendered.tables.values()) == 1
+    is_first = is_alone and rendered.is_first
     for id, columns in tables.items():
-        base = None if columns.base is None else base_sql(id, columns.base, lake, is_alone=is_alone)
-        selects = [] if base is None else base.selects
-        withs += _table(id, columns, visible[id], rendered.tables[id].times, selects)
-        bitmaps |= {} if base is None else base.bitmaps
+        base = BaseSql([], {})
+        if columns.base is not None:
+            base = base_sql(id, columns.base, lake, is_alone=is_alone, is_first=is_first)
+        withs += _table(id, columns, visible[id], rendered.tables[id].times, base.selects)
+        bitmaps |= base.bitmaps
     withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
     sql = f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select
     return _Query(sql, bitmaps, copies)

@@ -60,6 +60,8 @@ class Rendered:
     """What d<id> stands for."""
     columns: tuple[Value, ...]
     """Types and shapes of the results."""
+    is_first: bool = False
+    """Whether of the rows of a table only the first few in some order are wanted."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ def render(query: Query, plan: Plan, context: Context, enum: EnumLookup | None =
     except NotShared:
         return None
     withs = tuple((f"s{number}", sql) for number, (sql, _) in renderer.shared.items())
-    return Rendered(_top(relation), withs, renderer.tables, relation.columns)
+    return Rendered(_top(relation), withs, renderer.tables, relation.columns, renderer.is_first)
 
 
 class _Renderer:
@@ -112,6 +114,7 @@ class _Renderer:
         self.tables: dict[int, Used] = {}
         self.shared: dict[int, tuple[str, tuple[Value, ...]]] = {}
         """WITH queries: their SQL and columns."""
+        self.is_first = False
         self._names = 0
 
     def relation(self, plan: Plan, outer: Mapping[int, Value]) -> Relation:
@@ -302,6 +305,7 @@ class _Renderer:
                 if number < 0:
                     raise NotShared("a negative limit")
                 tail += f"{word}{number}"
+        self.is_first = self.is_first or (plan.count is not None and _sorts_rows(plan.input))
         return self._select(input, input.columns, tail)
 
     def _distinct(self, plan: Distinct, outer: Mapping[int, Value]) -> Relation:
@@ -364,6 +368,15 @@ class _Renderer:
                 return Value(sql, BOOL, Shape("BOOLEAN"))
             case _:
                 raise NotShared(f"a subquery of kind {nested.kind.value}")
+
+
+def _sorts_rows(plan: Plan) -> bool:
+    """Whether a table's own rows are sorted, rather than something made of many."""
+    is_sorted = False
+    while isinstance(plan, Sort | Project | Filter):
+        is_sorted = is_sorted or isinstance(plan, Sort)
+        plan = plan.input
+    return is_sorted and isinstance(plan, Scan)
 
 
 def _top(relation: Relation) -> str:
