@@ -171,11 +171,14 @@ def test_when_java_is_killed_the_work_may_be_tried_again_and_the_next_has_a_new_
         for mark in place.marks():
             os.kill(int(mark.split("-")[0]), signal.SIGKILL)
 
+    tasks = spark_sessions.tasks()
     with pytest.raises(SparkLost):
-        spark_sessions.tasks().run(
+        tasks.run(
             kernels.slow_square,
             [place._replace(number=n) for n in range(20)],
             on_done=ignore,
             check=kill_java,
         )
+    with pytest.raises(SparkLost):
+        status(tasks, 5, 20)
     assert spark_sessions.tasks().run(kernels.square, [3], on_done=ignore, check=go_on) == [9]

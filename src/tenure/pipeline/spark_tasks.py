@@ -70,8 +70,12 @@ class SparkTasks:
         self._env = env
 
     def executors(self) -> int:
+        try:
+            found = self._context.statusTracker().getExecutorInfos()
+        except Exception as error:  # a job that only says how far it is must not fail for good
+            raise _translated(error) from error
         # The driver counts among them; it works itself only where there are no others.
-        return max(1, len(self._context.statusTracker().getExecutorInfos()) - 1)
+        return max(1, len(found) - 1)
 
     def run(
         self,
