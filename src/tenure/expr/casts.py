@@ -36,7 +36,7 @@ from tenure.expr.system_types import RegType, cast_rules, to_name
 from tenure.expr.time_words import WORDS
 from tenure.expr.times import time_micros, time_of
 from tenure.expr.types import type_of
-from tenure.expr.zone_words import EVERYWHERE
+from tenure.expr.zone_words import EVERYWHERE, LOCAL
 from tenure.expr.zones import from_zone, local_in
 
 Convert = Callable[[Datum], Datum]
@@ -108,7 +108,7 @@ def is_fixed(text: str, target: Type) -> bool:
 
 
 def _check_spoken(text: str, target: Type) -> None:
-    """Raises if a literal with abbreviations cannot be read anywhere: not even if a place had all of them."""
+    """Raises if a literal with abbreviations cannot be read anywhere, not even where they are known."""
     try:
         target.parse_in(text, UTC)
     except UserError as error:
@@ -119,7 +119,7 @@ def _check_spoken(text: str, target: Type) -> None:
 
 
 def _plain_word(word: str) -> str:
-    return word if word.lower() in _PLAIN_WORDS or len(word) > _ABBREVIATION_MAX else "UTC"
+    return "UTC" if word.lower() in LOCAL else word
 
 
 def _then(first: Convert, second: Convert) -> Convert:
@@ -283,7 +283,6 @@ def _number_rules() -> dict[tuple[str, str], tuple[str, Convert | None]]:
 
 _WORD = re.compile(r"(?<![a-z/_])[a-z]+(?![a-z/_])", re.IGNORECASE)
 _PLAIN_WORDS = WORDS.keys() | EVERYWHERE
-_ABBREVIATION_MAX = 4
 _ELSEWHERE = timezone(timedelta(hours=1))
 _ZONED: dict[tuple[str, str], ZonedConvert] = {
     ("date", "timestamptz"): lambda value, zone: from_zone(_midnight(value), zone),

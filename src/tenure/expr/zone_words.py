@@ -106,6 +106,12 @@ Pacific/Niue nut
 Pacific/Rarotonga ckt
 """
 
+_ELSEWHERE = """
+    addt admt ahdt ahst apt awdt awt bmt cat cemt chst cmt cpt cwt dmt emt ept ewt ffmt fmt gdt gst hdt
+    hkst hkwt hmt hpt hwt iddt imt jdt jmt kmt lmt lst mdst mwt nddt nwt nzmt plmt pmmt pmt ppmt ppt qmt
+    rmt sdmt set sjmt smt sst tbmt wemt west wib wit wita wmt yddt ydt ypt yst ywt zmt
+"""
+
 
 def _offsets(table: str) -> dict[str, int]:
     """Seconds ahead of UTC."""
@@ -122,4 +128,6 @@ def _seconds(offset: str) -> int:
 STANDARD, SUMMER = _offsets(_STANDARD), _offsets(_SUMMER)
 EVERYWHERE = frozenset(("gmt", "uct", "ut", "utc", "z", "zulu"))
 """They mean the same to every place."""
+LOCAL = frozenset(_ELSEWHERE.split())
+"""Others that some place has or had, by IANA's data: they are known only where a session is there."""
 PLACES = {word: place for place, *words in map(str.split, _PLACES.strip().splitlines()) for word in words}

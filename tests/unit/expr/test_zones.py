@@ -3,10 +3,12 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from tenure.expr import Context
+from tenure.expr import Context, zone_words
 from tenure.expr.build import call, cast
 from tenure.expr.zones import zone_named
 from tests.unit.expr.oracle import CONTEXT, Answer, Failure, Operand, Oracle, named, our_call, ours, sql_call
@@ -97,6 +99,18 @@ def test_abbreviations_are_those_of_the_session_or_refused(oracle: Oracle, place
     refused = [each for each in pairs if each[2] == REFUSED]
     assert [each for each in pairs if each[1] != each[2] and each not in refused] == []
     assert 0 < len(refused) < len(pairs) / 2
+
+
+def test_all_abbreviations_of_all_places_are_known() -> None:
+    spoken = {
+        (datetime(year, month, 1, tzinfo=ZoneInfo(name)).tzname() or "").lower()
+        for name in available_timezones()
+        for year in range(1900, 2038, 3)
+        for month in (1, 7)
+    }
+    words = {word for word in spoken if word.isalpha()}
+    known = {*zone_words.LOCAL, *zone_words.STANDARD, *zone_words.SUMMER, *zone_words.PLACES}
+    assert words - known - zone_words.EVERYWHERE == set()
 
 
 def _call(name: str, given: Sequence[Operand], context: Context) -> Callable[[], Answer]:
