@@ -410,10 +410,11 @@ def _plan_change(
     if parse.has(tree, "with_clause"):
         bind_with.declare(tree.with_clause, level)
     table = _target(planner, tree.relation)
-    scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
-    level.items += item
+    scan, (item,) = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
+    level.items.append(item)
     plan: Plan = scan
     if len(sources):
+        item.hide_from_laterals()
         plan = Join(JoinKind.INNER, scan, bind_from.bind(sources, level))
     where = child(tree, "where_clause")
     if where is not None:
