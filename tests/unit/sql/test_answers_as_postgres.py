@@ -54,14 +54,19 @@ SELECT (SELECT count(*) FROM t AS u HAVING o.a > 1) FROM t AS o ORDER BY a
 SELECT (SELECT 7 FROM t AS u HAVING o.a > 1) FROM t AS o ORDER BY a
 SELECT (SELECT count(*) FROM t AS u GROUP BY () HAVING o.a > 1) FROM t AS o ORDER BY a
 SELECT a FROM t AS o WHERE EXISTS (SELECT 1 FROM t AS u HAVING o.a > 1)
-SELECT a FROM t AS o WHERE EXISTS (SELECT count(*) FROM t AS u GROUP BY GROUPING SETS (u.a, ()) HAVING o.a > 1) ORDER BY a
+SELECT a FROM t AS o WHERE EXISTS (SELECT count(*) FROM t AS u GROUP BY GROUPING SETS (u.a, ()) HAVING
+  o.a > 1) ORDER BY a
 """
 
 RECURSIVE_WITH = """
-WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM (WITH w AS MATERIALIZED (SELECT n + 1 AS n FROM r WHERE n < 5) SELECT n FROM w) s) SELECT * FROM r ORDER BY 1
-WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL (WITH w AS (SELECT n + 1 AS n FROM r WHERE n < 4) SELECT w.n FROM w JOIN w AS v ON v.n = w.n)) SELECT * FROM r ORDER BY 1
-WITH RECURSIVE r(n) AS (SELECT 1 UNION (WITH w AS MATERIALIZED (SELECT n FROM r WHERE n < 4) SELECT w.n + v.n FROM w, w AS v)) SELECT * FROM r ORDER BY 1
-WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + (WITH w AS MATERIALIZED (SELECT r.n AS m) SELECT max(w.m) FROM w, w AS v) FROM r WHERE n < 20) SELECT * FROM r ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM (WITH w AS MATERIALIZED (SELECT n + 1 AS n FROM
+  r WHERE n < 5) SELECT n FROM w) s) SELECT * FROM r ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL (WITH w AS (SELECT n + 1 AS n FROM r WHERE n < 4) SELECT w.n
+  FROM w JOIN w AS v ON v.n = w.n)) SELECT * FROM r ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION (WITH w AS MATERIALIZED (SELECT n FROM r WHERE n < 4) SELECT w.n +
+  v.n FROM w, w AS v)) SELECT * FROM r ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + (WITH w AS MATERIALIZED (SELECT r.n AS m) SELECT
+  max(w.m) FROM w, w AS v) FROM r WHERE n < 20) SELECT * FROM r ORDER BY 1
 """
 
 GROUPING_SETS = """
@@ -70,9 +75,11 @@ INSERT INTO t VALUES (1, 2), (2, 3)
 SELECT 1 AS x, count(*) FROM t GROUP BY GROUPING SETS ((1), ()) ORDER BY 1, 2
 SELECT 'k' AS x, a, count(*) FROM t GROUP BY GROUPING SETS ((1), (2)) ORDER BY 1, 2, 3
 SELECT * FROM (SELECT a AS x, a AS y, count(*) FROM t GROUP BY GROUPING SETS ((x), (y))) q ORDER BY 1, 2, 3
-SELECT * FROM (SELECT a + 1 AS x, a + 1 AS y, count(*) FROM t GROUP BY GROUPING SETS ((x), (y), ())) q ORDER BY 1, 2, 3
+SELECT * FROM (SELECT a + 1 AS x, a + 1 AS y, count(*) FROM t GROUP BY GROUPING SETS ((x), (y), ())) q
+  ORDER BY 1, 2, 3
 SELECT * FROM (SELECT a + 1 AS x, a + 1 AS y, count(*) FROM t GROUP BY ROLLUP (x, y)) q ORDER BY 1, 2, 3
-SELECT * FROM (SELECT x, y, count(*) FROM (SELECT a AS x, a AS y FROM t) s GROUP BY GROUPING SETS ((x), (y))) q ORDER BY 1, 2, 3
+SELECT * FROM (SELECT x, y, count(*) FROM (SELECT a AS x, a AS y FROM t) s GROUP BY GROUPING SETS ((x),
+  (y))) q ORDER BY 1, 2, 3
 SELECT x, count(*) FROM (SELECT 1 AS x FROM t) s GROUP BY GROUPING SETS ((x), ()) ORDER BY 1, 2
 SELECT x, grouping(x), count(*) FROM (SELECT 1 AS x FROM t) s GROUP BY ROLLUP (x) ORDER BY 1, 2, 3
 SELECT 1 AS x, 1 + 1 AS y, count(*) FROM t GROUP BY CUBE (x, y) ORDER BY 1, 2, 3
@@ -123,8 +130,10 @@ EXECUTE p
 
 FRAMES_AND_TIMES = """
 CREATE TABLE f (id int PRIMARY KEY, x float8, n numeric)
-INSERT INTO f VALUES (1, '-infinity', '-infinity'), (2, -1, -1), (3, 0, 0), (4, 2, 2), (5, 'infinity', 'infinity'), (6, 'nan', 'nan'), (7, 'infinity', 'infinity')
-SELECT id, x, first_value(id) OVER w, last_value(id) OVER w FROM f WINDOW w AS (ORDER BY x, id RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) ORDER BY id
+INSERT INTO f VALUES (1, '-infinity', '-infinity'), (2, -1, -1), (3, 0, 0), (4, 2, 2), (5, 'infinity',
+  'infinity'), (6, 'nan', 'nan'), (7, 'infinity', 'infinity')
+SELECT id, x, first_value(id) OVER w, last_value(id) OVER w FROM f WINDOW w AS (ORDER BY x, id RANGE
+  BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) ORDER BY id
 SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 'inf' PRECEDING AND 'inf' FOLLOWING) FROM f ORDER BY id
 SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 'inf' PRECEDING AND 'inf' PRECEDING) FROM f ORDER BY id
 SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 'inf' FOLLOWING AND 'inf' FOLLOWING) FROM f ORDER BY id
@@ -133,8 +142,10 @@ SELECT id, count(*) OVER (ORDER BY n RANGE BETWEEN 'inf' PRECEDING AND 'inf' FOL
 SELECT id, count(*) OVER (ORDER BY n RANGE BETWEEN 'inf' PRECEDING AND 'inf' PRECEDING) FROM f ORDER BY id
 SELECT id, count(*) OVER (ORDER BY n RANGE BETWEEN 'inf' FOLLOWING AND 'inf' FOLLOWING) FROM f ORDER BY id
 SELECT id, count(*) OVER (ORDER BY n RANGE BETWEEN 'nan' PRECEDING AND 1 FOLLOWING) FROM f ORDER BY id
-SELECT extract(quarter from interval '-6 years'), extract(quarter from interval '-6 years -1 month'), extract(quarter from interval '-5 months'), extract(quarter from interval '7 months')
-SELECT extract(month from interval '-6 years -1 month'), extract(decade from interval '-6 years'), extract(century from interval '-101 years'), extract(millennium from interval '-1001 years')
+SELECT extract(quarter from interval '-6 years'), extract(quarter from interval '-6 years -1 month'),
+  extract(quarter from interval '-5 months'), extract(quarter from interval '7 months')
+SELECT extract(month from interval '-6 years -1 month'), extract(decade from interval '-6 years'),
+  extract(century from interval '-101 years'), extract(millennium from interval '-1001 years')
 """
 
 NEGATIVE_ZERO = """

@@ -13,7 +13,7 @@ key of its table is among the keys, which fixes it.
 Walk: `sql.bind.select`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -141,6 +141,7 @@ def _key(tree: Tree, level: Level, targets: list[Target]) -> tuple[Typed, Target
 
 
 # From FROM's row to the row that expressions get
+
 
 def placed(
     plan: Plan, level: Level, groups: Groups | None, having: Node | None, targets: list[Target]
@@ -302,6 +303,8 @@ class Mover:
             stand_in = self.level.calls.aggregate(same, -1).node
             assert isinstance(stand_in, ColumnRef)
             self.dependent[node.column] = stand_in.column
+            assert item.table is not None
+            self.level.binding.keys_relied_on.add(item.table.id)
             return
         name = self.level.outputs[node.column].name
         if item is not None:

@@ -183,7 +183,6 @@ class Kept:
             if not len(kept) % BATCH_ROWS:
                 self._account.hold(kept[-BATCH_ROWS:])
 
-
     def let_go(self) -> None:
         """A later round's rows take its place."""
         self._account.give_back()
