@@ -31,16 +31,21 @@ class KeptPlan(NamedTuple):
     table: Table
 
 
+REPEATED_MAX = 6
+"""How often a client runs one statement after the other: a plan is worth keeping only for that."""
+
+
 def write_kept(client: "SchemaClient") -> None:
-    """Writes rows by a plan that an earlier transaction made."""
+    """Writes rows again and again, by a plan that one of the first transactions made."""
 
     def run(use: Use) -> None:
         table = _planned(client, use)
         if table is not None:
-            client.write(use, table, rows=1 + client.pick(2))
-            client.pause()
+            client.write(use, table)
 
-    client.using(run)
+    for _ in range(1 + client.pick(REPEATED_MAX)):
+        client.using(run)
+        client.pause()
 
 
 def _planned(client: "SchemaClient", use: Use) -> Table | None:
@@ -59,8 +64,9 @@ def _planned(client: "SchemaClient", use: Use) -> Table | None:
     return table
 
 
-def _some_kept(client: "SchemaClient") -> KeptPlan | None:
-    plans = list(client.kept.values())
+def _some_kept(client: "SchemaClient", lease: Lease | None = None) -> KeptPlan | None:
+    """Any plan, or one that was made under this lease."""
+    plans = [kept for kept in client.kept.values() if lease is None or kept.lease is lease]
     return plans[client.pick(len(plans))] if plans else None
 
 
@@ -69,14 +75,22 @@ def _is_same(found: AnyDescriptor | None, planned: AnyDescriptor) -> bool:
 
 
 def glance(client: "SchemaClient") -> None:
-    """Reads a row by its key under no pin, as a prepared lookup does."""
-    leases, kept = client.process.leases, _some_kept(client)
+    """Looks rows up by their keys, again and again, under no pin, as a prepared statement does."""
+    for _ in range(1 + client.pick(REPEATED_MAX)):
+        _glance_once(client)
+        client.pause()
+
+
+def _glance_once(client: "SchemaClient") -> None:
+    leases = client.process.leases
     lease = leases.glance()
-    if kept is None or lease is None or lease is not kept.lease:
-        write_kept(client)  # so that there is a plan of this lease next time
+    kept = None if lease is None else _some_kept(client, lease)
+    if kept is None or lease is None:
+        client.using(lambda use: _planned(client, use))  # so that there is a plan of this lease next time
         return
     key = client.layout(kept.table).key({ID: client.pick(client.knobs.keys)})
-    client.pause()
+    if client.maybe(0.2) and not client.is_calm():
+        client.hub.sleep(client.knobs.linger_seconds * client.tape.draw(f"{client.name}.linger"), "linger")
     found = client.store.look(key)
     if found is None or not leases.was_good(lease, tuple(kept.uses), found.clock_at):
         client.trace.seen["glance not believed"] += 1
@@ -181,8 +195,8 @@ SHAPES: dict[str, Callable[["SchemaClient"], None]] = {
 }
 
 WEIGHTS: dict[str, float] = {
-    "write kept": 1.5,
-    "glance": 1.5,
+    "write kept": 0.7,
+    "glance": 0.7,
     "insert late": 0.5,
     "insert or nothing": 1.0,
     "insert or change": 0.5,
@@ -191,12 +205,13 @@ WEIGHTS: dict[str, float] = {
 
 PROFILES: dict[str, dict[str, float]] = {
     "kept plans": {
-        "write kept": 8.0,
-        "glance": 8.0,
+        "write kept": 6.0,
+        "glance": 6.0,
         "add index": 3.0,
         "drop index": 2.0,
-        "rows and a change": 2.0,
+        "rows and a change": 1.0,
     },
+    "glances": {"glance": 8.0, "write": 1.0, "add index": 4.0, "drop index": 3.0},
     "inserts": {
         "insert or nothing": 6.0,
         "insert or change": 2.0,
