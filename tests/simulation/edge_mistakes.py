@@ -198,7 +198,6 @@ def building(knobs: Knobs) -> None:
     """Rows that collide, and indexes that take long to be built."""
     crowded(knobs)
     knobs.nodes, knobs.keys = 2, 4
-    knobs.signal_seconds = 1.0
 
 
 ALL: tuple[tuple[Any, ...], ...] = (

@@ -18,7 +18,7 @@ from tests.simulation.trace import Get, Txn, Version
 
 
 def believed(index: SchemaIndex) -> Iterator[Violation]:
-    """A read that was believed used each version within [M(v), M(v+2)), and below its session's expiration."""
+    """A read that was believed used each version within [M(v), M(v+2)), and before its session expired."""
     for step, (descriptors, session, at) in index.trace.believed:
         greatest_at = max((expires for _, expires in index.expirations.get(session, ())), default=0)
         if at >= greatest_at:
