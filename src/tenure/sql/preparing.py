@@ -121,6 +121,10 @@ class Preparing:
         assert made is not None and isinstance(made.statement, Select)
         return made.statement
 
+    def planner(self, text: str, block: Block, types: tuple[Type, ...]) -> planning.Planner:
+        """To plan a statement again, when it runs."""
+        return planning.Planner(self._session, block, text, types)
+
     def _check_not_failed(self, text: str) -> None:
         block = self._session.block
         if block is not None and block.is_failed and not planning.ends_transaction(text):

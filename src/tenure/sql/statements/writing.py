@@ -22,6 +22,7 @@ from tenure.expr.folding import Fold
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
+from tenure.sql.block import Block
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, acquire, freshen, settled
 from tenure.sql.rows.run import Tuple
@@ -81,9 +82,24 @@ class Given(NamedTuple):
     constants: tuple[Fold, ...] = ()
 
 
-def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | None) -> None:
+class PastRows(NamedTuple):
+    """The rows of a query of the past: read in a block of their own."""
+
+    runner: Runner
+    block: Block
+    values: tuple[Evaluate, ...]
+    """Over such a row: what the columns get."""
+
+    def read(self, execution: Execution) -> Iterator[Tuple]:
+        reading = Execution(execution.session, self.block, execution.values)
+        context = execution.context
+        for row in self.runner.rows(run_of(reading, self.runner.query)):
+            yield tuple([evaluate(row, context) for evaluate in self.values])
+
+
+def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | PastRows | None) -> None:
     for part in parts:
-        if part is not None and not isinstance(part, Runner):
+        if part is not None and not isinstance(part, Runner | PastRows):
             for fold in part.constants:
                 fold(context)
 
@@ -93,7 +109,7 @@ class Insert:
     table: Table
     targets: tuple[int, ...]
     """The columns that are given, by id."""
-    source: Given | Runner
+    source: Given | Runner | PastRows
     is_bounded: bool
     parameters: tuple[Type, ...]
     visible: tuple[int, ...]
@@ -160,6 +176,9 @@ class Insert:
                 }
                 for row in self.source.rows
             ]
+            return
+        if isinstance(self.source, PastRows):
+            yield from [dict(zip(targets, row, strict=True)) for row in self.source.read(execution)]
             return
         source, query = self.source, None if self.is_bounded else self.source.query
         find = lambda passing: list(source.rows(run_of(execution, query, passing)))  # noqa: E731
