@@ -232,3 +232,34 @@ def test_a_type_that_is_gone_is_named(one: Speaker) -> None:
     one.run(text)
     assert _all(one, "back") == [(1, "good")]
     one.run("DROP TABLE back")
+
+
+# ── what was not there yet ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_table_that_is_newer_than_the_moment_says_since_when_it_exists(one: Speaker) -> None:
+    at = _now(one)
+    one.run("CREATE TABLE newer (id INT PRIMARY KEY)")
+    refused = _refusal(one, f"SELECT * FROM newer AS OF SYSTEM TIME '{at}'")
+    assert refused.sqlstate == "42P01"
+    assert str(refused).startswith('relation "newer" did not exist at 2')
+    since = refused.detail.removeprefix("It exists since ").removesuffix(".")
+    one.run("ALTER TABLE newer ADD COLUMN later INT")
+    assert one.rows(f"SELECT * FROM newer AS OF SYSTEM TIME '{since}'") == []
+    assert _refusal(one, f"SELECT * FROM newer AS OF SYSTEM TIME '{at}'").detail == refused.detail
+    one.run("DROP TABLE newer")
+
+
+def test_a_table_that_had_another_name_is_named_by_it(one: Speaker) -> None:
+    one.run("CREATE TABLE former (id INT PRIMARY KEY)")
+    at = _now(one)
+    one.run("ALTER TABLE former RENAME TO latter")
+    refused = _refusal(one, f"SELECT * FROM latter AS OF SYSTEM TIME '{at}'")
+    assert '"former"' in refused.detail
+    assert one.rows(f"SELECT * FROM former AS OF SYSTEM TIME '{at}'") == []
+    one.run("DROP TABLE latter")
+
+
+def test_a_table_that_never_was_does_not_exist(one: Speaker) -> None:
+    refused = _refusal(one, f"SELECT * FROM never AS OF SYSTEM TIME '{_now(one)}'")
+    assert str(refused) == 'relation "never" does not exist'
