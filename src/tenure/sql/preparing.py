@@ -35,7 +35,7 @@ class Preparing:
         self._session = session
 
     def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
-        self._check_not_failed(text)
+        self.check_not_failed(text)
         lifted = self._with_constants_lifted(text) if not types else None
         if lifted is not None:
             return lifted
@@ -114,13 +114,20 @@ class Preparing:
             prepared.lookup = fresh.statement.lookup
         return fresh.statement
 
+    def plan_again(self, text: str, types: tuple[Type | None, ...], block: Block) -> Statement:
+        """A statement that names another one, which is not there any more, or was not yet."""
+        made = planning.plan(self._session, block, text, types)
+        assert made is not None
+        return made.statement
+
     def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
         """Plans a query in a block that reads the past."""
         made = planning.plan(self._session, block, text, types)
         assert made is not None and isinstance(made.statement, Select)
         return made.statement
 
-    def _check_not_failed(self, text: str) -> None:
+    def check_not_failed(self, text: str) -> None:
+        """Raises InFailedTransaction (25P02) unless the text ends the block, or there is none of that kind."""
         block = self._session.block
         if block is not None and block.is_failed and not planning.ends_transaction(text):
             raise InFailedTransaction

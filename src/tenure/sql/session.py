@@ -33,17 +33,14 @@ from tenure.sql import planning, result_size
 from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
-from tenure.sql.errors import (
-    InFailedTransaction,
-    TooFewParameters,
-)
+from tenure.sql.errors import InFailedTransaction, PortalOver, PortalWithoutRows, TooFewParameters
 from tenure.sql.execution import Execution
 from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_secrets
-from tenure.sql.statement import Result
+from tenure.sql.statement import ByName, Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
@@ -91,6 +88,8 @@ class Session:
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
+        self.active_portal: Portal | None = None
+        """The one that is being executed: it cannot close itself."""
         self._path: Path | None = None
         self.interrupts = Interrupts(self)
         self._copying: Block | None = None
@@ -132,7 +131,8 @@ class Session:
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
     ) -> None:
-        self.notices.append(Notice(message, severity, sqlstate, detail))
+        if self.variables.lets_pass(severity):
+            self.notices.append(Notice(message, severity, sqlstate, detail))
 
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
@@ -164,7 +164,12 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
-        made = Portal(prepared, prepared.values(values), prepared.columns, prepared.is_short)
+        if self.block is not None and self.block.is_failed:
+            self.preparing.check_not_failed(prepared.text)
+        columns = prepared.columns
+        if isinstance(prepared.statement, ByName):
+            columns = prepared.statement.columns_now(self)
+        made = Portal(prepared, prepared.values(values), columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
 
@@ -185,34 +190,58 @@ class Session:
 
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
-        self.surroundings.check_locks()
-        if made.rows is not None or made.is_done:
-            return self._more(made, limit, ends)
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
-        if prepared.lookup is not None and ends and inline and self.block is None:
+        self.surroundings.check_locks()
+        self._check_may_run(portal, made)
+        has_begun = made.rows is not None or made.is_done
+        if prepared.lookup is not None and ends and inline and self.block is None and not has_begun:
             rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.text)
+        if made.is_at_rest:
+            self._start(prepared.text)
         told = len(self.notices)
-        self.is_inline = inline
+        self.is_inline, self.active_portal = inline, made
         try:
-            return self._execute(made, limit, ends, inline)
+            answer = (self._more if has_begun else self._execute)(made, limit, ends, inline)
         except NotShort:
             del self.notices[told:]  # they come again
+            made.is_at_rest = True
+            raise
+        except BaseException:
+            made.is_failed = True
             raise
         finally:
             self.is_inline = self.is_active = False
+            self.active_portal = None
+        made.is_at_rest = isinstance(answer, Answer) and 0 < limit <= len(answer.rows)
+        return answer
+
+    def _check_may_run(self, name: str, portal: Portal) -> None:
+        if self.block is not None and self.block.is_failed:
+            self.preparing.check_not_failed(portal.prepared.text)
+        if portal.is_failed or (portal.is_done and portal.columns is None):
+            raise PortalOver(f'portal "{name}" cannot be run')
+
+    def open_portal(self, name: str, portal: Portal, block: Block) -> None:
+        """FETCH and MOVE take the rows of a portal that need not have been executed yet."""
+        self._check_may_run(name, portal)
+        if portal.rows is not None or portal.is_done:
+            return
+        if portal.columns is None:
+            raise PortalWithoutRows(
+                "unsupported portal strategy", hint=f'The statement of portal "{name}" returns no rows.'
+            )
+        result = self._run(portal, block, inline=False)
+        portal.tag, portal.counts, portal.rows = result.tag, result.counts, result.rows or iter(())
 
     def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
-            return statement.control(
-                Execution(self, self.block or self._begun(), portal.values, inline=inline)
-            )
+            return self._control(statement, portal, limit, inline)
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
@@ -224,6 +253,18 @@ class Session:
         if ends and not block.is_explicit:
             return self._ended(block, answer, inline)
         return answer
+
+    def _control(
+        self, statement: planning.Control, portal: Portal, limit: int, inline: bool
+    ) -> "Answer | Pending":
+        answer = statement.control(
+            Execution(self, self.block or self._begun(), portal.values, inline=inline)
+        )
+        if portal.columns is None or not isinstance(answer, Answer):
+            portal.is_done = True
+            return answer
+        portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
+        return self._batch(portal, limit)
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
@@ -332,18 +373,21 @@ class Session:
                 self.check()  # such rows take their time to be made, and to be written
             size_bytes += result_size.bytes_of(piece, portal.columns or ())
             rows += piece
+        portal.position += len(rows)
+        portal.is_at_end = portal.is_done
         portal.given_bytes += size_bytes
         result_size.check(portal.given_bytes, self.parts.settings.current())
         return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
 
-    def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
+    def _more(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
             return Answer((), portal.tag, counts=portal.counts)
-        answer = self._batch(portal, limit)
         block = self.block
-        if answer.is_done and ends and block is not None and not block.is_explicit:
-            self._commit(block)
-        return answer
+        if block is None or block.is_explicit or not ends:
+            return self._batch(portal, limit)
+        if inline and block.has_writes and not block.can_submit:
+            raise NotShort  # now: rows that are taken out do not come again
+        return self._ended(block, self._batch(portal, limit), inline)
 
     # ── ending transactions ────────────────────────────────────────────────────────────────────
 
@@ -365,8 +409,7 @@ class Session:
     def abandon(self, again: Portal | None = None) -> None:
         """`again`: the portal whose statement is to be run once more."""
         if again is not None:
-            again.rows = None
-            again.is_done = False
+            again.start_over()
         block = self.block
         if block is None:
             return
@@ -377,7 +420,10 @@ class Session:
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
-        if block is None or block.is_explicit:
+        if block is None:
+            self._portals.end_transaction(is_committed=True)
+            return None
+        if block.is_explicit:
             return None
         if inline and block.has_writes:
             if not block.can_submit:
@@ -389,11 +435,13 @@ class Session:
     def failed(self) -> None:
         block = self.block
         if block is None:
+            self._portals.end_transaction(is_committed=False)
             return
         if not block.is_explicit:
             self.abandon()
             return
         block.is_failed = True
+        self.variables.restore(block.savepoints[-1].variables if block.savepoints else block.variables)
         if not block.savepoints:
             block.close()
 
@@ -440,14 +488,14 @@ class Session:
 
     def save(self, block: Block, name: str) -> None:
         marks = self.surroundings.mark_locks()
-        cursors = self._portals.cursors()
-        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, cursors))
+        portals = self._portals.portals.copy()
+        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, portals))
 
     def back_to(self, block: Block, name: str) -> None:
         savepoint = block.back_to(name)
         self.variables.restore(savepoint.variables)
         self.surroundings.release_since(savepoint.locks)
-        self._portals.keep_cursors(savepoint.cursors)
+        self._portals.keep(savepoint.portals)
 
     # ── names, time and interruption ───────────────────────────────────────────────────────────
 

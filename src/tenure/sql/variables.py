@@ -158,6 +158,13 @@ _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_86
 
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
+_SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
+
+
+def _severity(text: str) -> str:
+    return _one_of(*_SEVERITIES)("debug2" if text.strip().lower() == "debug" else text)
+
+
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
     Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
@@ -165,8 +172,8 @@ DEFINITIONS: tuple[Variable, ...] = (
     Variable(
         "client_min_messages",
         "notice",
-        _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
-        "What the client is told.",
+        _severity,
+        "The least that the client is told beside answers: debug5 to debug1, log, notice, warning, error.",
     ),
     Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
     Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
@@ -373,6 +380,13 @@ class Variables:
 
     def all_reported(self) -> dict[str, str]:
         return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+
+    def lets_pass(self, severity: str) -> bool:
+        """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""
+        level = self.values.get("client_min_messages")
+        if level is None or severity == "INFO":
+            return True
+        return _SEVERITIES.index(severity.lower()) >= _SEVERITIES.index(level)
 
     def seconds(self, name: str) -> float | None:
         """A time-out; None: there is none."""

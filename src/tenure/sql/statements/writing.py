@@ -256,7 +256,7 @@ class Change:
             self.returning.of((*_shown(row, self.visible), *joined[width:]), context)
             for row, joined in changed
         ]
-        return Result(f"{self.verb} {len(rows)}", iter(rows))
+        return Result(self.verb, iter(rows), counts=True)
 
     def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
         if self.point is None:
@@ -314,8 +314,7 @@ def _result(
     visible: tuple[int, ...],
     execution: Execution,
 ) -> Result:
-    tag = f"{verb} {len(written)}"
     if returning is None:
-        return Result(tag)
+        return Result(f"{verb} {len(written)}")
     context = execution.context
-    return Result(tag, iter([returning.of(_shown(row, visible), context) for row in written]))
+    return Result(verb, iter([returning.of(_shown(row, visible), context) for row in written]), counts=True)

@@ -1,0 +1,115 @@
+"""Two connections that get the same messages, byte for byte: one to Tenure, one to PostgreSQL.
+
+Ours has no socket: the protocol's state machine stands over the sessions of a real node, and is given the
+messages in the pieces that a script has. So a piece that ends between Execute and Sync is always one. What it
+waits for is done at once, in this thread.
+
+Answers are shown as text, with all that a client can see but numbers of tables and sources' files and lines.
+
+Walk: `conversations` makes both sides talk; `test_conversations` compares.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from threading import Event
+
+from tenure.front import Front
+from tenure.pgwire.seats import Seats
+from tenure.pgwire.startup import Service
+from tenure.pgwire.waits import Commit
+from tests.unit.pgwire.toy import LetIn
+from tests.unit.pgwire.wire import Heard, Talk, heard, query, startup
+
+COMMIT_SECONDS = 30
+MARK = "the end of this"
+END = query(f"ROLLBACK; SELECT '{MARK}'")
+"""Both answer this last, whatever came before."""
+
+ROUTINES = ("RevalidateCachedQuery",)
+"""Of the server's source, by which clients know an error: only these are ours, too."""
+
+
+class OurSide(Talk):
+    def __init__(self, front: Front) -> None:
+        super().__init__(service=Service(front.sessions, LetIn(), Seats(1)))
+        self.raw(startup(database="defaultdb"))
+
+    def attend(self) -> None:
+        wait = self.connection.wait
+        if not isinstance(wait, Commit):
+            return super().attend()
+        done = Event()
+        wait.pending.submit(done.set)
+        assert done.wait(COMMIT_SECONDS)
+        return self.connection.resume()
+
+    def talk(self, pieces: Sequence[bytes]) -> list[str]:
+        return _shown(heard(b"".join(self.raw(each) for each in [*pieces, END])))
+
+    def close(self) -> None:
+        if self.connection.client is not None:
+            self.connection.client.close()
+        self.connection.close()
+
+
+class TheirSide:
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=COMMIT_SECONDS)
+        self._file = self._socket.makefile("rb")
+        self._socket.sendall(startup(user="postgres", database="postgres"))
+        self.talk([])
+
+    def talk(self, pieces: Sequence[bytes]) -> list[str]:
+        self._socket.sendall(b"".join([*pieces, END]))
+        return _shown(self._up_to_mark())
+
+    def _up_to_mark(self) -> Iterator[Heard]:
+        is_last = False
+        while head := self._file.read(5):
+            (each,) = heard(head + self._file.read(struct.unpack_from(">I", head, 1)[0] - 4))
+            yield each
+            is_last = is_last or (each.kind == "D" and each.values == [MARK.encode()])
+            if is_last and each.kind == "Z":
+                return
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def _shown(answers: Iterator[Heard]) -> list[str]:
+    found: list[str] = []
+    for each in answers:
+        while each.kind == "E" and found and found[-1].startswith("D "):
+            found.pop()  # how many rows were on their way says nothing
+        found.append(_answer(each))
+    return found
+
+
+def _answer(each: Heard) -> str:
+    match each.kind:
+        case "T":
+            return f"T {', '.join(_columns(each.body))}"
+        case "t":
+            return f"t {[*struct.iter_unpack('>I', each.body[2:])]}"
+        case "D":
+            return f"D {each.values}"
+        case "E" | "N":
+            fields = each.fields
+            routine = fields["R"] if fields.get("R") in ROUTINES else ""
+            return f"{each.kind} {fields['S']}/{fields['V']} {fields['C']} {fields['M']} {routine}".rstrip()
+        case "S":
+            return f"S {each.body!r}"
+        case "d" | "G" | "H":
+            return f"{each.kind} {each.body!r}"
+    return str(each)
+
+
+def _columns(body: bytes) -> Iterator[str]:
+    at = 2
+    while at < len(body):
+        end = body.index(0, at)
+        _, _, oid, size, modifier, code = struct.unpack_from(">IhIhih", body, end + 1)
+        yield f"{body[at:end].decode()}:{oid}/{size}/{modifier}/{code}"
+        at = end + 19
