@@ -69,8 +69,10 @@ WITH_VALUE = (
     "SELECT $1::int + 1",
     "INSERT INTO w VALUES ($1::int, 'given') RETURNING v",
 )
+EXECUTED = ROWS[:9]
 COPIES = ("COPY w FROM STDIN", "COPY (SELECT id, v FROM w ORDER BY id) TO STDOUT")
 STATEMENTS, PORTALS = ("", "", "", "s1", "s2"), ("", "", "p1", "p1", "p2")
+PORTALS_NAMED = ("p1", "p1", "p2", "c")
 INT4 = 23
 
 
@@ -78,6 +80,10 @@ INT4 = 23
 class Conversation:
     script: list[str] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
+    has_value: dict[str, bool] = field(default_factory=dict)
+    """Whether the statement that was parsed last under a name takes a value."""
+    is_unnamed_bound: bool = False
+    """Since the last Sync. PostgreSQL may crash where the portal without a name is a failed one's remains."""
 
     def say(self, said: str, data: bytes, *, goes_along: bool = False) -> None:
         """`goes_along`: it comes in one piece with what was said before."""
@@ -100,6 +106,7 @@ def conversation(seed: int | str, length: int) -> Conversation:
 def _exchange(random: Random, found: Conversation) -> None:
     """Some messages, and what makes the server answer them."""
     is_one_piece = random.random() < 0.6
+    found.is_unnamed_bound = False
     match random.choices(("simple", "several", "pipeline", "loose", "copy"), (3, 1, 5, 4, 0.4))[0]:
         case "simple":
             text = _text(random)
@@ -137,15 +144,18 @@ def _prepared(random: Random, found: Conversation, is_one_piece: bool) -> None:
 
 def _parse(random: Random, found: Conversation, statement: str, is_one_piece: bool) -> None:
     text = random.choice(WITH_VALUE) if random.random() < 0.2 else _text(random)
+    if statement == "s1":
+        text = random.choice(EXECUTED)  # EXECUTE of anything else may end PostgreSQL's session
     if statement and random.random() < 0.7:
         found.say(f"Close S {statement}", close("S", statement), goes_along=is_one_piece)
     types = (INT4,) if "$1" in text and random.random() < 0.5 else ()
     found.say(f"Parse {statement} {text}", parse(text, statement, types), goes_along=is_one_piece)
-    found.last_has_value = "$1" in text  # type: ignore[attr-defined]
+    found.has_value[statement] = "$1" in text
 
 
 def _bind(random: Random, found: Conversation, statement: str, portal: str, is_one_piece: bool) -> None:
-    values = (b"3",) if getattr(found, "last_has_value", False) else ()
+    values = (b"3",) if found.has_value.get(statement) else ()
+    found.is_unnamed_bound = found.is_unnamed_bound or not portal
     results = random.choice(((), (), (0,), (1,)))
     if portal and random.random() < 0.3:
         found.say(f"Close P {portal}", close("P", portal), goes_along=is_one_piece)
@@ -157,6 +167,7 @@ def _bind(random: Random, found: Conversation, statement: str, portal: str, is_o
 
 def _execute(random: Random, found: Conversation, portal: str, is_one_piece: bool) -> None:
     limit = random.choice((0, 0, 1, 2, 3))
+    portal = portal if found.is_unnamed_bound else portal or "p1"
     found.say(f"Execute {portal} {limit}", execute(limit, portal), goes_along=is_one_piece)
 
 
@@ -169,9 +180,9 @@ def _loose(random: Random, found: Conversation, is_one_piece: bool) -> None:
         case "bind":
             _bind(random, found, statement, portal, is_one_piece)
         case "execute":
-            _execute(random, found, portal, is_one_piece)
+            _execute(random, found, random.choice(PORTALS_NAMED), is_one_piece)
         case "describe":
-            kind, name = random.choice((("S", statement), ("P", portal)))
+            kind, name = random.choice((("S", statement), ("P", portal or "c")))
             found.say(f"Describe {kind} {name}", describe(kind, name), goes_along=is_one_piece)
         case "close":
             kind, name = random.choice((("S", statement), ("P", portal)))

@@ -19,12 +19,18 @@ from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Service
 from tenure.pgwire.waits import Commit
 from tests.unit.pgwire.toy import LetIn
-from tests.unit.pgwire.wire import Heard, Talk, heard, query, startup
+from tests.unit.pgwire.wire import TERMINATE, Heard, Talk, heard, query, startup
 
 COMMIT_SECONDS = 30
 MARK = "the end of this"
 END = query(f"ROLLBACK; SELECT '{MARK}'")
 """Both answer this last, whatever came before."""
+
+NOT_OURS = "skipping cleanup for portal"
+"""PostgreSQL's word about its own bookkeeping."""
+
+NO_ROWS = "unsupported portal strategy"
+"""FETCH from a portal that has no rows: PostgreSQL says XX000, as if it were its own mistake."""
 
 ROUTINES = ("RevalidateCachedQuery",)
 """Of the server's source, by which clients know an error: only these are ours, too."""
@@ -74,6 +80,7 @@ class TheirSide:
                 return
 
     def close(self) -> None:
+        self._socket.sendall(TERMINATE)
         self._file.close()
         self._socket.close()
 
@@ -81,8 +88,10 @@ class TheirSide:
 def _shown(answers: Iterator[Heard]) -> list[str]:
     found: list[str] = []
     for each in answers:
-        while each.kind == "E" and found and found[-1].startswith("D "):
-            found.pop()  # how many rows were on their way says nothing
+        if each.kind == "N" and each.fields["M"].startswith(NOT_OURS):
+            continue
+        while each.kind == "E" and found and found[-1][:2] in ("D ", "T "):
+            found.pop()  # how much was on its way says nothing
         found.append(_answer(each))
     return found
 
@@ -98,7 +107,10 @@ def _answer(each: Heard) -> str:
         case "E" | "N":
             fields = each.fields
             routine = fields["R"] if fields.get("R") in ROUTINES else ""
-            return f"{each.kind} {fields['S']}/{fields['V']} {fields['C']} {fields['M']} {routine}".rstrip()
+            named = [f"{code}={fields[code]}" for code in "stcdn" if code in fields]
+            code = "0A000" if fields["M"] == NO_ROWS else fields["C"]
+            head = f"{each.kind} {fields['S']}/{fields['V']} {code} {fields['M']}"
+            return " ".join([head, *named, routine]).rstrip()
         case "S":
             return f"S {each.body!r}"
         case "d" | "G" | "H":

@@ -67,7 +67,16 @@ _complete = lru_cache(maxsize=4096)(command_complete)
 
 
 class Conversation:
-    __slots__ = ("_bound", "_offset", "_unsynced", "client", "is_canceled", "output", "unsent_bytes")
+    __slots__ = (
+        "_bound",
+        "_offset",
+        "_reported",
+        "_unsynced",
+        "client",
+        "is_canceled",
+        "output",
+        "unsent_bytes",
+    )
 
     def __init__(self, client: Client, output: list[bytes]) -> None:
         self.client = client
@@ -76,6 +85,7 @@ class Conversation:
         """Of rows and descriptions in `output`: the rest is small."""
         self.is_canceled = False
         self._bound = Bound(client)
+        self._reported = client.parameters()
         self._offset = 0
         """Where in its query string the current statement begins, in characters."""
         self._unsynced = False
@@ -329,12 +339,12 @@ class Conversation:
         raise NotOffered("the function call message is not supported", hint="Use SELECT.")
 
     def fail(self, error: BaseException) -> None:
-        """Tells the client, then the session, which rolls back what was implicit."""
+        """Tells the session, which rolls back what was implicit, then the client."""
         self._tell_notices()
+        self.client.failed(error)
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
-        self.client.failed()
         if self.client.status is Status.IDLE:
             self._bound.forget_portals()
 
@@ -344,7 +354,7 @@ class Conversation:
             self._tell_notices()
         if client.changed:
             self._bound.follow_zone()
-            self.output.append(parameter_statuses(client.changed))
+            self._report(client.changed)
             client.changed.clear()
         status = client.status
         if status is Status.IDLE:
@@ -355,6 +365,12 @@ class Conversation:
         else:
             self.output.append(READY_IN_TRANSACTION)
         self._unsynced = False
+
+    def _report(self, settings: dict[str, str]) -> None:
+        """What is again as the client was told last is no news."""
+        news = {name: value for name, value in settings.items() if self._reported.get(name) != value}
+        self._reported |= news
+        self.output.append(parameter_statuses(news))
 
     def _tell_notices(self) -> None:
         self.output += map(notice_response, self.client.notices)

@@ -188,8 +188,8 @@ class Client(Protocol):
         ...
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a query string, each as it stands in the text; empty ones are left out.
-        Raises SyntaxError_ (42601).
+        """The statements of a query string, each as it stands in the text; empty ones are left out. Several
+        are one implicit block, up to `sync` or `failed`. Raises SyntaxFault (42601).
         """
         ...
 
@@ -226,8 +226,10 @@ class Client(Protocol):
         """Ends an implicit transaction that is open: commits it."""
         ...
 
-    def failed(self) -> None:
-        """The door has sent an error: what was implicit is rolled back, a block counts as failed."""
+    def failed(self, error: BaseException | None = None) -> None:
+        """The door is about to send an error: what was implicit is rolled back, a block counts as failed, and
+        what the error names by numbers gets its names.
+        """
         ...
 
     def close_prepared(self, name: str) -> None: ...

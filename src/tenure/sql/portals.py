@@ -150,7 +150,7 @@ class Portals:
         """Closes all others: they came after a savepoint that the transaction goes back to."""
         self.portals = {name: each for name, each in self.portals.items() if former.get(name) is each}
 
-    def close_all(self, active: Portal | None) -> None:
+    def close_all(self, active: Portal | None = None) -> None:
         """But for the one that is being executed."""
         self.portals = {name: each for name, each in self.portals.items() if each is active}
 

@@ -35,7 +35,9 @@ class Preparing:
         self._session = session
 
     def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
-        self.check_not_failed(text)
+        block = self._session.block
+        if block is not None and block.is_failed and planning.is_statement(text):
+            self.check_not_failed(text)
         lifted = self._with_constants_lifted(text) if not types else None
         if lifted is not None:
             return lifted
@@ -127,7 +129,7 @@ class Preparing:
         return made.statement
 
     def check_not_failed(self, text: str) -> None:
-        """Raises InFailedTransaction (25P02) unless the text ends the block, or there is none of that kind."""
+        """Raises InFailedTransaction (25P02) where the block has failed and the text does not end it."""
         block = self._session.block
         if block is not None and block.is_failed and not planning.ends_transaction(text):
             raise InFailedTransaction

@@ -22,21 +22,21 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
-from itertools import islice
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning, result_size
+from tenure.sql import planning
 from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
-from tenure.sql.errors import InFailedTransaction, PortalOver, PortalWithoutRows, TooFewParameters
+from tenure.sql.errors import InFailedTransaction, TooFewParameters
 from tenure.sql.execution import Execution
 from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
+from tenure.sql.portal_runs import batch, check_may_run
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_secrets
@@ -44,12 +44,6 @@ from tenure.sql.statement import ByName, Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
-
-BATCH_ROWS = 1_000
-PIECE_ROWS, LARGE_ROW_BYTES = 32, 16 * 1024
-BATCH_BYTES_MAX = 1 << 20
-"""A batch of large rows ends early: looked at after every so many rows, or each of those that are large."""
-"""Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
 """Between two tries of an implicit transaction: they grow from the first to the second."""
@@ -88,6 +82,11 @@ class Session:
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
+        self._is_string = False
+        """It runs the statements of one query string."""
+        self._has_executed = False
+        self.is_several = False
+        """The statement under way is one of several that are one implicit transaction: as in a block."""
         self.active_portal: Portal | None = None
         """The one that is being executed: it cannot close itself."""
         self._path: Path | None = None
@@ -137,7 +136,9 @@ class Session:
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
     def split(self, text: str) -> list[str]:
-        return planning.split(text)
+        pieces = planning.split(text)
+        self._is_string = len(pieces) > 1
+        return pieces
 
     def prepare(
         self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
@@ -194,13 +195,14 @@ class Session:
         if prepared.made is None:
             return EMPTY
         self.surroundings.check_locks()
-        self._check_may_run(portal, made)
+        check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
         if prepared.lookup is not None and ends and inline and self.block is None and not has_begun:
             rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
+        self.is_several, self._has_executed = self._is_string or self._has_executed, True
         if made.is_at_rest:
             self._start(prepared.text)
         told = len(self.notices)
@@ -220,27 +222,11 @@ class Session:
         made.is_at_rest = isinstance(answer, Answer) and 0 < limit <= len(answer.rows)
         return answer
 
-    def _check_may_run(self, name: str, portal: Portal) -> None:
-        if self.block is not None and self.block.is_failed:
-            self.preparing.check_not_failed(portal.prepared.text)
-        if portal.is_failed or (portal.is_done and portal.columns is None):
-            raise PortalOver(f'portal "{name}" cannot be run')
-
-    def open_portal(self, name: str, portal: Portal, block: Block) -> None:
-        """FETCH and MOVE take the rows of a portal that need not have been executed yet."""
-        self._check_may_run(name, portal)
-        if portal.rows is not None or portal.is_done:
-            return
-        if portal.columns is None:
-            raise PortalWithoutRows(
-                "unsupported portal strategy", hint=f'The statement of portal "{name}" returns no rows.'
-            )
-        result = self._run(portal, block, inline=False)
-        portal.tag, portal.counts, portal.rows = result.tag, result.counts, result.rows or iter(())
-
     def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
+            if self.block is None and statement.is_undone and (self.is_several or not ends):
+                self.block = self._begun()
             return self._control(statement, portal, limit, inline)
         block = self.block
         if block is None and ends:
@@ -257,14 +243,12 @@ class Session:
     def _control(
         self, statement: planning.Control, portal: Portal, limit: int, inline: bool
     ) -> "Answer | Pending":
-        answer = statement.control(
-            Execution(self, self.block or self._begun(), portal.values, inline=inline)
-        )
+        answer = statement.control(Execution(self, self.block or self._begun(), portal.values, inline=inline))
         if portal.columns is None or not isinstance(answer, Answer):
             portal.is_done = True
             return answer
         portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
-        return self._batch(portal, limit)
+        return batch(self, portal, limit)
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
@@ -280,10 +264,10 @@ class Session:
     def _run_in(self, block: Block, portal: Portal, inline: bool) -> Result:
         """Runs in a block that goes on: what turns out not to be short leaves nothing behind."""
         if not inline or isinstance(portal.prepared.statement, Select):
-            return self._run(portal, block, inline)
+            return self.run(portal, block, inline)
         place = block.mark()
         try:
-            result = self._run(portal, block, inline)
+            result = self.run(portal, block, inline)
         except NotShort:
             block.back(place)
             raise
@@ -324,7 +308,7 @@ class Session:
             block = self.block = self._begun()
             block.proves_late, proves_late = proves_late, False  # a second try looks first
             try:
-                answer = self._answer(portal, self._run(portal, block, inline), limit)
+                answer = self._answer(portal, self.run(portal, block, inline), limit)
                 return self._ended(block, answer, inline, again=portal)
             except RetryError as error:
                 self.abandon(portal)
@@ -343,7 +327,7 @@ class Session:
             self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
 
-    def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+    def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
         execution = Execution(self, block, portal.values, inline=inline)
@@ -357,37 +341,17 @@ class Session:
             portal.is_done = True
             return Answer((), result.tag)
         portal.rows = result.rows
-        return self._batch(portal, limit)
-
-    def _batch(self, portal: Portal, limit: int) -> Answer:
-        assert portal.rows is not None
-        wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
-        rows: list[Sequence[Datum]] = []
-        size_bytes = 0
-        while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
-            are_large = size_bytes > len(rows) * LARGE_ROW_BYTES or not rows
-            asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
-            piece = list(islice(portal.rows, asked))
-            portal.is_done = len(piece) < asked
-            if are_large:
-                self.check()  # such rows take their time to be made, and to be written
-            size_bytes += result_size.bytes_of(piece, portal.columns or ())
-            rows += piece
-        portal.position += len(rows)
-        portal.is_at_end = portal.is_done
-        portal.given_bytes += size_bytes
-        result_size.check(portal.given_bytes, self.parts.settings.current())
-        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
+        return batch(self, portal, limit)
 
     def _more(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
             return Answer((), portal.tag, counts=portal.counts)
         block = self.block
         if block is None or block.is_explicit or not ends:
-            return self._batch(portal, limit)
+            return batch(self, portal, limit)
         if inline and block.has_writes and not block.can_submit:
             raise NotShort  # now: rows that are taken out do not come again
-        return self._ended(block, self._batch(portal, limit), inline)
+        return self._ended(block, batch(self, portal, limit), inline)
 
     # ── ending transactions ────────────────────────────────────────────────────────────────────
 
@@ -402,7 +366,7 @@ class Session:
     def over(self, block: Block) -> None:
         """It is committed."""
         block.close()
-        self.block = None
+        self.block, self._has_executed = None, False
         self.variables.end_transaction()
         self._portals.end_transaction(is_committed=True)
 
@@ -414,12 +378,13 @@ class Session:
         if block is None:
             return
         block.close()
-        self.block = None
+        self.block, self._has_executed = None, False
         self.variables.restore(block.variables)
         self._portals.end_transaction(again, is_committed=False)
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
+        self._is_string = self._has_executed = False
         if block is None:
             self._portals.end_transaction(is_committed=True)
             return None
@@ -432,8 +397,10 @@ class Session:
         self._commit(block)
         return None
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException | None = None) -> None:
+        self.surroundings.name_schema(error)
         block = self.block
+        self._is_string = self._has_executed = False
         if block is None:
             self._portals.end_transaction(is_committed=False)
             return
@@ -450,6 +417,11 @@ class Session:
         block, self._copying = self._copying, None
         if block is not None and block is self.block and not block.is_explicit:
             self._commit(block)
+
+    @property
+    def is_in_block(self) -> bool:
+        """Of BEGIN, or of several statements sent together."""
+        return self.is_several or (self.block is not None and self.block.is_explicit)
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
@@ -469,6 +441,8 @@ class Session:
             self.notice("there is no transaction in progress", "WARNING", "25P01")
             if block is not None:
                 self._commit(block)
+            else:
+                self._portals.end_transaction(is_committed=True)
             return Answer((), tag)
         if block.is_failed:
             self.abandon()
@@ -484,6 +458,7 @@ class Session:
         if self.block is None or not self.block.is_explicit:
             self.notice("there is no transaction in progress", "WARNING", "25P01")
         self.abandon()
+        self._portals.end_transaction(is_committed=False)
         return Answer((), "ROLLBACK")
 
     def save(self, block: Block, name: str) -> None:

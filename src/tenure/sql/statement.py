@@ -61,6 +61,8 @@ class Control:
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = True
+    is_undone: ClassVar[bool] = False
+    """An error in its transaction takes it back."""
 
     def control(self, execution: "Execution") -> "Answer | Pending":
         raise NotImplementedError

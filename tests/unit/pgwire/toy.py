@@ -288,7 +288,7 @@ class ToyClient:
         self._canceled.clear()
         return None
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException | None = None) -> None:
         self._canceled.clear()
         self.log.append("failed")
         if self.status is Status.IN_TRANSACTION:

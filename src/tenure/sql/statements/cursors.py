@@ -16,9 +16,10 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column
-from tenure.sql.errors import ActivePortal, InFailedTransaction, NoTransaction, PortalOver
+from tenure.sql.errors import ActivePortal, InFailedTransaction, NoTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.parse import Tree
+from tenure.sql.portal_runs import open_portal
 from tenure.sql.portals import Portal, Prepared
 from tenure.sql.statement import ByName, Control, Result
 
@@ -48,7 +49,7 @@ class Declare:
 
     def run(self, execution: Execution) -> Result:
         session, block = execution.session, execution.block
-        if not block.is_explicit and not self.is_held:
+        if not session.is_in_block and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
@@ -89,9 +90,7 @@ class Fetch(ByName):
     def run(self, execution: Execution) -> Result:
         session = execution.session
         portal = session.portals.cursor_named(self.name)
-        if portal is session.active_portal:
-            raise PortalOver(f'portal "{self.name}" cannot be run')
-        session.open_portal(self.name, portal, execution.block)
+        open_portal(session, self.name, portal, execution.block)
         rows = list(_fetched(portal, self.direction, self.count, is_move=self.is_move))
         if self.is_move:
             return Result(f"MOVE {len(rows)}")

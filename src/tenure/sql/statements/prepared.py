@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
@@ -19,6 +20,7 @@ from tenure.sql.execution import Execution
 from tenure.sql.parse import Tree
 from tenure.sql.portals import Prepared
 from tenure.sql.statement import ByName, Control, Result
+from tenure.sql.statements.transactions import Transaction
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -53,7 +55,8 @@ class Execute(ByName):
 
     @property
     def is_short(self) -> bool:
-        return self.prepared is not None and self.prepared.is_short
+        prepared = self.prepared
+        return prepared is not None and prepared.is_short and not isinstance(prepared.statement, Control)
 
     def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
         now = session.portals.prepared.get(self.name)
@@ -67,6 +70,12 @@ class Execute(ByName):
         given = [each((), execution.context) for each in self.arguments]
         statement = session.preparing.statement_for(prepared, block)
         values = prepared.values(given)
+        if isinstance(statement, Transaction):
+            raise NotSupported(f"EXECUTE of {statement.verb} is not supported")
+        if isinstance(statement, Control):
+            answer = statement.control(Execution(session, block, values))
+            assert isinstance(answer, Answer), "what commits was refused"
+            return Result(answer.tag, iter(answer.rows) if statement.columns is not None else None)
         return statement.run(Execution(session, block, values, inline=execution.inline))
 
 
@@ -96,10 +105,10 @@ class Discard(Control):
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
         if self.what == "ALL":
-            if session.block is not None and session.block.is_explicit:
+            if session.is_in_block:
                 raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block")
             session.portals.forget_prepared()
-            session.portals.close_all(session.active_portal)
+            session.portals.close_all()
             session.variables.reset_all()
             for each in session.on_discard:
                 each()

@@ -28,7 +28,7 @@ class Nothing(Control):
         session = execution.session
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
-        if self.not_in_block and session.block is not None and session.block.is_explicit:
+        if self.not_in_block and session.is_in_block:
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
         if self.why:
             session.notice(self.why)
