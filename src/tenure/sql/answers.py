@@ -110,7 +110,7 @@ class CopyOut(Protocol):
 
     def batches(self) -> Iterable[Sequence[bytes]]:
         """Some rows at a time, each row with its newline: clients rely on one row per message. In the
-        binary format the header stands before the first row, the trailer alone at the end.
+        binary format the header is part of the first, the trailer of the last.
         """
         ...
 
@@ -149,6 +149,15 @@ class Notice(NamedTuple):
     sqlstate: str = "00000"
     detail: str = ""
     hint: str = ""
+
+
+class Endpoints(NamedTuple):
+    """The two ends of a client's connection; nothing where there is none."""
+
+    client_address: str = ""
+    client_port: int = 0
+    server_address: str = ""
+    server_port: int = 0
 
 
 class Timeouts(NamedTuple):
@@ -252,7 +261,9 @@ class Client(Protocol):
 
 
 class Clients(Protocol):
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str, pid: int) -> Client:
+    def open(
+        self, *, user: str, database: str, options: dict[str, str], endpoints: Endpoints, pid: int
+    ) -> Client:
         """Raises 3D000 if there is no such database; `user` is who has logged in, `pid` what its client
         knows the session by.
         """

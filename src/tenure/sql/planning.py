@@ -143,6 +143,7 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "VacuumStmt": utility.plan_vacuum,
     "ConstraintsSetStmt": utility.plan_set_constraints,
     "CheckPointStmt": utility.plan_checkpoint,
+    "UnlistenStmt": utility.plan_unlisten,
 }
 
 

@@ -29,7 +29,7 @@ from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning
-from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
+from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
 from tenure.sql.errors import InFailedTransaction, TooFewParameters
@@ -61,7 +61,7 @@ class Session:
         user: str,
         database: Database,
         options: Mapping[str, str],
-        address: str = "",
+        endpoints: Endpoints,
     ) -> None:
         self.parts = parts
         self.number = number
@@ -70,7 +70,7 @@ class Session:
         self.user = user
         self.database = database.id
         self.database_name = database.name
-        self.address = address
+        self.endpoints = endpoints
         self.variables = Variables(options)
         self.variables.fix("session_authorization", user)
         self.notices: list[Notice] = []

@@ -158,6 +158,15 @@ _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_86
 
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
+
+def _nobody_else(text: str) -> str:
+    raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
+
+
+def _no_role(text: str) -> str:
+    return text if text == "none" else _nobody_else(text)
+
+
 _SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
 
 
@@ -236,7 +245,8 @@ DEFINITIONS: tuple[Variable, ...] = (
         is_fixed=True,
     ),
     Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
-    Variable("session_authorization", "", _text, "The user.", is_reported=True, is_fixed=True),
+    Variable("role", "none", _no_role, "None: the user's own rights count."),
+    Variable("session_authorization", "", _nobody_else, "The user.", is_reported=True),
     Variable(
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
     ),
@@ -341,9 +351,8 @@ class Variables:
         self.restore(State(values, {}))
 
     def _meant(self, variable: Variable, value: str | None) -> str:
-        if value is None:
-            return self._defaults.get(variable.name, variable.default)
-        return self._checked(variable, value)
+        default = self._defaults.get(variable.name, variable.default)
+        return default if value is None or value == default else self._checked(variable, value)
 
     def _checked(self, variable: Variable, value: str) -> str:
         try:

@@ -67,6 +67,8 @@ class Execute(ByName):
         prepared = session.prepared(self.name)
         if prepared is not self.prepared:
             return session.preparing.plan_again(self.text, self.parameters, block).run(execution)
+        if prepared.made is None:
+            return Result("EXECUTE")  # of an empty statement
         given = [each((), execution.context) for each in self.arguments]
         statement = session.preparing.statement_for(prepared, block)
         values = prepared.values(given)

@@ -33,12 +33,13 @@ class Set(Control):
     value: str | None
     """None: the default."""
     is_local: bool = False
+    tag: str = "SET"
     is_undone: ClassVar[bool] = True
 
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
         _check(session.block)
-        tag = "SET" if self.value is not None else "RESET"
+        tag = self.tag
         if self.is_local:
             if not session.is_in_block:
                 session.notice("SET LOCAL can only be used in transaction blocks", "WARNING", "25P01")
@@ -112,8 +113,10 @@ def plan_set(planner: "Planner", tree: Tree) -> Control:
     match parse.option(tree, "kind"):
         case "VAR_SET_VALUE":
             return Set(tree.name, ", ".join(_values(tree)), tree.is_local)
-        case "VAR_SET_DEFAULT" | "VAR_RESET":
+        case "VAR_SET_DEFAULT":
             return Set(tree.name, None, tree.is_local)
+        case "VAR_RESET":
+            return Set(tree.name, None, tree.is_local, tag="RESET")
         case "VAR_RESET_ALL":
             return ResetAll()
         case "VAR_SET_MULTI":
