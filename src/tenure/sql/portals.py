@@ -48,11 +48,20 @@ class Prepared:
     constants: tuple[Datum, ...] | None = None
     """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
     from_sql: bool = False
+    has_enums: bool = False
+    """Among its parameters: see `sql.preparing`."""
     made_at_micros: int = 0
 
     @property
     def statement(self) -> Statement | None:
         return None if self.made is None else self.made.statement
+
+    @property
+    def fixed_types(self) -> tuple[Type | None, ...]:
+        """Of the parameters, to plan it again: clients send values of the types that they were told."""
+        if self.constants is not None:
+            return self.types
+        return tuple(None if each.ref.enum else each for each in self.parameters)
 
     def values(self, given: Sequence[Datum]) -> Sequence[Datum]:
         """The values of the plan's parameters: those that are given, or those lifted out of the text."""

@@ -156,7 +156,8 @@ class Session:
         return prepared
 
     def prepared(self, name: str) -> Prepared:
-        return self._portals.prepared_named(name)
+        prepared = self._portals.prepared_named(name)
+        return self.preparing.with_labels_now(name, prepared) if prepared.has_enums else prepared
 
     def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
         prepared = self._portals.prepared_named(statement)

@@ -77,7 +77,9 @@ class Surroundings:
         if isinstance(error, ConstraintViolation):
             block, newest = self._session.block, self._parts.leases.newest
             draft = block.begun.draft.descriptors if block is not None and block.begun is not None else {}
-            found = draft.get(error.schema_id) or (newest and newest.descriptor(error.schema_id))
+            found = draft.get(error.schema_id)
+            if found is None and newest is not None:
+                found = newest.descriptor(error.schema_id)
             error.schema = "" if found is None else found.name
 
     def _sequences(self, block: Block) -> SessionSequences:

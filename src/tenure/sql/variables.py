@@ -159,6 +159,11 @@ _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_86
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 
+def _encoding(text: str) -> str:
+    """Only letters and digits count: asyncpg sends quotes along."""
+    return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
+
+
 def _nobody_else(text: str) -> str:
     raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
 
@@ -177,7 +182,7 @@ def _severity(text: str) -> str:
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
     Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
-    Variable("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "UTF8.", is_reported=True),
+    Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
     Variable(
         "client_min_messages",
         "notice",
