@@ -8,17 +8,11 @@ and never executed, executed again after their error, outlived by their transact
 Walk: `test_conversations` compares some by seed; `python -m tests.differential --conversations` many.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from tests.unit.pgwire.wire import FLUSH, SYNC, bind, close, describe, execute, message, parse, query
 
-SETUP = (
-    "DROP TABLE IF EXISTS w",
-    "CREATE TABLE w (id int PRIMARY KEY, v text)",
-    "INSERT INTO w SELECT n, 'v' || n FROM generate_series(1, 6) AS g (n)",
-)
 ROWS = (
     "SELECT id, v FROM w ORDER BY id",
     "SELECT id FROM w ORDER BY id DESC LIMIT 3",
@@ -205,7 +199,3 @@ def _copy(random: Random, found: Conversation) -> None:
         found.say("CopyData, CopyDone or CopyFail", b"".join(data))
     if found.script[-1 - is_incoming].startswith("Parse"):
         found.say("Sync", SYNC)
-
-
-def shown(script: Sequence[str]) -> str:
-    return "\n".join(script)

@@ -6,22 +6,32 @@ waits for is done at once, in this thread.
 
 Answers are shown as text, with all that a client can see but numbers of tables and sources' files and lines.
 
-Walk: `conversations` makes both sides talk; `test_conversations` compares.
+Walk: `test_conversations` and `__main__` compare what `conversations` and `wire_scripts` say, by `two_sides`.
 """
 
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
+from uuid import uuid4
+
+import psycopg
 
 from tenure.front import Front
 from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Service
 from tenure.pgwire.waits import Commit
+from tests.postgres_server import Server
 from tests.unit.pgwire.toy import LetIn
 from tests.unit.pgwire.wire import TERMINATE, Heard, Talk, heard, query, startup
+from tests.unit.sql.talking import a_node, front_of
 
 COMMIT_SECONDS = 30
+TABLES = ("CREATE TABLE w (id int PRIMARY KEY, v text)",)
+SETUP = query("DELETE FROM w; INSERT INTO w SELECT n, 'v' || n FROM generate_series(1, 6) AS g (n)")
 MARK = "the end of this"
 END = query(f"ROLLBACK; SELECT '{MARK}'")
 """Both answer this last, whatever came before."""
@@ -32,8 +42,8 @@ NOT_OURS = "skipping cleanup for portal"
 NO_ROWS = "unsupported portal strategy"
 """FETCH from a portal that has no rows: PostgreSQL says XX000, as if it were its own mistake."""
 
-ROUTINES = ("RevalidateCachedQuery",)
-"""Of the server's source, by which clients know an error: only these are ours, too."""
+STALE = "RevalidateCachedQuery"
+"""The routine by which clients know that a plan is stale: the only one of the server's that is ours, too."""
 
 
 class OurSide(Talk):
@@ -60,10 +70,10 @@ class OurSide(Talk):
 
 
 class TheirSide:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, database: str) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=COMMIT_SECONDS)
         self._file = self._socket.makefile("rb")
-        self._socket.sendall(startup(user="postgres", database="postgres"))
+        self._socket.sendall(startup(user="postgres", database=database))
         self.talk([])
 
     def talk(self, pieces: Sequence[bytes]) -> list[str]:
@@ -90,10 +100,16 @@ def _shown(answers: Iterator[Heard]) -> list[str]:
     for each in answers:
         if each.kind == "N" and each.fields["M"].startswith(NOT_OURS):
             continue
-        while each.kind == "E" and found and found[-1][:2] in ("D ", "T "):
+        shown = _answer(each)
+        while each.kind == "E" and found and found[-1][:2] in _passed_over(shown):
             found.pop()  # how much was on its way says nothing
-        found.append(_answer(each))
+        found.append(shown)
     return found
+
+
+def _passed_over(error: str) -> tuple[str, ...]:
+    """A plan is looked at again at Bind there, and at Execute here."""
+    return ("D ", "T ", "2") if error.endswith(STALE) else ("D ", "T ")
 
 
 def _answer(each: Heard) -> str:
@@ -106,7 +122,7 @@ def _answer(each: Heard) -> str:
             return f"D {each.values}"
         case "E" | "N":
             fields = each.fields
-            routine = fields["R"] if fields.get("R") in ROUTINES else ""
+            routine = STALE if fields.get("R") == STALE else ""
             named = [f"{code}={fields[code]}" for code in "stcdn" if code in fields]
             code = "0A000" if fields["M"] == NO_ROWS else fields["C"]
             head = f"{each.kind} {fields['S']}/{fields['V']} {code} {fields['M']}"
@@ -125,3 +141,37 @@ def _columns(body: bytes) -> Iterator[str]:
         _, _, oid, size, modifier, code = struct.unpack_from(">IhIhih", body, end + 1)
         yield f"{body[at:end].decode()}:{oid}/{size}/{modifier}/{code}"
         at = end + 19
+
+
+@contextmanager
+def two_sides(server: Server) -> Iterator["TwoSides"]:
+    """A node, and a database of its own on the server."""
+    name = f"conversations_{uuid4().hex[:12]}"
+    with TemporaryDirectory() as directory, a_node(Path(directory)) as node:
+        _ask(server, f"CREATE DATABASE {name}")
+        try:
+            yield TwoSides(front_of(node), server.port, name)
+        finally:
+            _ask(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class TwoSides:
+    def __init__(self, front: Front, port: int, database: str) -> None:
+        self._front = front
+        self._port, self._database = port, database
+        self.compare([query(each) for each in TABLES])
+
+    def compare(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
+        """What each side answers, on a connection of its own."""
+        ours, theirs = OurSide(self._front), TheirSide(self._port, self._database)
+        try:
+            ours.talk([SETUP]), theirs.talk([SETUP])
+            return ours.talk(pieces), theirs.talk(pieces)
+        finally:
+            ours.close()
+            theirs.close()
+
+
+def _ask(server: Server, text: str) -> None:
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(text.encode())
