@@ -1,7 +1,7 @@
 """asyncpg: it connects, and what it has prepared outlives an online change of a table.
 
-It keeps statements by their text. Where columns have come, it has to be told by the routine of the error that it
-must prepare again; outside of a transaction it then does so by itself.
+It keeps statements by their text. Where columns have come, it has to be told by the routine of the error that
+it must prepare again; outside of a transaction it then does so by itself.
 """
 
 import asyncio

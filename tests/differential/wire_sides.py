@@ -1,8 +1,8 @@
 """Two connections that get the same messages, byte for byte: one to Tenure, one to PostgreSQL.
 
-Ours has no socket: the protocol's state machine stands over the sessions of a real node, and is given the
-messages in the pieces that a script has. So a piece that ends between Execute and Sync is always one. What it
-waits for is done at once, in this thread.
+Ours has no socket, but where a cancel is tested: the protocol's state machine stands over the sessions of a
+real node, and is given the messages in the pieces that a script has. So a piece that ends between Execute and
+Sync is always one. What it waits for is done at once, in this thread.
 
 Answers are shown as text, with all that a client can see but numbers of tables and sources' files and lines.
 
@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from select import select
 from tempfile import TemporaryDirectory
 from threading import Event
 from uuid import uuid4
@@ -26,10 +27,11 @@ from tenure.pgwire.startup import Service
 from tenure.pgwire.waits import Commit
 from tests.postgres_server import Server
 from tests.unit.pgwire.toy import LetIn
-from tests.unit.pgwire.wire import TERMINATE, Heard, Talk, heard, query, startup
+from tests.unit.pgwire.wire import SYNC, TERMINATE, Heard, Talk, cancel_request, heard, query, startup
 from tests.unit.sql.talking import a_node, front_of
 
 COMMIT_SECONDS = 30
+CANCEL_SECONDS = 0.1
 TABLES = ("CREATE TABLE w (id int PRIMARY KEY, v text)",)
 SETUP = query("DELETE FROM w; INSERT INTO w SELECT n, 'v' || n FROM generate_series(1, 6) AS g (n)")
 MARK = "the end of this"
@@ -69,21 +71,45 @@ class OurSide(Talk):
         self.connection.close()
 
 
-class TheirSide:
-    def __init__(self, port: int, database: str) -> None:
+class SocketSide:
+    def __init__(self, port: int, database: str, user: str = "postgres") -> None:
+        self._port = port
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=COMMIT_SECONDS)
         self._file = self._socket.makefile("rb")
-        self._socket.sendall(startup(user="postgres", database=database))
-        self.talk([])
+        self._socket.sendall(startup(user=user, database=database) + END)
+        (self._key,) = (each.body for each in self._up_to_mark() if each.kind == "K")
 
     def talk(self, pieces: Sequence[bytes]) -> list[str]:
         self._socket.sendall(b"".join([*pieces, END]))
         return _shown(self._up_to_mark())
 
+    def ask(self, *messages: bytes) -> list[str]:
+        """What is answered up to ReadyForQuery."""
+        self._socket.sendall(b"".join(messages))
+        return _shown(self._up_to_ready())
+
+    def _up_to_ready(self) -> Iterator[Heard]:
+        for each in self._heard():
+            yield each
+            if each.kind == "Z":
+                return
+
+    def _heard(self) -> Iterator[Heard]:
+        while head := self._file.read(5):
+            yield from heard(head + self._file.read(struct.unpack_from(">I", head, 1)[0] - 4))
+
+    def ask_and_cancel(self, asked: bytes) -> list[str]:
+        """Something that takes its time, and says nothing before it is canceled."""
+        self._socket.sendall(asked)
+        pid, secret = struct.unpack_from(">i", self._key)[0], self._key[4:]
+        while not select([self._socket], [], [], CANCEL_SECONDS)[0]:
+            with socket.create_connection(("127.0.0.1", self._port)) as another:
+                another.sendall(cancel_request(pid, secret))
+        return self.ask(SYNC)
+
     def _up_to_mark(self) -> Iterator[Heard]:
         is_last = False
-        while head := self._file.read(5):
-            (each,) = heard(head + self._file.read(struct.unpack_from(">I", head, 1)[0] - 4))
+        for each in self._heard():
             yield each
             is_last = is_last or (each.kind == "D" and each.values == [MARK.encode()])
             if is_last and each.kind == "Z":
@@ -161,11 +187,18 @@ class TwoSides:
         self._port, self._database = port, database
         self.compare([query(each) for each in TABLES])
 
+    def by_socket(self) -> tuple[SocketSide, SocketSide]:
+        return (
+            SocketSide(self._front.port, "defaultdb", user="root"),
+            SocketSide(self._port, self._database),
+        )
+
     def compare(self, pieces: Sequence[bytes]) -> tuple[list[str], list[str]]:
         """What each side answers, on a connection of its own."""
-        ours, theirs = OurSide(self._front), TheirSide(self._port, self._database)
+        ours, theirs = OurSide(self._front), SocketSide(self._port, self._database)
         try:
-            ours.talk([SETUP]), theirs.talk([SETUP])
+            ours.talk([SETUP])
+            theirs.talk([SETUP])
             return ours.talk(pieces), theirs.talk(pieces)
         finally:
             ours.close()
