@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from tenure.expr.datatype import Datum
 from tenure.sql import result_size
-from tenure.sql.answers import Answer
+from tenure.sql.answers import Answer, Pending
 from tenure.sql.errors import PortalOver, PortalWithoutRows
 from tenure.sql.portals import Portal
+from tenure.sql.statement import Control
 
 if TYPE_CHECKING:
     from tenure.sql.block import Block
+    from tenure.sql.execution import Execution
     from tenure.sql.session import Session
 
 BATCH_ROWS = 1_000
@@ -51,6 +53,15 @@ def open_portal(session: "Session", name: str, portal: Portal, block: "Block") -
         )
     result = session.run(portal, block, inline=False)
     portal.tag, portal.counts, portal.rows = result.tag, result.counts, result.rows or iter(())
+
+
+def control(execution: "Execution", statement: Control, portal: Portal, limit: int) -> "Answer | Pending":
+    answer = statement.control(execution)
+    if portal.columns is None or not isinstance(answer, Answer):
+        portal.is_done = True
+        return answer
+    portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
+    return batch(execution.session, portal, limit)
 
 
 def batch(session: "Session", portal: Portal, limit: int) -> Answer:

@@ -36,7 +36,7 @@ from tenure.sql.errors import InFailedTransaction, TooFewParameters
 from tenure.sql.execution import Execution
 from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
-from tenure.sql.portal_runs import batch, check_may_run
+from tenure.sql.portal_runs import batch, check_may_run, control
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_secrets
@@ -82,14 +82,14 @@ class Session:
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
-        self._is_string = False
-        """It runs the statements of one query string."""
-        self._has_executed = False
+        self._is_string = self._has_executed = False
+        """It runs the statements of one query string, or has run some since the last Sync."""
         self.is_several = False
         """The statement under way is one of several that are one implicit transaction: as in a block."""
         self.active_portal: Portal | None = None
         """The one that is being executed: it cannot close itself."""
-        self._path: Path | None = None
+        self._path: tuple[str, Path] = "", Path(0)
+        """What search_path says, and what that means."""
         self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
@@ -198,12 +198,15 @@ class Session:
         self.surroundings.check_locks()
         check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
-        if prepared.lookup is not None and ends and inline and self.block is None and not has_begun:
-            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+        lookup = prepared.lookup
+        is_alone = ends and inline and self.block is None and not has_begun
+        if lookup is not None and is_alone and prepared.made.path == self.path:
+            rows = lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self.is_several, self._has_executed = self._is_string or self._has_executed, True
+        has_executed, self._has_executed = self._has_executed, True
+        self.is_several = self._is_string or has_executed
         if made.is_at_rest:
             self._start(prepared.text)
         told = len(self.notices)
@@ -212,7 +215,7 @@ class Session:
             answer = (self._more if has_begun else self._execute)(made, limit, ends, inline)
         except NotShort:
             del self.notices[told:]  # they come again
-            made.is_at_rest = True
+            made.is_at_rest, self._has_executed = True, has_executed
             raise
         except BaseException:
             made.is_failed = True
@@ -228,7 +231,8 @@ class Session:
         if isinstance(statement, planning.Control):
             if self.block is None and statement.is_undone and (self.is_several or not ends):
                 self.block = self._begun()
-            return self._control(statement, portal, limit, inline)
+            execution = Execution(self, self.block or self._begun(), portal.values, inline=inline)
+            return control(execution, statement, portal, limit)
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
@@ -240,16 +244,6 @@ class Session:
         if ends and not block.is_explicit:
             return self._ended(block, answer, inline)
         return answer
-
-    def _control(
-        self, statement: planning.Control, portal: Portal, limit: int, inline: bool
-    ) -> "Answer | Pending":
-        answer = statement.control(Execution(self, self.block or self._begun(), portal.values, inline=inline))
-        if portal.columns is None or not isinstance(answer, Answer):
-            portal.is_done = True
-            return answer
-        portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
-        return batch(self, portal, limit)
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
@@ -477,10 +471,11 @@ class Session:
 
     @property
     def path(self) -> Path:
-        schemas = self.variables.search_path()
-        path = self._path
-        if path is None or path.schemas != schemas or path.database != self.database:
-            path = self._path = Path(self.database, schemas, self.user)
+        text = self.variables["search_path"]
+        known, path = self._path
+        if text != known or path.database != self.database:
+            path = Path(self.database, self.variables.search_path(), self.user)
+            self._path = text, path
         return path
 
     def check(self) -> None:
