@@ -29,7 +29,7 @@ from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning, result_size
+from tenure.sql import planning, result_size, transaction_modes
 from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
@@ -185,7 +185,7 @@ class Session:
 
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
-        self.surroundings.check_locks()
+        self.surroundings.fence()
         if made.rows is not None or made.is_done:
             return self._more(made, limit, ends)
         prepared = made.prepared
@@ -227,6 +227,8 @@ class Session:
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        block.fence = self.surroundings.fence
+        block.is_read_only = transaction_modes.reads_only(self)
         if is_explicit:
             block.pause = self._pause
         return block
@@ -405,15 +407,14 @@ class Session:
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
-    def begin(self, *, is_read_only: bool) -> Block:
-        if self.block is not None:
-            if self.block.is_explicit:
-                self.notice("there is already a transaction in progress", "WARNING", "25001")
-            self.block.is_explicit = True
-        else:
-            self.block = self._begun(is_explicit=True)
-        self.block.is_read_only = self.block.is_read_only or is_read_only
-        return self.block
+    def begin(self) -> Block:
+        if self.block is not None and self.block.is_explicit:
+            self.notice("there is already a transaction in progress", "WARNING", "25001")
+            return self.block
+        block = self.block = self.block or self._begun(is_explicit=True)
+        block.is_explicit = True
+        transaction_modes.begin(self)
+        return block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
         block = self.block
@@ -446,6 +447,7 @@ class Session:
     def back_to(self, block: Block, name: str) -> None:
         savepoint = block.back_to(name)
         self.variables.restore(savepoint.variables)
+        transaction_modes.restore(self, block)
         self.surroundings.release_since(savepoint.locks)
         self._portals.keep_cursors(savepoint.cursors)
 

@@ -120,7 +120,7 @@ class Export(Control):
         payload = self._payload(session, lake, at)
         rows = _rows_about(lake, self.table) if self.table else 0
         described = f"EXPORT INTO {self.format.upper()} '{location.shown}' FROM {self.name}"
-        return lake.store.transact(
+        return session.surroundings.transact(
             lambda txn: start(txn, lake, payload, owner=session.user, description=described, rows=rows)
         ).id
 

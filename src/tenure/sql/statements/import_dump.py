@@ -68,7 +68,9 @@ class ImportDump(ByJob):
         )
         rows = sum(each.end - each.start for input in inputs for each in input.ranges) // ROW_BYTES
         text = f"IMPORT PGDUMP '{dump.source.location.shown}'"
-        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
+        return session.surroundings.transact(
+            lambda txn: start(txn, lake, payload, rows=rows, description=text)
+        ).id
 
     def _inputs(self, dump: Dump, made: "Made") -> list[TableInput]:
         return [

@@ -71,6 +71,7 @@ class ByJob(Control):
             raise InFailedTransaction
         if block is not None:
             raise ActiveTransaction("IMPORT cannot run inside a transaction block")
+        execution.block.require_writable("IMPORT")
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "IMPORT")
@@ -127,7 +128,9 @@ class Import(ByJob):
             session.variables["TimeZone"],
         )
         rows, text = guessed_rows(sources), self._described(sources)
-        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
+        return session.surroundings.transact(
+            lambda txn: start(txn, lake, payload, rows=rows, description=text)
+        ).id
 
     def _described(self, sources: "Sequence[Source]") -> str:
         shown = ", ".join(f"'{each}'" for each in dict.fromkeys(source.location.shown for source in sources))

@@ -84,7 +84,7 @@ class ControlJobs:
         if block.is_explicit:
             self._ask(execution, block.use.txn, ids)
         else:
-            session.parts.store.transact(lambda txn: self._ask(execution, txn, ids))
+            session.surroundings.transact(lambda txn: self._ask(execution, txn, ids))
         if self.waits:
             await_jobs(execution, ids, self.verb.is_done)
         return Result(f"{self.verb.name} JOBS {len(ids)}")
