@@ -1,16 +1,18 @@
 """The modes of a transaction: its isolation, whether it only reads, and whether it may be deferred.
 
-    default_transaction_x ──► transaction_x, when a transaction begins ──► BEGIN x, SET TRANSACTION x, SET transaction_x
+    default_transaction_x ──► transaction_x, when a transaction begins
+                                    ▲
+                                    └── BEGIN x, SET TRANSACTION x, SET transaction_x
 
 A transaction begins with the session's defaults, also one of a single statement. From then on its modes are
-its own: neither a change of the defaults nor the end of a savepoint that set nothing touches them. SHOW outside
-of a block shows what the next transaction begins with.
+its own: a change of the defaults does not touch them. ROLLBACK TO takes back what was set since a savepoint.
+SHOW outside of a block shows what the next transaction begins with.
 
-Whatever the isolation is, it is served as serializable, which is at least as strict; DEFERRABLE has no effect,
-since nothing that only reads waits. READ ONLY is kept by `Block`, which refuses what would write (25006).
+Whatever the isolation is, it is served as serializable, which is at least as strict. DEFERRABLE has no
+effect, since nothing that only reads waits. `Block` keeps READ ONLY: it refuses what would write (25006).
 
-Walk: `Session.begin` -> `begin`; BEGIN, SET TRANSACTION, SET and set_config -> `set_modes`; `Session.back_to` ->
-`restore`.
+Walk: `Session.begin` -> `begin`; BEGIN, SET TRANSACTION, SET and set_config -> `set_modes`;
+`Session.back_to` -> `restore`.
 """
 
 from collections.abc import Mapping

@@ -176,7 +176,12 @@ DEFINITIONS: tuple[Variable, ...] = (
         "What the client is told.",
     ),
     Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
-    Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Of new transactions; served as serializable."),
+    Variable(
+        "default_transaction_isolation",
+        "serializable",
+        _one_of(*ISOLATION),
+        "Of new transactions; served as serializable.",
+    ),
     Variable(
         "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
     ),

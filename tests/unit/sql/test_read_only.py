@@ -142,7 +142,8 @@ def test_shows_tell_the_truth(node: Node, oracle: Oracle) -> None:
         script(
             "SET default_transaction_isolation = 'serializable'",
             shows,
-            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY, DEFERRABLE",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ,"
+            " READ ONLY, DEFERRABLE",
             "SHOW default_transaction_read_only",
             "SHOW default_transaction_deferrable",
             "SHOW default_transaction_isolation",
@@ -282,9 +283,11 @@ def test_a_client_that_asks_for_it_when_it_connects(served: Served) -> None:
         assert client.info.parameter_status("default_transaction_read_only") == "on"
         with pytest.raises(Exception, match="read-only transaction"):
             client.execute("INSERT INTO t VALUES (1)")
-        with pytest.raises(Exception, match="read-only transaction"), client.cursor() as cursor:
-            with cursor.copy("COPY t FROM STDIN") as copy:
-                copy.write_row((1,))
+        with (
+            pytest.raises(Exception, match="read-only transaction"),
+            client.cursor().copy("COPY t FROM STDIN") as copy,
+        ):
+            copy.write_row((1,))
         client.execute("SET default_transaction_read_only = off")
         client.execute("INSERT INTO t VALUES (1)")
 
@@ -303,5 +306,5 @@ def test_psycopg_read_only(served: Served) -> None:
 def test_clients_that_look_for_a_node_that_writes(served: Served) -> None:
     with served.connect(target_session_attrs="read-write") as client:
         assert client.execute("SHOW transaction_read_only").fetchall() == [("off",)]
-    with pytest.raises(Exception, match="read-write|read-only"):
+    with pytest.raises(Exception, match=r"read-write|read-only"):
         served.connect(target_session_attrs="read-write", options="-c default_transaction_read_only=on")
