@@ -166,7 +166,7 @@ class CorruptData(TenureError):
 
 
 def for_operator(error: BaseException) -> str:
-    """The message with what is private in it or its causes: for the log and the command line, not for clients."""
+    """The message with what is private of it and its causes: for the log, not for clients."""
     private: list[str] = []
     cause: BaseException | None = error
     while isinstance(cause, TenureError):

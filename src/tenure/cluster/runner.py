@@ -479,7 +479,7 @@ def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None 
         if attempts_max is None or run.attempts + 1 < attempts_max:
             raise
         _log.warning(
-            "job %d failed: it was tried %d times: %s", run.job.id, attempts_max, for_operator(error)
+            "job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error)
         )
         return _described(error)
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):

@@ -14,65 +14,59 @@ from tenure.node import Node
 from tests.unit.bulk.imports import Importing
 from tests.unit.sql.sessions import Said, Talk, running
 
-STEPS_MAX = 40
-"""More than any of these statements takes: a run that came to its end unbroken ends the test."""
+QUESTIONS = ("snapshot", "watch", "control", "progress", "renew")
+"""What a statement asks of the store and of the jobs while it waits, and in the end."""
 
+TURNS = 3
+"""How often each is asked before it breaks: before there is a job, at the first look, at a later one."""
 
 NUMBERS = iter(range(1, 10_000))
 """For rows, directories and names that no other statement has."""
 
 
 class Breaker:
-    """Breaks what one thread asks of the store, from its `step`-th question on, `times` times."""
+    """Breaks what one thread asks: from the n-th question of a kind on, so many questions of any kind."""
 
-    def __init__(self, step: int, times: float) -> None:
+    def __init__(self, kind: str, turn: int, times: float) -> None:
         self._thread = threading.get_ident()
-        self._left, self._times = step, times
-        self.has_broken = False
+        self._kind, self._left, self._times = kind, turn, times
+        self._is_open = False
 
-    def ask(self) -> None:
+    def ask(self, kind: str) -> None:
         if threading.get_ident() != self._thread:
             return
-        self._left -= 1
-        if self._left < 0 and self._times > 0:
+        if kind == self._kind:
+            self._left -= 1
+            self._is_open = self._is_open or self._left < 0
+        if self._is_open and self._times > 0:
             self._times -= 1
-            self.has_broken = True
             raise Unavailable("the store cannot be reached")
 
 
 @contextmanager
 def breaking(node: Node, breaker: Breaker) -> Iterator[None]:
-    """Every question that a statement asks once its job is there."""
     with pytest.MonkeyPatch.context() as patches:
-        for target, name in (
-            (node.store, "snapshot"),
-            (node.store, "watch"),
-            (node.jobs, "control"),
-            (node.jobs, "progress"),
-            (node.leases, "renew"),
-        ):
-            patches.setattr(target, name, _broken(getattr(target, name), breaker))
+        for kind in QUESTIONS:
+            target = next(each for each in (node.store, node.jobs, node.leases) if hasattr(each, kind))
+            patches.setattr(target, kind, _broken(getattr(target, kind), kind, breaker))
         yield
 
 
-def _broken(original: Callable[..., Any], breaker: Breaker) -> Callable[..., Any]:
+def _broken(original: Callable[..., Any], kind: str, breaker: Breaker) -> Callable[..., Any]:
     def ask(*values: Any, **named: Any) -> Any:
-        breaker.ask()
+        breaker.ask(kind)
         return original(*values, **named)
 
     return ask
 
 
-def run_broken(node: Node, say: Callable[[], Said], times: float) -> Iterator[tuple[Said, bool]]:
-    """The same statement, broken at every step in turn; until one is not."""
-    for step in range(STEPS_MAX):
-        breaker = Breaker(step, times)
-        with breaking(node, breaker):
-            said = say()
-        yield said, breaker.has_broken
-        if not breaker.has_broken:
-            return
-    raise AssertionError("it asks the store for ever")
+def run_broken(node: Node, say: Callable[[], Said], times: float) -> Iterator[Said]:
+    """The same statement, broken at every step in turn."""
+    for kind in QUESTIONS:
+        for turn in range(TURNS):
+            with breaking(node, Breaker(kind, turn, times)):
+                said = say()
+            yield said
 
 
 @pytest.fixture
@@ -104,15 +98,13 @@ def test_what_a_statement_says_of_its_job_is_true(
     seen = set()
 
     def say() -> Said:
-        nonlocal before
-        before = created(look)
         if what == "IMPORT":
             return t.csv(f"{next(NUMBERS)},x\n")
         return t.say(f"EXPORT INTO CSV 'out{next(NUMBERS)}' FROM TABLE t")
 
-    before: set[str | None] = set()
-    for said, has_broken in run_broken(t.node, say, times):
-        job = ended(look, before)
+    before = created(look)
+    for said in run_broken(t.node, say, times):
+        job, before = ended(look, before), created(look)
         seen.add(said.sqlstate)
         if said.sqlstate == "08006":
             assert job is None, f"it says that nothing happened, and {job}"
@@ -120,7 +112,7 @@ def test_what_a_statement_says_of_its_job_is_true(
             assert job is not None and f"job {job[0]} is not known" in said.message, said
             assert f"SHOW JOB {job[0]}" in said.hint and job[1] == "succeeded"
         else:
-            assert said.sqlstate == "" and job is not None and job[1] == "succeeded", (said, has_broken)
+            assert said.sqlstate == "" and job is not None and job[1] == "succeeded", said
     assert "" in seen
     assert times == 1 or "40003" in seen
 
@@ -135,17 +127,14 @@ def test_an_index_that_is_built_by_a_job_is_said_to_be_unknown(
         talk, look = Talk(node), Talk(other)
         talk.say("CREATE TABLE t (id int PRIMARY KEY, a int)")
         talk.say("INSERT INTO t VALUES (1, 1)")
-        seen = set()
-        before: set[str | None] = set()
+        seen, before = set(), created(look)
 
         def say() -> Said:
-            nonlocal before
-            before = created(look)
             return talk.say(f"CREATE INDEX i{next(NUMBERS)} ON t (a)")
 
-        for said, _ in run_broken(node, say, float("inf")):
+        for said in run_broken(node, say, float("inf")):
             seen.add(said.sqlstate)
-            job = ended(look, before)
+            job, before = ended(look, before), created(look)
             if said.sqlstate == "40003" and job is not None:
                 assert job[1] == "succeeded"
             elif said.sqlstate:

@@ -1,4 +1,4 @@
-"""What the owner of advisory locks writes, while its node is stopped past its ttl and others get the locks."""
+"""What the owner of advisory locks writes while its node is stopped past its ttl and others get the locks."""
 
 import pytest
 

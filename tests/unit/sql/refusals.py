@@ -1,4 +1,4 @@
-"""An example of each claim of docs/reference/differences.md: a statement, and the SQLSTATE it is refused with.
+"""Examples of the claims of docs/reference/differences.md: statements, and what they are refused with.
 
 Walk: `test_differences` says them to a node.
 """

@@ -1,4 +1,4 @@
-"""docs/reference/differences.md says what is so: each claim has an example, and each example is answered so."""
+"""docs/reference/differences.md says what is so: each claim has an example that is answered so."""
 
 from collections.abc import Iterator
 from pathlib import Path
