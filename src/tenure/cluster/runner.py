@@ -478,9 +478,7 @@ def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None 
     except RetryError as error:
         if attempts_max is None or run.attempts + 1 < attempts_max:
             raise
-        _log.warning(
-            "job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error)
-        )
+        _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
         return _described(error)
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
