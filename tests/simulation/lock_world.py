@@ -46,6 +46,7 @@ LOCKS = [Key(1, (number,)) for number in range(2)]
 GUARDED = {key: KEYS.key(USER_TABLES, [100 + number]) for number, key in enumerate(LOCKS)}
 """Rows that are written only under their lock, each time with the number of the tenure."""
 
+TENURE_SECONDS_MAX = 10.0
 WRITES_MAX, ATTEMPTS = 8, 20
 """Of one tenure; and how often a write is tried, as a session tries a single statement."""
 
@@ -65,12 +66,14 @@ class Outcome:
     unknown: Counter[bytes] = field(default_factory=Counter)
 
 
-def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None) -> Outcome:
+def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None, *, guarded: float = 0.1) -> Outcome:
+    """`guarded`: how often a client writes under a lock, of all that it does."""
     tape = Tape(seed)
     knobs = draw_knobs(tape, seconds=SECONDS, nodes=3)
     knobs.nodes = 3
     change(knobs)
     cluster = LockCluster(tape, knobs, {})
+    cluster.guarded = guarded
     cluster.start()
     cluster.hub.run(SECONDS)
     cluster.conclude()
@@ -94,6 +97,7 @@ class LockCluster(Cluster):
         self.outcome = Outcome()
         self.held: dict[Key, list[Held]] = {key: [] for key in LOCKS}
         self.starts = count(1)
+        self.guarded = 0.0
         super().__init__(tape, knobs, weights, Untraced())
         self.settings = (
             Settings(DEFINITIONS)
@@ -213,7 +217,7 @@ class LockClient:
             owner = Owner(self._number, next(cluster.starts))
             self.since_t = cluster.hub.t
             try:
-                if self._tape.chance(f"{self.name}.guarded", 0.2):
+                if self._has_time() and self._tape.chance(f"{self.name}.guarded", cluster.guarded):
                     self.operation = "guarded"
                     self._write_under_lock(owner)
                 elif self._tape.chance(f"{self.name}.advisory", 0.5):
@@ -227,6 +231,10 @@ class LockClient:
             except Cancelled:
                 cluster.outcome.seen["canceled"] += 1
             self.operation = ""
+
+    def _has_time(self) -> bool:
+        """Whether a tenure that begins now, behind others in line, ends before the run does."""
+        return self._cluster.hub.t < self._cluster.knobs.faults_end - TENURE_SECONDS_MAX
 
     # ── advisory locks ─────────────────────────────────────────────────────────────────────────
 
@@ -284,6 +292,7 @@ class LockClient:
             txn = self._store.begin()
             try:
                 txn.put(GUARDED[key], b"%d" % owner.started_at)
+                self._store.env.sleep(self._tape.between(f"{self.name}.statement", 0.0, 0.5))
                 self._advisory.fence(owner, txn)
                 self._commit_guarded(txn)
                 return

@@ -346,7 +346,7 @@ class Variables:
     def set_all_local(self, checked: Mapping[str, str]) -> None:
         """The same of several, whose values are known to be right and none of which is reported."""
         self._hidden = {name: self.values.get(name) for name in checked} | self._hidden
-        self.values = self.values | checked
+        self.values = {**self.values, **checked}
 
     def checked(self, name: str, value: str) -> str:
         """The value as it is shown; raises InvalidParameter if it is none."""

@@ -73,7 +73,7 @@ def holder(node: Node) -> Iterator[Speaker]:
     speaker.close()
 
 
-PLACES = {
+PLACES: dict[str, Callable[[Node], tuple[object, str]]] = {
     "before it binds to a lease": lambda node: (node.leases, "bind"),
     "before it commits": lambda node: (Use, "_start_commit"),
 }
