@@ -21,7 +21,7 @@ from types import FrameType
 
 from tenure import __version__, processes, worker
 from tenure.base.env import Env, SystemEnv
-from tenure.base.errors import InvalidParameter, TenureError
+from tenure.base.errors import InvalidParameter, TenureError, for_operator
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.node import Node
@@ -214,7 +214,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _one_line(error: TenureError) -> str:
-    return " ".join(f"{error}. {error.hint}".split()) if error.hint else " ".join(str(error).split())
+    said = for_operator(error)
+    return " ".join(f"{said}. {error.hint}".split()) if error.hint else " ".join(said.split())
 
 
 def _log_to_stderr() -> None:

@@ -21,13 +21,12 @@ from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
-    BaseMoved,
     OutcomeUnknown,
     RetryError,
     SessionLost,
-    SnapshotTooOld,
     StoreError,
     TenureError,
+    Unavailable,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
@@ -43,12 +42,12 @@ from tenure.catalog.wait_records import Awaited
 from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
+from tenure.cluster.job_waits import await_jobs, outcome_of
 from tenure.cluster.jobs import Control, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut
 from tenure.schema_change.job import KIND, Payload, is_taken_back
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
@@ -168,7 +167,10 @@ class SchemaChanger:
     def await_change(self, use: Use, changing: Table | EnumType, asked: Asked = NOBODY) -> NoReturn:
         """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
         use.close()  # that one may be waiting for what this one uses
-        self._await_end(changing.job, asked)
+        try:
+            self._await_end(changing.job, asked)
+        except OutcomeUnknown as error:  # of the other change: nothing was done of this one
+            raise Unavailable(str(error)) from error
         self._catch_up([changing])
         raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
 
@@ -268,7 +270,7 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        with _after_commit(commit_at):
+        with outcome_of(job.id):
             self._await_job(job.id, declared, asked)
         return commit_at
 
@@ -299,7 +301,7 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(job)
         if not all(map(is_finished, last)):
-            with _after_commit(commit_at):
+            with outcome_of(job):
                 self._await_job(job, declared, asked)
         return commit_at
 
@@ -310,6 +312,8 @@ class SchemaChanger:
         """
         try:
             control = self._await_end(id, asked)
+        except OutcomeUnknown:
+            raise
         except TenureError as error:
             error.detail = error.detail or f"The change is committed; job {id} goes on with it."
             raise
@@ -333,23 +337,11 @@ class SchemaChanger:
 
     def _await_end(self, id: int, asked: Asked) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
-        while True:
-            watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-            try:
-                return self._follow(watch, id, asked)
-            except (SnapshotTooOld, BaseMoved):
-                continue  # it has fallen behind what is kept: looks again, from now on
-            finally:
-                watch.close()
-
-    def _follow(self, watch: Watch, id: int, asked: Asked) -> Control | None:
-        while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-            if control.state in TERMINAL:
-                return control
-            asked.check()
-            seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
-            watch.next(seconds, changes_only=True)
-        return None
+        seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
+        snapshot = await_jobs(
+            self._store, self._jobs, [id], TERMINAL.__contains__, check=asked.check, look_seconds=seconds
+        )
+        return self._jobs.control(snapshot, id)
 
 
 @contextmanager

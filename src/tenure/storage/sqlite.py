@@ -358,10 +358,11 @@ class SqliteEngine:
         translated = _translate(error, self._path)
         if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in FATAL:
             self._failure = InputOutput(
-                f'store file "{self._path}": an fsync failed, so what is on disk is not known',
+                "an fsync of the store's file failed, so what is on disk is not known",
                 hint="Check the disk, then start this process again.",
+                private=self._path,
             )
-            return OutcomeUnknown(str(self._failure), hint=self._failure.hint)
+            return OutcomeUnknown(str(self._failure), hint=self._failure.hint, private=self._path)
         return translated
 
 
@@ -418,13 +419,14 @@ def _lane_row(
 
 
 def _translate(error: Exception, path: str) -> TenureError:
-    message = f'store file "{path}": {error}'
-    if isinstance(error, apsw.FullError):
-        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
+    reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+    message, private = f"the store's file: {reason}", f"{path}: {error}"
+    if isinstance(error, apsw.FullError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        return DiskFull(message, hint="Free some space on its disk; nothing was changed.", private=private)
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return CorruptData(message, hint="Restore the file from a backup; it was left as it is.")
+        hint = "Restore the file from a backup; it was left as it is."
+        return CorruptData(message, hint=hint, private=private)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Unavailable(message, hint="Another program holds the file's lock.")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
-    return InputOutput(message, hint="Check that the directory exists, is writable and its disk is well.")
+        return Unavailable(message, hint="Another program holds the file's lock.", private=private)
+    hint = "Check that the directory exists, is writable and its disk is well."
+    return InputOutput(message, hint=hint, private=private)

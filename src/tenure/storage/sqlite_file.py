@@ -111,10 +111,11 @@ def _is_empty(execute: Execute, path: str) -> bool:
     if application_id == 0 and tables == 0:
         return True
     if application_id != APPLICATION_ID:
-        raise CorruptData(f'"{path}" is a SQLite file, but not a Tenure store')
+        raise CorruptData("the store's file is of SQLite, but not a Tenure store", private=path)
     if file_format > FORMAT:
         raise NewerFormat(
-            f'store file "{path}" has format {file_format}; this version of Tenure reads up to {FORMAT}',
+            f"the store's file has format {file_format}; this version of Tenure reads up to {FORMAT}",
             hint="Start it with the newer version that wrote it.",
+            private=path,
         )
     return False
