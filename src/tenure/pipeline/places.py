@@ -14,6 +14,7 @@ from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tenure.storage.bucket import Credentials
 from tenure.storage.files import Files, open_files
+from tenure.table.lake.identity import LakeIdentity
 
 OPENED_MAX = 4
 
@@ -24,6 +25,8 @@ class Place(NamedTuple):
     tenant: int
     credentials: Credentials | None = None
     """Of the lake, if they are not in the environment; never shown."""
+    identity: str = ""
+    """The id that store and lake carry; empty in tests that need none."""
 
 
 class Version(NamedTuple):
@@ -46,7 +49,19 @@ class Opened(NamedTuple):
 def opened(place: Place) -> Opened:
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
-    return Opened(store, open_files(place.lake, place.credentials))
+    found = Opened(store, open_files(place.lake, place.credentials))
+    if place.identity:
+        _check(found, place.identity)
+    return found
+
+
+def _check(found: Opened, identity: str) -> None:
+    """Another machine may have another directory at the same path."""
+    try:
+        LakeIdentity(found.store, found.lake, identity).check()
+    except BaseException:
+        found.close()
+        raise
 
 
 def close(place: Place) -> None:
