@@ -24,7 +24,7 @@ FLUSH = (
     "INSERT INTO t SELECT generate_series(1, 500)",
     "SET CLUSTER SETTING lake.flush_bytes = 2000",
 )
-FLUSHED = "SELECT 1 FROM system.jobs WHERE kind = 'flush' AND state = 'succeeded'"
+FLUSHED = "SELECT 1 FROM system.jobs WHERE job_type = 'flush' AND state = 'succeeded'"
 
 
 def _address(node: "subprocess.Popen[str]") -> str:
