@@ -36,6 +36,23 @@ def test_the_store_has_a_default() -> None:
     assert cli._parser().parse_args(["start"]).store == "sqlite:tenure-data/store.db"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "lake"),
+    [
+        ("start", "tenure-data/lake"),
+        ("start --store sqlite:data/store.db", "data/lake"),
+        ("worker --store sqlite:/srv/a.db", "/srv/lake"),
+        ("start --store sqlite:store.db", "lake"),
+        ("start --store postgresql://h/d", "tenure-data/lake"),
+        ("start --store sqlite:data/store.db --lake s3://b/p", "s3://b/p"),
+        ("store copy --store sqlite:data/store.db --to sqlite:b.db", "data/lake"),
+        ("store use-lake --store sqlite:data/store.db --lake x", "x"),
+    ],
+)
+def test_the_lake_lies_beside_its_store_unless_told_otherwise(arguments: str, lake: str) -> None:
+    assert cli._options(arguments.split()).lake == lake
+
+
 @pytest.mark.parametrize("address", ["", "sqlite:", "sqlite::memory:", "mysql://host/db", "store.db"])
 def test_what_is_no_store_is_refused(address: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
