@@ -45,26 +45,25 @@ class Opened(NamedTuple):
         self.store.engine.close()
 
 
-@lru_cache(maxsize=OPENED_MAX)
 def opened(place: Place) -> Opened:
-    env = SystemEnv()
-    store = Store(open_engine(place.store, env), env, tenant=place.tenant)
-    found = Opened(store, open_files(place.lake, place.credentials))
+    """Store and lake of a task; refused if the lake that is there is not the store's.
+
+    Each task asks: another machine may have another directory at the same path, or its disk not mounted.
+    """
+    found = _opened(place)
     if place.identity:
-        _check(found, place.identity)
+        LakeIdentity(found.store, found.lake, place.identity).check()
     return found
 
 
-def _check(found: Opened, identity: str) -> None:
-    """Another machine may have another directory at the same path."""
-    try:
-        LakeIdentity(found.store, found.lake, identity).check()
-    except BaseException:
-        found.close()
-        raise
+@lru_cache(maxsize=OPENED_MAX)
+def _opened(place: Place) -> Opened:
+    env = SystemEnv()
+    store = Store(open_engine(place.store, env), env, tenant=place.tenant)
+    return Opened(store, open_files(place.lake, place.credentials))
 
 
 def close(place: Place) -> None:
     """For a process that goes on and has no more tasks there."""
-    opened(place).close()
-    opened.cache_clear()
+    _opened(place).close()
+    _opened.cache_clear()

@@ -25,7 +25,11 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def other(served: Served, tmp_path: Path) -> Path:
-    """Another store's lake in the place of the node's own; a file in it looks like a stray."""
+    return _mount_another(tmp_path)
+
+
+def _mount_another(tmp_path: Path) -> Path:
+    """Puts another store's lake in the place of the node's own; a file in it looks like a stray."""
     (tmp_path / "lake").rename(tmp_path / "own")
     stray = tmp_path / "lake" / "1" / "104" / "1" / "j1-r1-0-ab-live-0.parquet"
     stray.parent.mkdir(parents=True)
@@ -79,9 +83,10 @@ def _span(served: Served) -> tuple[bytes, bytes]:
     return span.lo, span.hi
 
 
-def test_a_flush_waits_until_its_lake_is_there_again(served: Served, tmp_path: Path, other: Path) -> None:
+def test_a_flush_waits_until_its_lake_is_there_again(served: Served, tmp_path: Path) -> None:
     before = served.manifest()
     served.run("UPDATE t SET v = 'new'")
+    _mount_another(tmp_path)
     store, jobs = served.node.store, served.node.jobs
     job = store.transact(lambda txn: flush.start(txn, served.lake, before.table, 1, rows=1, name="t"))
     assert job is not None
