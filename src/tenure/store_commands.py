@@ -34,6 +34,11 @@ def add_to(parser: ArgumentParser, add_place: Callable[[ArgumentParser], None]) 
         "use-lake", help="say that a lake is the store's, after one of them was moved; no node may run"
     )
     add_place(use)
+    use.add_argument(
+        "--with-unknown-files",
+        action="store_true",
+        help="also if the lake has files that the store does not know, and that may be deleted",
+    )
 
 
 def run(options: Namespace, env: Env) -> None:
@@ -57,5 +62,6 @@ def _use_lake(options: Namespace, env: Env) -> None:
         sessions = Sessions(store.keyspace)
         jobs = Jobs(store.keyspace, sessions, store.clock)
         files = open_files(options.lake)
-        unknown = use_lake(store, files, jobs, sessions, engine.origin())
+        with_unknown = options.with_unknown_files
+        unknown = use_lake(store, files, jobs, sessions, engine.origin(), with_unknown_files=with_unknown)
     print(f"store={redacted(options.store)} lake={files.address} unknown_files={unknown}")

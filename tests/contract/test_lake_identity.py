@@ -34,8 +34,11 @@ class Side(NamedTuple):
     def open(self, files: Files) -> LakeIdentity:
         return open_lake(self.store, files, self.jobs, self.engine.origin())
 
-    def use(self, files: Files) -> int:
-        return use_lake(self.store, files, self.jobs, self.sessions, self.engine.origin())
+    def use(self, files: Files, *, with_unknown_files: bool = False) -> int:
+        origin = self.engine.origin()
+        return use_lake(
+            self.store, files, self.jobs, self.sessions, origin, with_unknown_files=with_unknown_files
+        )
 
     def name_files(self, *names: str) -> None:
         """Publishes a base of files with these names."""
@@ -378,5 +381,8 @@ def test_files_that_were_left_over_are_the_stores_when_the_operator_says_so(
 ) -> None:
     put(files, LEFT_OVER, "1/104/1/a.parquet")
     open_side().name_files("1/104/1/a.parquet")
-    assert open_side().use(files) == 1
+    with pytest.raises(WrongLake, match="which this store does not know") as refused:
+        open_side().use(files)
+    assert "--with-unknown-files" in refused.value.hint
+    assert open_side().use(files, with_unknown_files=True) == 1
     open_side().open(files).check()

@@ -99,12 +99,21 @@ def open_lake(store: Store, files: Files, jobs: Jobs, origin: StoreOrigin) -> La
     return identity
 
 
-def use_lake(store: Store, files: Files, jobs: Jobs, sessions: Sessions, origin: StoreOrigin) -> int:
+def use_lake(
+    store: Store,
+    files: Files,
+    jobs: Jobs,
+    sessions: Sessions,
+    origin: StoreOrigin,
+    *,
+    with_unknown_files: bool = False,
+) -> int:
     """Makes a lake the store's under a new id; returns how many of its files the store does not know.
 
-    Refused while nodes are running, if the lake is another store's, or lacks a file that the store names.
+    Refused while nodes are running, if the lake is another store's, lacks a file that the store names or,
+    unless that is said to be right, has files that it does not know.
     """
-    return _Opening(store, files, jobs, origin).use(sessions)
+    return _Opening(store, files, jobs, origin).use(sessions, with_unknown_files=with_unknown_files)
 
 
 def judge(stored: StoreLake | None, location: str, origins: Iterable[str], ids: Iterable[str]) -> Verdict:
@@ -151,7 +160,7 @@ class _Opening:
                 return LakeIdentity(self._store, self._files, stored.id)
         raise RetryError(f'lake "{self._files.address}": other processes are opening it all the time')
 
-    def use(self, sessions: Sessions) -> int:
+    def use(self, sessions: Sessions, *, with_unknown_files: bool) -> int:
         for _ in range(ATTEMPTS_MAX):
             stored = self._records.get(self._store.snapshot())
             former = () if stored is None else (stored.id, *stored.former)
@@ -160,7 +169,7 @@ class _Opening:
                 raise foreign(self._files)
             contents = self._contents()
             self._refuse_missing(contents)
-            if contents.unknown and not contents.named and not ids:
+            if not with_unknown_files:
                 self._refuse_unknown(contents)
             begun = self._begin(stored, former=former, sessions=sessions)
             if begun is not None and self._finish(begun, is_said=True):
@@ -253,7 +262,7 @@ class _Opening:
             raise WrongLake(
                 f'lake "{self._files.address}" has {_some(contents.unknown)}, which this store does not know',
                 hint="If they are another store's, give this one a lake of its own with --lake. If they were "
-                f"left over and may be deleted, {USE_LAKE}.",
+                f"left over and may be deleted, {USE_LAKE} and --with-unknown-files.",
             )
 
     def _refusal(self, verdict: Verdict, stored: StoreLake | None) -> WrongLake:
@@ -271,7 +280,8 @@ class _Opening:
         if verdict is Verdict.MOVED:
             return WrongLake(
                 f'the lake of this store is "{lake}", and "{self._files.address}" carries the same id',
-                hint=f"If it was moved there, stop all nodes and {USE_LAKE}. If not, give --lake {lake}.",
+                hint="If it was moved there, and no other store uses it, stop all nodes and "
+                f"{USE_LAKE}. If not, give --lake {lake}.",
             )
         return WrongLake(
             f'"{self._files.address}" is not the lake of this store, which is "{lake}"',
