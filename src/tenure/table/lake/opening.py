@@ -82,7 +82,6 @@ class Verdict(Enum):
 class Contents(NamedTuple):
     """What of a lake a store knows, by the names of files."""
 
-    named: frozenset[str]
     missing: list[str]
     unknown: list[str]
 
@@ -152,7 +151,7 @@ class _Opening:
                 self._refresh(stored)
                 return LakeIdentity(self._store, self._files, stored.id)
             if verdict is Verdict.BEGIN:
-                self._refuse_unknown(self._contents())
+                self._refuse_unfit(self._contents(), with_unknown=False)
                 stored = self._begin(stored, former=())
             elif verdict is not Verdict.FINISH:
                 raise self._refusal(verdict, stored)
@@ -168,9 +167,7 @@ class _Opening:
             if set(ids) - set(former):
                 raise foreign(self._files)
             contents = self._contents()
-            self._refuse_missing(contents)
-            if not with_unknown_files:
-                self._refuse_unknown(contents)
+            self._refuse_unfit(contents, with_unknown=with_unknown_files)
             begun = self._begin(stored, former=former, sessions=sessions)
             if begun is not None and self._finish(begun, is_said=True):
                 return len(contents.unknown)
@@ -217,21 +214,22 @@ class _Opening:
 
     def _finish(self, begun: StoreLake, *, is_said: bool) -> bool:
         """Marks the lake and settles the record; False if the record has changed meanwhile."""
-        with suppress(FileExists), self._files.create(id_file(begun.id)) as output:
-            output.write(json.dumps({"format": FORMAT, "id": begun.id}).encode())
+        if begun.id not in lake_ids(self._files):
+            self._mark(begun.id)
         try:
             if set(lake_ids(self._files)) - {begun.id, *begun.former}:
                 raise foreign(self._files)
-            contents = self._contents()
-            self._refuse_missing(contents)
-            if not is_said:
-                self._refuse_unknown(contents)
+            self._refuse_unfit(self._contents(), with_unknown=is_said)
         except WrongLake:
             self._files.delete([id_file(begun.id)])
             raise
         self._files.delete([id_file(id) for id in begun.former])
         settled = replace(begun, stage=Stage.SETTLED, former=())
         return self._replace(begun, settled) or self._records.get(self._store.snapshot()) == settled
+
+    def _mark(self, id: str) -> None:
+        with suppress(FileExists), self._files.create(id_file(id)) as output:
+            output.write(json.dumps({"format": FORMAT, "id": id}).encode())
 
     def _contents(self) -> Contents:
         # Files first: one that is published meanwhile is named, and need not have been listed.
@@ -242,23 +240,21 @@ class _Opening:
         missing = [name for name in sorted(named.difference(listed)) if not self._files.exists(name)]
         dropped = {file.name for file in self._manifests.dropped(snapshot)}
         unknown = [name for name in listed if name not in named and name not in dropped]
-        return Contents(named, missing, [name for name in unknown if not self._is_of_job(name)])
+        return Contents(missing, [name for name in unknown if not self._is_of_job(name)])
 
     def _is_of_job(self, name: str) -> bool:
         """Whether a job of this store has made a file; jobs' ids are times, so no other store has it."""
         job = job_of(name)
         return job is not None and self._jobs.get(self._store.snapshot(), job) is not None
 
-    def _refuse_missing(self, contents: Contents) -> None:
+    def _refuse_unfit(self, contents: Contents, *, with_unknown: bool) -> None:
+        """Raises WrongLake unless the lake has all that the store names and, maybe, nothing else."""
         if contents.missing:
             raise WrongLake(
                 f'lake "{self._files.address}" lacks {_some(contents.missing)}, named by this store',
                 hint="Give the lake that has them with --lake, or restore them from a backup.",
             )
-
-    def _refuse_unknown(self, contents: Contents) -> None:
-        self._refuse_missing(contents)
-        if contents.unknown:
+        if contents.unknown and not with_unknown:
             raise WrongLake(
                 f'lake "{self._files.address}" has {_some(contents.unknown)}, which this store does not know',
                 hint="If they are another store's, give this one a lake of its own with --lake. If they were "
