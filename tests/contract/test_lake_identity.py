@@ -154,6 +154,23 @@ def test_nodes_that_open_both_for_the_first_time_at_once_agree(
     assert lake_ids(open_files(lake_address)) == ids[:1]
 
 
+def test_an_id_that_another_node_has_just_written_is_not_foreign(
+    open_side: Callable[[], Side], lake_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in between this one's look at the store, which has none yet, and that at the lake."""
+    files, first = open_files(lake_address), open_side()
+    real = files.names_in
+    others: list[str] = []
+
+    def names_in(directory: str) -> Iterator[str]:
+        if not others:
+            others.append(first.open(open_files(lake_address)).id)
+        return real(directory)
+
+    monkeypatch.setattr(files, "names_in", names_in)
+    assert open_side().open(files).id == others[0]
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_start_that_was_cut_off_is_finished_by_the_next(
     open_side: Callable[[], Side], files: Files, when: str, monkeypatch: pytest.MonkeyPatch

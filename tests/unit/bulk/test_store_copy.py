@@ -124,7 +124,8 @@ def test_a_file_that_goes_while_it_is_copied_makes_the_copy_begin_again(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.run("SET CLUSTER SETTING lake.file_grace = '0s'")
-    real, merges = store_copy.OpenStore.named, []
+    real = store_copy.OpenStore.named
+    merges: list[object] = []
 
     def named(opened: store_copy.OpenStore) -> list[Any]:
         found = real(opened)

@@ -143,21 +143,34 @@ class _Opening:
     def open(self) -> LakeIdentity:
         for _ in range(ATTEMPTS_MAX):
             stored = self._records.get(self._store.snapshot())
-            ids = lake_ids(self._files)
-            verdict = judge(stored, self._location, self._origins, ids)
-            if verdict is Verdict.OPEN:
-                assert stored is not None
-                refuse_other_ids(self._files, ids, stored.id)
-                self._refresh(stored)
-                return LakeIdentity(self._store, self._files, stored.id)
-            if verdict is Verdict.BEGIN:
-                self._refuse_unfit(self._contents(), with_unknown=False)
-                stored = self._begin(stored, former=())
-            elif verdict is not Verdict.FINISH:
-                raise self._refusal(verdict, stored)
-            if stored is not None and self._finish(stored, is_said=bool(stored.former)):
-                return LakeIdentity(self._store, self._files, stored.id)
+            try:
+                id = self._try_opening(stored)
+            except WrongLake:
+                # An id that looks foreign may be what another node of this store has just begun.
+                if self._records.get(self._store.snapshot()) == stored:
+                    raise
+                continue
+            if id is not None:
+                return LakeIdentity(self._store, self._files, id)
         raise RetryError(f'lake "{self._files.address}": other processes are opening it all the time')
+
+    def _try_opening(self, stored: StoreLake | None) -> str | None:
+        """The id under which the lake is open; None if the record has changed meanwhile."""
+        ids = lake_ids(self._files)
+        verdict = judge(stored, self._location, self._origins, ids)
+        if verdict is Verdict.OPEN:
+            assert stored is not None
+            refuse_other_ids(self._files, ids, stored.id)
+            self._refresh(stored)
+            return stored.id
+        if verdict is Verdict.BEGIN:
+            self._refuse_unfit(self._contents(), with_unknown=False)
+            stored = self._begin(stored, former=())
+        elif verdict is not Verdict.FINISH:
+            raise self._refusal(verdict, stored)
+        if stored is not None and self._finish(stored, is_said=bool(stored.former)):
+            return stored.id
+        return None
 
     def use(self, sessions: Sessions, *, with_unknown_files: bool) -> int:
         for _ in range(ATTEMPTS_MAX):
