@@ -56,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _log_to_stderr()
     try:
         if options.command == "store":
-            store_commands.run(options, SystemEnv())
-            return 0
+            return _once(lambda: store_commands.run(options, SystemEnv()))
         check_master(options.spark_master, is_store_local=is_local(options.store))
         if options.command == "worker":
             _until_signal(lambda: worker.run(options, SystemEnv()))
@@ -189,6 +188,18 @@ def _until_signal(run: Callable[[], None]) -> None:
     # Whichever signal comes, and whenever: during the start it ends the start.
     with suppress(KeyboardInterrupt):
         run()
+
+
+def _once(run: Callable[[], None]) -> int:
+    """Does something that ends; a signal ends it early, and it takes back what it can."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, _interrupt)
+    try:
+        run()
+    except KeyboardInterrupt:
+        print("tenure: interrupted before it was done", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:

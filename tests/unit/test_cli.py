@@ -25,6 +25,18 @@ def test_a_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     assert "COMMAND" in capsys.readouterr().err
 
 
+def test_a_store_command_that_is_interrupted_has_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(options: object, env: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(cli.store_commands, "run", interrupted)
+    assert cli.main(["store", "use-lake"]) == 1
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_unknown_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["start", "--no-such-option"])
