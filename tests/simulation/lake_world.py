@@ -32,6 +32,7 @@ from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
 from tenure.table.lake.manifests import AS_PUBLISHED, File, Manifest, Manifests, Shape, Written, no_base
 from tenure.table.lake.publishing import Merges, Replaced, publish
+from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
 from tests.simulation.nodes import Cluster, Node
 from tests.simulation.predicates import Violation
@@ -340,6 +341,7 @@ SHAPES: dict[str, Callable[[LakeClient], None]] = {
     "mount another": mount_another,
     "blind write": blind_write,
     "read-modify-write": read_modify_write,
+    **lake_edges.SHAPES,
 }
 
 PROFILES: dict[str, dict[str, float]] = {
@@ -356,7 +358,9 @@ PROFILES: dict[str, dict[str, float]] = {
         "mount another": 0.5,
         "blind write": 1,
         "read-modify-write": 1,
+        **lake_edges.WEIGHTS,
     },
+    **lake_edges.PROFILES,
 }
 
 
