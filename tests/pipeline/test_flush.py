@@ -213,7 +213,7 @@ def test_tasks_that_fail_at_random_lose_and_double_no_row(
         for manifest in served.lake.manifests.all(served.node.store.snapshot())
         for file in manifest.files
     }
-    written = {entry.name for page in served.lake.files.list() for entry in page}
+    written = {entry.name for page in served.lake.files.list(str(served.lake.place.tenant)) for entry in page}
     assert named < written, "no attempt has failed after it had written"
 
 
@@ -233,5 +233,5 @@ def test_a_flush_with_twins_of_slow_tasks_on_two_workers_is_that_without_spark(
         await_true(lambda: tasks.executors() == 2)
         agree(served, tasks, kernels.merge_slowly_at_times)
         spark_sessions.close()
-    written = [entry.name for page in served.lake.files.list() for entry in page]
+    written = [entry.name for page in served.lake.files.list(str(served.lake.place.tenant)) for entry in page]
     assert any("-1-live-" in name for name in written), "no slow task had a twin"

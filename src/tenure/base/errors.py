@@ -24,6 +24,7 @@
     │   ├── FileExists        58P02  files are written once: the name is taken
     │   ├── NoPermission      42501  the system or the object store does not let this node do it
     │   ├── ClockAhead        58000  this node's clock is too far ahead to commit
+    │   ├── WrongLake         55000  the lake is not the one that belongs to the store
     │   ├── NewerFormat       0A000  written by a newer Tenure
     │   └── UnfitEngine       0A000  the engine fails the start-up probe
     └── CorruptData           XX001  stop, never repair silently
@@ -151,6 +152,10 @@ class NoPermission(StoreError):
 
 class ClockAhead(StoreError):
     sqlstate = "58000"
+
+
+class WrongLake(StoreError):
+    sqlstate = "55000"
 
 
 class NewerFormat(StoreError):

@@ -8,6 +8,8 @@
 What has grown is counted by the commits of this node; when it starts, it looks at every index once. Two
 nodes that do the same at once do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
 
+`Files` asks before it deletes whether the lake still carries the store's id, and cleaning asks it, too.
+
 Invariant (strays): no file is deleted that a manifest names, or that a job which has not ended may still
 publish. (Files are listed before the store is read: what was listed then belongs to a job that has ended and
 is not named, so it never will be.)
@@ -16,7 +18,6 @@ Walk: `node.py` runs `step` in a loop.
 """
 
 import logging
-import re
 from collections.abc import Iterator
 
 from tenure.base.errors import RetryError
@@ -30,6 +31,7 @@ from tenure.kv.thresholds import cleaned_mark
 from tenure.kv.transaction import Transaction
 from tenure.storage.locations import Locations
 from tenure.table.lake.manifests import Manifest
+from tenure.table.lake.opening import job_of
 from tenure.table.lake.publishing import clean_some
 
 STEP_SECONDS = 5.0
@@ -46,7 +48,6 @@ STRAYS_SECONDS = 3_600.0
 UNFINISHED_SECONDS = 86_400.0
 """Between two looks at all files, and how old a half-written one must be: nobody writes that long."""
 
-_JOB = re.compile(r"j(\d+)-r\d+-")
 _log = logging.getLogger(__name__)
 
 
@@ -117,6 +118,7 @@ class Upkeep:
         is_little = add_seconds(cleaned_at, clean_after / GROWN_SHARE) > upto_at
         if upto_at <= cleaned_at or (is_little and upto_at < manifest.flushed_at):
             return  # the mark need not move all the time
+        self._lake.files.confirm()  # what leaves the store is in that lake alone
         try:
             for _ in range(CLEAN_COMMITS):
                 if self._clean_some(manifest, upto_at) < CLEAN_ROWS:
@@ -178,5 +180,5 @@ class Upkeep:
 
 def _is_over(name: str, open_jobs: frozenset[int]) -> bool:
     """Whether the job that a file is of has ended; one that is of no job is not ours to delete."""
-    found = _JOB.search(name)
-    return found is not None and int(found[1]) not in open_jobs
+    job = job_of(name)
+    return job is not None and job not in open_jobs

@@ -14,6 +14,7 @@ from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tenure.storage.bucket import Credentials
 from tenure.storage.files import Files, open_files
+from tenure.table.lake.identity import LakeIdentity
 
 OPENED_MAX = 4
 
@@ -24,6 +25,8 @@ class Place(NamedTuple):
     tenant: int
     credentials: Credentials | None = None
     """Of the lake, if they are not in the environment; never shown."""
+    identity: str = ""
+    """The id that store and lake carry; empty in tests that need none."""
 
 
 class Version(NamedTuple):
@@ -42,8 +45,19 @@ class Opened(NamedTuple):
         self.store.engine.close()
 
 
-@lru_cache(maxsize=OPENED_MAX)
 def opened(place: Place) -> Opened:
+    """Store and lake of a task; refused if the lake that is there is not the store's.
+
+    Each task asks: another machine may have another directory at the same path, or its disk not mounted.
+    """
+    found = _opened(place)
+    if place.identity:
+        LakeIdentity(found.store, found.lake, place.identity).check()
+    return found
+
+
+@lru_cache(maxsize=OPENED_MAX)
+def _opened(place: Place) -> Opened:
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
     return Opened(store, open_files(place.lake, place.credentials))
@@ -51,5 +65,5 @@ def opened(place: Place) -> Opened:
 
 def close(place: Place) -> None:
     """For a process that goes on and has no more tasks there."""
-    opened(place).close()
-    opened.cache_clear()
+    _opened(place).close()
+    _opened.cache_clear()

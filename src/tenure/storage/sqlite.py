@@ -53,11 +53,12 @@ from tenure.storage.engine import (
     Scan,
     Spread,
     Status,
+    StoreOrigin,
     head_of,
 )
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 from tenure.storage.signals import Signals
-from tenure.storage.sqlite_file import MEMORY, connect, inspect, lay_out
+from tenure.storage.sqlite_file import MEMORY, connect, copy_file, inspect, lay_out
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
 
@@ -321,6 +322,21 @@ class SqliteEngine:
                 self._signals.wake(heads)
             if heads:
                 quick_left = QUICK_POLLS
+
+    def origin(self) -> StoreOrigin:
+        if self._path == MEMORY:
+            return StoreOrigin(MEMORY)
+        with self._translated():
+            return StoreOrigin(f"inode {os.stat(self._path).st_ino}", os.path.realpath(self._path))
+
+    def copy_to(self, path: str) -> None:
+        """Writes a copy, as of one moment, to a file that is not there yet; commits go on meanwhile."""
+        with self._translated():
+            source = self._connect(query_only=True).connection
+        try:
+            copy_file(source, path)
+        except (apsw.Error, OSError) as error:
+            raise _translate(error, path) from error
 
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""

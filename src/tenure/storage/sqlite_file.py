@@ -3,9 +3,10 @@
 Several processes may open a new file at the same moment. Each looks at it, switches it to WAL, which is for
 good, and the first to get into the section lays it out.
 
-Walk: `SqliteEngine` -> `inspect`, `connect`, `lay_out`.
+Walk: `SqliteEngine` -> `inspect`, `connect`, `lay_out`; `SqliteEngine.copy_to` -> `copy_file`.
 """
 
+import os
 from typing import Any
 
 import apsw
@@ -101,6 +102,22 @@ def lay_out(execute: Execute, path: str) -> None:
         execute(SCHEMA, ())
         execute(f"PRAGMA application_id = {APPLICATION_ID:d}", ())
         execute(f"PRAGMA user_version = {FORMAT:d}", ())
+
+
+def copy_file(source: apsw.Connection, path: str) -> None:
+    """Copies a store, WAL and all, as of one moment, to a file that is not there yet.
+
+    In one step: between two, commits of other processes would make SQLite begin again, for ever.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = apsw.Connection(path)
+    try:
+        target.set_busy_timeout(BUSY_MILLISECONDS)
+        target.pragma("synchronous", "full")
+        with target.backup("main", source, "main") as backup:
+            backup.step(-1)
+    finally:
+        target.close()
 
 
 def _is_empty(execute: Execute, path: str) -> bool:

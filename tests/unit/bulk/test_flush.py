@@ -68,7 +68,8 @@ class Served:
         return manifest
 
     def files(self) -> set[str]:
-        return {entry.name for page in self.lake.files.list() for entry in page}
+        tenant = str(self.lake.place.tenant)
+        return {entry.name for page in self.lake.files.list(tenant) for entry in page}
 
 
 @pytest.fixture
