@@ -5,7 +5,8 @@
 
 Each node remembers the flushes that it has started itself. Other indexes do not wait.
 
-Walk: `bulk.upkeep` asks `may_try` before it starts a flush, tells `started`, and looks again at what is `due`.
+Walk: `bulk.upkeep` asks `may_try` before it starts a flush, tells `started`, and looks again at what is
+`due`.
 """
 
 from collections.abc import Iterator
@@ -32,9 +33,9 @@ class _Flush(NamedTuple):
 
 
 class FlushPauses:
-    def __init__(self, store: Store, jobs: Jobs) -> None:
+    def __init__(self, env: Env, store: Store, jobs: Jobs) -> None:
+        self._env = env
         self._store = store
-        self._env: Env = store.env
         self._jobs = jobs
         self._flushes: dict[bytes, _Flush] = {}
 
@@ -61,4 +62,6 @@ class FlushPauses:
     def due(self) -> Iterator[bytes]:
         """Indexes whose pause is over: nobody else may write to them meanwhile, and remind of them."""
         now = self._env.monotonic()
-        yield from [head for head, flush in self._flushes.items() if flush.due is not None and flush.due <= now]
+        for head, flush in list(self._flushes.items()):
+            if flush.due is not None and flush.due <= now:
+                yield head

@@ -6,8 +6,8 @@
     strays    so are files that no manifest names, and whose job has ended: nobody can publish them any more
 
 What has grown is counted by the commits of this node; when it starts, it looks at every index once. After a
-flush that failed it waits before it starts another (`bulk.flush_pauses`). Two
-nodes that do the same at once do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
+flush that failed it waits before it starts another (`bulk.flush_pauses`). Two nodes that do the same at once
+do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
 
 Invariant (strays): no file is deleted that a manifest names, or that a job which has not ended may still
 publish. (Files are listed before the store is read: what was listed then belongs to a job that has ended and
@@ -57,7 +57,7 @@ class Upkeep:
         self._lake = lake
         self._locations = locations
         self._store = lake.store
-        self._pauses = FlushPauses(lake.store, lake.jobs)
+        self._pauses = FlushPauses(lake.store.env, lake.store, lake.jobs)
         self._cleaned: dict[bytes, Timestamp] = {}
         self._unseen: Iterator[bytes] | None = None
         self._strays_due = lake.store.env.monotonic() + STRAYS_SECONDS

@@ -94,7 +94,9 @@ def tasks(
     ]
 
 
-def _weights(store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp) -> list[tuple[bytes, int]]:
+def _weights(
+    store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp
+) -> list[tuple[bytes, int]]:
     """Where rows lie: from each key on about so many."""
     span = store.keyspace.index_span(table, index)
     head = span.lo[:HEAD_BYTES]

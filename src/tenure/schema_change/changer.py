@@ -199,7 +199,8 @@ class SchemaChanger:
             return self._published(use, final, session, commit_at)
 
     def _is_small(self, table: Table) -> bool:
-        if is_finished(table):
+        # Of a table that is dropped nothing is read: its files may be damaged.
+        if is_finished(table) or is_dropped(table):
             return True
         span = self._store.keyspace.index_span(table.id, table.primary)
         rows = sum(1 for _ in self._store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1))

@@ -7,8 +7,8 @@ the file's footer, so reading it again costs nothing more. Whoever reads files b
 columns that it will read checked before. A merge begins with a `CheckedFiles` of its own, which remembers
 nothing: its bytes are checked on their way into the decoder, whatever was read before.
 
-Files of earlier versions have a checksum of the whole only. They are read and checked whole; the sums of their
-chunks are then known, too, and serve as above.
+Files of earlier versions have a checksum of the whole only. They are read and checked whole; the sums of
+their chunks are then known, too, and serve as above.
 
 A file that is missing or damaged is an error only if the newest manifest names it: otherwise the reader's
 manifest is old, and it starts over. `damage` decides that.

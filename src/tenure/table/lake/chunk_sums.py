@@ -11,7 +11,8 @@ manifest can trust the tail, and then every chunk that has the sum that the tail
 The sum is a CRC-32: it finds every change of up to 32 bits in a row, and computing it takes a quarter of a
 second per gigabyte. It does not protect against somebody who means to deceive.
 
-Parquet's own checksums of pages would not do: they do not cover page headers, and DuckDB does not verify them.
+Parquet's own checksums of pages would not do: they do not cover page headers, and DuckDB does not verify
+them.
 
 Walk: `lake.format` writes with `with_sums`; `lake.checked` reads with `chunks_of`.
 """

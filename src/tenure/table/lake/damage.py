@@ -1,7 +1,7 @@
 """What is said of a file of the lake that is damaged or missing, and of what is left.
 
-    the newest manifest names it      CorruptData: table, index and file; what the store and other files still have
-    it does not, or there is none     BaseMoved: the reader's manifest is old, so it starts over with the newest
+    the newest manifest names it     CorruptData: table, index and file; what the store and other files have
+    it does not, or there is none    BaseMoved: the reader's manifest is old, so it starts over with the newest
 
 Nothing is repaired, and nothing is remembered: once the right file is back, it is read.
 
@@ -88,7 +88,7 @@ def _left(manifest: Manifest, file: File, cleaned_at: Timestamp, replaced: Seque
     if replaced:
         names = ", ".join(f'"{name}"' for name in replaced[:NAMES_MAX])
         more = f" and {len(replaced) - NAMES_MAX} more" if len(replaced) > NAMES_MAX else ""
-        said.append(f"Older files, which merges have replaced, are there until they are deleted: {names}{more}.")
+        said.append(f"Files that merges have replaced are there until they are deleted: {names}{more}.")
     return " ".join(said)
 
 

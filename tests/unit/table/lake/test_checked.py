@@ -225,7 +225,7 @@ def test_what_is_left_is_said(world: World, tmp_path: Path) -> None:
     others = len(world.lake.manifest().files) - 1
     assert f"{others} other files of the index are not affected" in caught.value.detail
     assert "is in the store." in caught.value.detail
-    assert "Older files, which merges have replaced, are there until they are deleted" in caught.value.detail
+    assert "Files that merges have replaced are there until they are deleted" in caught.value.detail
     assert "DROP TABLE works" in caught.value.hint
 
 
@@ -317,7 +317,9 @@ def test_a_check_can_be_given_up_between_reads(world: World) -> None:
         checking.check(world.lake.manifest().live[0], ["c1"], proceed)
 
 
-def test_a_file_that_was_right_and_cannot_be_decoded_any_more_is_damaged(world: World, tmp_path: Path) -> None:
+def test_a_file_that_was_right_and_cannot_be_decoded_any_more_is_damaged(
+    world: World, tmp_path: Path
+) -> None:
     file = world.lake.manifest().live[0]
     files = CheckedFiles(world.lake.files, damage_in(world.lake.store))
     groups = range(len(files.footer(file).firsts))
