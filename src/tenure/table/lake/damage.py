@@ -1,7 +1,7 @@
 """What is said of a file of the lake that is damaged or missing, and of what is left.
 
     the newest manifest names it     CorruptData: table, index and file; what the store and other files have
-    it does not, or there is none    BaseMoved: the reader's manifest is old, so it starts over with the newest
+    it does not, or there is none    BaseMoved: the reader's manifest is old, and it begins anew
 
 Nothing is repaired, and nothing is remembered: once the right file is back, it is read.
 
