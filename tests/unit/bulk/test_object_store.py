@@ -293,3 +293,22 @@ def test_a_lake_that_cannot_be_had_is_an_error_without_its_keys(address: str, s3
 def test_the_place_of_a_lake_shows_no_keys(bucket_address: str) -> None:
     files = open_files(f"{bucket_address}&AWS_ACCESS_KEY_ID=key&AWS_SECRET_ACCESS_KEY={CANARY}")
     assert CANARY not in files.address and CANARY not in repr(files.credentials)
+
+
+def test_a_damaged_file_of_a_bucket_is_told_as_one_of_a_directory(served: InBucket) -> None:
+    served.flush()
+    clean(served)
+    (file,) = served.manifest().live
+    chunks = served.lake.bases.checked.footer(file).chunks
+    (number,) = chunks.numbers([0], ["c2"])
+    data = bytearray(served.lake.files.read(file.name, bytes_max=file.size))
+    data[chunks.starts[number] + chunks.sizes[number] // 2] ^= 1
+    served.lake.files.delete([file.name])
+    with served.lake.files.create(file.name) as output:
+        output.write(data)
+    served.lake.bases.checked.forget()
+    for query in ("SELECT v FROM t WHERE id = 7", "SELECT v, count(*) FROM t GROUP BY v"):
+        with pytest.raises(
+            psycopg.errors.DataCorrupted, match=r'"t_pkey" has other bytes .* column "v", row'
+        ):
+            served.run(query)

@@ -19,6 +19,7 @@ Walk: `lake.format` writes with `with_sums`; `lake.checked` reads with `chunks_o
 
 import struct
 import zlib
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -32,7 +33,10 @@ FOOTER_END_BYTES = 8
 
 
 class Chunks(NamedTuple):
-    """The column chunks of a file, group after group, and in each group column after column."""
+    """The column chunks of a file, group after group, and in each group column after column.
+
+    In compact arrays: a process keeps those of many files.
+    """
 
     columns: tuple[str, ...]
     starts: Sequence[int]
@@ -101,7 +105,8 @@ def _chunks(metadata: Any, sums: Sequence[int]) -> Chunks:
     bounds = list(_bounds(metadata))
     schema = metadata.schema
     columns = tuple(schema.column(place).path for place in range(metadata.num_columns))
-    return Chunks(columns, [start for start, _ in bounds], [size for _, size in bounds], sums)
+    starts, sizes = (array("q", each) for each in zip(*bounds, strict=True))
+    return Chunks(columns, starts, sizes, array("L", sums))
 
 
 def _bounds(metadata: Any) -> Iterator[tuple[int, int]]:
