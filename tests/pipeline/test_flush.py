@@ -17,7 +17,6 @@ from tenure.node import Node
 from tenure.pipeline import merge as merging
 from tenure.pipeline.merge import MergedRange, merge, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
-from tenure.table.lake.format import footer, read_groups
 from tenure.table.lake.manifests import Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish
 from tests.pipeline import kernels
@@ -130,8 +129,8 @@ class Served:
     def _rows(self, written: tuple[Written, ...]) -> list[Any]:
         rows = []
         for each in sorted(written, key=lambda each: each.file.first):
-            known = footer(self.lake.files, each.file.name)
-            table = read_groups(self.lake.files, each.file.name, known, range(len(known.firsts)))
+            checked = self.lake.bases.checked
+            table = checked.read_groups(each.file, range(len(checked.footer(each.file).firsts)))
             rows += [str(row) for row in table.to_pylist()]  # NaN is not equal to itself
         return rows
 

@@ -5,8 +5,9 @@
     drop      files that manifests have not named for `lake.file_grace` are deleted
     strays    so are files that no manifest names, and whose job has ended: nobody can publish them any more
 
-What has grown is counted by the commits of this node; when it starts, it looks at every index once. Two
-nodes that do the same at once do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
+What has grown is counted by the commits of this node; when it starts, it looks at every index once. After a
+flush that failed it waits before it starts another (`bulk.flush_pauses`). Two nodes that do the same at once
+do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
 
 `Files` asks before it deletes whether the lake still carries the store's id, and cleaning asks it, too.
 
@@ -24,6 +25,7 @@ from tenure.base.errors import RetryError
 from tenure.base.settings import CLEAN_AFTER, FILE_GRACE, FLUSH_BYTES
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.bulk import flush
+from tenure.bulk.flush_pauses import FlushPauses
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import Table, is_dropped
 from tenure.kv.keys import USER_TABLES
@@ -56,6 +58,7 @@ class Upkeep:
         self._lake = lake
         self._locations = locations
         self._store = lake.store
+        self._pauses = FlushPauses(lake.store.env, lake.store, lake.jobs)
         self._cleaned: dict[bytes, Timestamp] = {}
         self._unseen: Iterator[bytes] | None = None
         self._strays_due = lake.store.env.monotonic() + STRAYS_SECONDS
@@ -80,7 +83,8 @@ class Upkeep:
         if self._unseen is None:
             self._unseen = iter(self._all_heads())
         unseen = next(self._unseen, None)
-        return [head for head in (*grown, *([unseen] if unseen else [])) if self._is_of_user(head)]
+        looked_at = (*grown, *self._pauses.due(), *([unseen] if unseen else []))
+        return [head for head in looked_at if self._is_of_user(head)]
 
     def _all_heads(self) -> list[bytes]:
         snapshot, keyspace = self._store.snapshot(), self._store.keyspace
@@ -99,14 +103,16 @@ class Upkeep:
         span = self._store.keyspace.head_span(head)
         since_at = 0 if base is None else base.flushed_at
         spread = self._store.engine.spread(span.lo, span.hi, since_at, 1 << 40)
-        if spread.size <= self._lake.settings()[FLUSH_BYTES]:
+        if spread.size <= self._lake.settings()[FLUSH_BYTES] or not self._pauses.may_try(head):
             return
         table, index = self._store.keyspace.table_and_index(head)
         found = self._lake.catalog.get(self._store.snapshot(), table)
         if isinstance(found, Table) and not is_dropped(found):
-            self._store.transact(
+            job = self._store.transact(
                 lambda txn: flush.start(txn, self._lake, table, index, rows=spread.keys, name=found.name)
             )
+            if job is not None:
+                self._pauses.started(head, job.id)
 
     # ── cleaning ───────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,7 @@ Walk: kernels call `opened(place)`.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.env import SystemEnv
 from tenure.catalog.descriptors import EnumType, Table
@@ -15,6 +15,9 @@ from tenure.storage.addresses import open_engine
 from tenure.storage.bucket import Credentials
 from tenure.storage.files import Files, open_files
 from tenure.table.lake.identity import LakeIdentity
+
+if TYPE_CHECKING:
+    from tenure.table.lake.checked import CheckedFiles
 
 OPENED_MAX = 4
 
@@ -39,6 +42,8 @@ class Version(NamedTuple):
 class Opened(NamedTuple):
     store: Store
     lake: Files
+    checked: "CheckedFiles"
+    """The lake's files as they are read by whoever wants rows."""
 
     def close(self) -> None:
         self.store.close()
@@ -58,9 +63,14 @@ def opened(place: Place) -> Opened:
 
 @lru_cache(maxsize=OPENED_MAX)
 def _opened(place: Place) -> Opened:
+    # Arrow is imported when there is something to read: nodes know places, and need not have it for that.
+    from tenure.table.lake.checked import CheckedFiles
+    from tenure.table.lake.damage import damage_in
+
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
-    return Opened(store, open_files(place.lake, place.credentials))
+    files = open_files(place.lake, place.credentials)
+    return Opened(store, files, CheckedFiles(files, damage_in(store)))
 
 
 def close(place: Place) -> None:
