@@ -1,0 +1,189 @@
+"""Plays a script on both sides, statement by statement, and judges each answer; in the end all that is stored.
+
+What the page on differences says is no difference. In a block, rows that break a constraint which the block adds
+may be refused by COMMIT instead of the statement. PostgreSQL then has failed already: what the script says up to
+the end of the block, or up to ROLLBACK TO, is not asked here, and COMMIT has to give the SQLSTATE.
+
+Walk: `run` and `shrinking` call `recorded` for PostgreSQL's replies and `played` for Tenure's.
+"""
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from tests.differential.comparison import NOT_SUPPORTED, RUNTIME, Verdict, verdict
+from tests.differential.sides import Answer, Statement
+from tests.differential.transactions import catalog as catalogs
+from tests.differential.transactions.catalog import Catalog, Relation
+from tests.differential.transactions.cluster import Cluster, Keeper, Peer
+from tests.differential.transactions.steps import IDLE, IN_BLOCK, Client, Reply, Step
+
+WAITED = ("55P03", "57014")
+"""A statement that had to wait: then the script's outcome is not determined."""
+IN_USE = "55006"
+"""PostgreSQL changes no table that a cursor of the session reads. Here it is COMMIT that says so: of a name that
+was given up and taken again in one block, while other nodes use its former object."""
+REFUSALS = (NOT_SUPPORTED, IN_USE)
+BROKEN = "23"
+NOT_UNIQUE = "23505"
+_PROVES = re.compile(
+    "ADD (CONSTRAINT|UNIQUE|PRIMARY|CHECK|FOREIGN)|SET NOT NULL|CREATE UNIQUE INDEX"
+    "|ADD COLUMN .*(NOT NULL|UNIQUE|CHECK|REFERENCES|PRIMARY)"
+)
+_DEFINES = re.compile("CREATE|ALTER|DROP|TRUNCATE|COMMIT")
+_ADDS_TO_ITSELF = re.compile(r"UPDATE \S+ SET (\w+) = \1 ")
+
+
+class Kind(Enum):
+    SAME = "same"
+    REFUSED = "refused"
+    UNDETERMINED = "undetermined"
+    DIFFERENT = "different"
+
+
+class Outcome(NamedTuple):
+    kind: Kind
+    at: int = -1
+    """The step that was answered otherwise; past the last one: what was stored in the end."""
+    ours: str = ""
+    theirs: str = ""
+    states: tuple[str, str] = ("", "")
+    about: str = ""
+    """What kind of statement, or of thing stored, it is about."""
+
+
+class Record(NamedTuple):
+    """What PostgreSQL did."""
+
+    replies: list[Reply]
+    catalog: Catalog
+    contents: dict[str, Answer]
+
+    @property
+    def is_determined(self) -> bool:
+        return not any(each.answer.sqlstate in WAITED for each in self.replies)
+
+
+def recorded(peer: Peer, steps: list[Step]) -> Record:
+    with peer.clients() as clients:
+        replies = [clients[step.client].ask_step(step.statement) for step in steps]
+        _end(clients)
+        catalog = catalogs.read(clients[0])
+        return Record(replies, catalog, _contents(clients[0], catalog))
+
+
+def played(cluster: Cluster, steps: list[Step], record: Record) -> Outcome:
+    with cluster.clients() as (clients, keeper):
+        play = _Play(clients, keeper)
+        for at, (step, theirs) in enumerate(zip(steps, record.replies, strict=True)):
+            found = play.step(at, step, theirs)
+            if found is not None:
+                return found
+        _end(clients)
+        return _stored(clients[0], record, len(steps))
+
+
+class _Play:
+    def __init__(self, clients: list[Client], keeper: Keeper | None) -> None:
+        self._clients, self._keeper = clients, keeper
+        self._proofs = [0 for _ in clients]
+        """How many statements of the block prove something at COMMIT."""
+        self._late = ["" for _ in clients]
+        """The SQLSTATE that COMMIT owes."""
+
+    def step(self, at: int, step: Step, theirs: Reply) -> Outcome | None:
+        """What ends the play, if anything does."""
+        client, text = self._clients[step.client], step.statement.text
+        owed = self._late[step.client]
+        if owed:
+            if not text.startswith(("COMMIT", "ROLLBACK")) or theirs.answer.sqlstate:
+                return None
+            self._late[step.client] = ""
+        is_in_block = client.status == IN_BLOCK
+        if is_in_block and _PROVES.search(text):
+            self._proofs[step.client] += 1
+        ours = client.ask_step(step.statement)
+        found = self._judged(at, step, ours, theirs, owed=owed, is_in_block=is_in_block)
+        if ours.status == IDLE:
+            self._proofs[step.client] = 0
+            if self._keeper and _DEFINES.match(text):
+                self._keeper.lease_all()
+        return found
+
+    def _judged(
+        self, at: int, step: Step, ours: Reply, theirs: Reply, *, owed: str, is_in_block: bool
+    ) -> Outcome | None:
+        mine, other = ours.answer, theirs.answer
+        states = (mine.sqlstate, other.sqlstate)
+        shown = _shown(ours, other), _shown(theirs, mine)
+        outcome = Outcome(Kind.DIFFERENT, at, *shown, states, step.head)
+        if owed and step.statement.text.startswith("COMMIT"):
+            if mine.sqlstate == owed:
+                return None
+            are_several = self._proofs[step.client] > 1 and mine.sqlstate.startswith(BROKEN)
+            return outcome._replace(
+                kind=Kind.UNDETERMINED if are_several else Kind.DIFFERENT, states=(mine.sqlstate, owed)
+            )
+        if mine.sqlstate != other.sqlstate and (mine.sqlstate in REFUSALS or other.sqlstate == IN_USE):
+            message = mine.message if mine.sqlstate in REFUSALS else f"PostgreSQL: {other.message}"
+            return outcome._replace(kind=Kind.REFUSED, ours=message)
+        if is_in_block and not mine.sqlstate and self._may_be_late(step, other):
+            self._late[step.client] = other.sqlstate
+            return None
+        judged = verdict(step.statement, mine, other)
+        if judged is Verdict.SAME and ours.status == theirs.status:
+            return None
+        return outcome._replace(kind=Kind.UNDETERMINED) if _is_open(step.statement.text, states) else outcome
+
+    def _may_be_late(self, step: Step, theirs: Answer) -> bool:
+        return bool(self._proofs[step.client]) and theirs.sqlstate.startswith(BROKEN)
+
+
+def _is_open(text: str, states: tuple[str, str]) -> bool:
+    """Whether the answer depends on which row or constraint is looked at first."""
+    if all(each.startswith((BROKEN, *RUNTIME)) for each in states):
+        return True
+    return states[1] == NOT_UNIQUE and bool(_ADDS_TO_ITSELF.match(text))
+
+
+def _shown(reply: Reply, other: Answer) -> str:
+    return f"{reply.answer.shown_without(other.rows)} [{reply.status}]"
+
+
+def _end(clients: list[Client]) -> None:
+    for client in clients:
+        client.must("ROLLBACK")
+        client.must("SET default_transaction_read_only = off")
+
+
+def _contents(client: Client, catalog: Catalog) -> dict[str, Answer]:
+    """What all tables and views hold, and what is found by the values of columns: through indexes, if there are."""
+    found = {}
+    for relation in (*catalog.tables, *catalog.views):
+        for text in (f"SELECT * FROM {relation.name}", *_lookups(relation)):
+            found[text] = client.ask(Statement(text))
+    return found
+
+
+def _lookups(relation: Relation) -> list[str]:
+    return [
+        f"SELECT x.{column.name}, (SELECT count(*) FROM {relation.name} y WHERE y.{column.name} = x.{column.name})"
+        f" FROM {relation.name} x"
+        for column in relation.columns
+        if relation.indexes
+    ]
+
+
+def _stored(client: Client, record: Record, at: int) -> Outcome:
+    ours = catalogs.read(client, catalogs.TENURE)
+    if ours != record.catalog:
+        mine, other = ([*each.facts()] for each in (ours, record.catalog))
+        lacking, more = [each for each in other if each not in mine], [each for each in mine if each not in other]
+        about = f"stored {(more or lacking or ['order'])[0].split()[0]}"
+        return Outcome(Kind.DIFFERENT, at, f"more: {more}", f"more: {lacking}", about=about)
+    for text, theirs in record.contents.items():
+        mine_answer = client.ask(Statement(text))
+        if verdict(Statement(text), mine_answer, theirs) is not Verdict.SAME:
+            shown = f"{text}\n    {mine_answer.shown_without(theirs.rows)}", theirs.shown_without(mine_answer.rows)
+            return Outcome(Kind.DIFFERENT, at, *shown, (mine_answer.sqlstate, theirs.sqlstate), "stored rows")
+    return Outcome(Kind.SAME)
