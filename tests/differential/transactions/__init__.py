@@ -5,6 +5,7 @@
     literals     few values of few types, so that rows meet
     definitions  CREATE, ALTER, DROP and TRUNCATE of tables; `objects`: indexes, views, sequences, types, schemas
     rows         INSERT, UPDATE, DELETE, COPY, SELECT
+    episodes     what people do in one block: clean up and constrain, swap tables, replace columns
     talk         what depends on the session: cursors, prepared statements, read-only modes
     writer       writes a script, asking PostgreSQL as it goes: blocks, savepoints, errors in blocks
     cluster      one node or two of Tenure; the second one leases every table

@@ -33,6 +33,10 @@ _LEASABLE = (
     "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname IN ('public', 'extra') AND c.relkind IN ('r', 'v')"
 )
+_UNFINISHED = (
+    "SELECT 1 FROM tenure_internal.jobs WHERE status NOT IN ('succeeded', 'failed', 'canceled') AND"
+    " job_type = 'schema_change'"
+)
 
 
 class Peer:
@@ -103,6 +107,11 @@ class Keeper:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+
+    def settle(self) -> None:
+        """Waits for what a failed COMMIT had begun to add: a job takes it back."""
+        while self.client.must(_UNFINISHED).rows:
+            pass
 
     def lease_all(self) -> None:
         for schema, name in self.client.must(_LEASABLE).rows:

@@ -24,6 +24,8 @@ IN_USE = "55006"
 """PostgreSQL changes no table that a cursor of the session reads. Here it is COMMIT that says so: of a name that
 was given up and taken again in one block, while other nodes use its former object."""
 REFUSALS = (NOT_SUPPORTED, IN_USE)
+IN_KEY = "42P16"
+"""Columns of a primary key are not dropped."""
 BROKEN = "23"
 NOT_UNIQUE = "23505"
 _PROVES = re.compile(
@@ -107,6 +109,7 @@ class _Play:
         if ours.status == IDLE:
             self._proofs[step.client] = 0
             if self._keeper and _DEFINES.match(text):
+                self._keeper.settle()
                 self._keeper.lease_all()
         return found
 
@@ -124,23 +127,38 @@ class _Play:
             return outcome._replace(
                 kind=Kind.UNDETERMINED if are_several else Kind.DIFFERENT, states=(mine.sqlstate, owed)
             )
-        if mine.sqlstate != other.sqlstate and (mine.sqlstate in REFUSALS or other.sqlstate == IN_USE):
-            message = mine.message if mine.sqlstate in REFUSALS else f"PostgreSQL: {other.message}"
-            return outcome._replace(kind=Kind.REFUSED, ours=message)
+        refusal = _refusal(mine, other)
+        if refusal:
+            return outcome._replace(kind=Kind.REFUSED, ours=refusal)
         if is_in_block and not mine.sqlstate and self._may_be_late(step, other):
             self._late[step.client] = other.sqlstate
             return None
         judged = verdict(step.statement, mine, other)
         if judged is Verdict.SAME and ours.status == theirs.status:
             return None
-        return outcome._replace(kind=Kind.UNDETERMINED) if _is_open(step.statement.text, states) else outcome
+        is_open = _is_open(step.statement.text, states, has_proofs=bool(self._proofs[step.client]))
+        return outcome._replace(kind=Kind.UNDETERMINED) if is_open else outcome
 
     def _may_be_late(self, step: Step, theirs: Answer) -> bool:
         return bool(self._proofs[step.client]) and theirs.sqlstate.startswith(BROKEN)
 
 
-def _is_open(text: str, states: tuple[str, str]) -> bool:
-    """Whether the answer depends on which row or constraint is looked at first."""
+def _refusal(ours: Answer, theirs: Answer) -> str:
+    """What the page on differences says of it; "" if it says nothing."""
+    if ours.sqlstate == theirs.sqlstate:
+        return ""
+    if theirs.sqlstate == IN_USE:
+        return f"PostgreSQL: {theirs.message}"
+    is_listed = ours.sqlstate in REFUSALS or (
+        ours.sqlstate == IN_KEY and ours.message.endswith("is in a primary key")
+    )
+    return ours.message if is_listed else ""
+
+
+def _is_open(text: str, states: tuple[str, str], *, has_proofs: bool) -> bool:
+    """Whether the answer depends on which row or constraint is looked at first, or on an index of this block."""
+    if has_proofs and "ON CONFLICT" in text:
+        return True
     if all(each.startswith((BROKEN, *RUNTIME)) for each in states):
         return True
     return states[1] == NOT_UNIQUE and bool(_ADDS_TO_ITSELF.match(text))

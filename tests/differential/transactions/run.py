@@ -44,7 +44,7 @@ class Failure:
 
 
 @dataclass
-class Report:
+class ScriptReport:
     scripts: int = 0
     statements: int = 0
     errors: int = 0
@@ -57,8 +57,8 @@ class Report:
     failure_kinds: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
 
-def run_scripts(server: Server, seed: int, scripts: int) -> Report:
-    report = Report()
+def run_scripts(server: Server, seed: int, scripts: int) -> ScriptReport:
+    report = ScriptReport()
     with quiet(), closing(Scripts(server)) as play:
         for each in range(seed, seed + scripts):
             play.run(each, report)
@@ -74,7 +74,7 @@ class Scripts:
         for each in self._clusters:
             each.stop()
 
-    def run(self, seed: int, report: Report) -> None:
+    def run(self, seed: int, report: ScriptReport) -> None:
         steps = self.written(seed)
         record = recorded(self._peer, steps)
         report.scripts += 1
@@ -93,7 +93,7 @@ class Scripts:
         with self._peer.clients() as clients:
             return Writer(Random(seed), clients).write()
 
-    def _play(self, cluster: Cluster, seed: int, steps: list[Step], report: Report) -> bool:
+    def _play(self, cluster: Cluster, seed: int, steps: list[Step], report: ScriptReport) -> bool:
         """Whether the answers were the same, as far as they can be compared."""
         for _ in range(REFUSALS_MAX):
             outcome = self._outcome(cluster, steps)

@@ -23,8 +23,9 @@ BEGINS = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
     "BEGIN READ ONLY",
     "BEGIN READ WRITE",
-    "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
 )
+LONELY_BEGINS = (*BEGINS, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
+"""Beside others, a deferrable transaction may have to wait for them."""
 SETTINGS = (
     "SET default_transaction_read_only = on",
     "SET default_transaction_read_only = off",
@@ -51,6 +52,10 @@ class Talk:
         self._cursors: dict[str, bool] = {}
         """Those declared, and whether they go back; some may be over."""
         self._prepared: dict[str, int] = {}
+
+    @property
+    def has_cursors(self) -> bool:
+        return bool(self._cursors)
 
     def cursor(self, catalog: Catalog) -> Statement:
         random = self._random
@@ -94,8 +99,8 @@ class Talk:
         self._prepared[name] = 0
         return written(f"PREPARE {name} AS {change.text}")
 
-    def begin(self) -> Statement:
-        return written(self._random.choice(BEGINS))
+    def begin(self, *, is_alone: bool) -> Statement:
+        return written(self._random.choice(LONELY_BEGINS if is_alone else BEGINS))
 
     def setting(self, *, is_in_block: bool) -> Statement:
         return written(self._random.choice(BLOCK_SETTINGS if is_in_block else SETTINGS))

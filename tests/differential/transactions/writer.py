@@ -1,6 +1,6 @@
 """Writes a script by asking PostgreSQL each statement as it is written: so most of them fit what is there.
 
-    client 1   everything: blocks, savepoints, definitions, rows, cursors
+    client 1   everything: blocks, savepoints, definitions, rows, cursors; whole episodes now and then
     client 2   in some scripts: reads "shared", which client 1 only changes the rows of, and works on "own",
                which nobody else knows. So PostgreSQL's outcome is determined, and nobody waits
 
@@ -14,6 +14,7 @@ from tests.differential.sides import Statement
 from tests.differential.transactions import catalog as catalogs
 from tests.differential.transactions.catalog import Catalog
 from tests.differential.transactions.definitions import Definitions
+from tests.differential.transactions.episodes import Episodes
 from tests.differential.transactions.objects import Objects
 from tests.differential.transactions.rows import Rows, written
 from tests.differential.transactions.steps import IDLE, IN_BLOCK, Client, Step
@@ -21,6 +22,7 @@ from tests.differential.transactions.talk import Talk
 
 STEPS_MIN, STEPS_MAX = 8, 30
 TWO_CLIENTS_SHARE, SECOND_CLIENT_SHARE = 0.3, 0.4
+EPISODES_SHARE, EPISODE_PACE = 0.12, 0.85
 SHARED, OWN = "shared", "own"
 SAVEPOINTS = ("s0", "s1", "s2")
 TWO_CLIENTS_TABLES = (
@@ -39,21 +41,25 @@ class Writer:
         self._savepoints: list[list[str]] = [[] for _ in clients]
         self._catalogs = [Catalog() for _ in clients]
         self._steps: list[Step] = []
+        self._is_alone = True
+        self._episodes = Episodes(random, self._rows)
+        self._pending: list[Statement] = []
+        """What is left of client 1's episode."""
 
     def write(self) -> list[Step]:
         random = self._random
-        has_two_clients = random.random() < TWO_CLIENTS_SHARE
-        self._set_up(has_two_clients=has_two_clients)
+        self._is_alone = random.random() >= TWO_CLIENTS_SHARE
+        self._set_up()
         for _ in range(random.randint(STEPS_MIN, STEPS_MAX)):
-            client = 1 if has_two_clients and random.random() < SECOND_CLIENT_SHARE else 0
+            client = 1 if not self._is_alone and random.random() < SECOND_CLIENT_SHARE else 0
             self._say(client, self._next(client))
         for at, client in enumerate(self._clients):
             if client.status != IDLE:
                 self._say(at, written("COMMIT" if random.random() < 0.85 else "ROLLBACK"))
         return self._steps
 
-    def _set_up(self, *, has_two_clients: bool) -> None:
-        for text in TWO_CLIENTS_TABLES if has_two_clients else ():
+    def _set_up(self) -> None:
+        for text in () if self._is_alone else TWO_CLIENTS_TABLES:
             self._say(0, written(text))
         for _ in range(self._random.randint(1, 3)):
             self._say(0, written(self._definitions.create_table(self._mine(0))))
@@ -63,6 +69,8 @@ class Writer:
     def _say(self, client: int, statement: Statement) -> None:
         reply = self._clients[client].ask_step(statement)
         self._steps.append(Step(client, statement))
+        if client == 0 and reply.status != IN_BLOCK:
+            self._pending.clear()
         if reply.status == IDLE:
             self._savepoints[client].clear()
         elif not reply.answer.sqlstate:
@@ -80,6 +88,8 @@ class Writer:
 
     def _next(self, client: int) -> Statement:
         status = self._clients[client].status
+        if client == 0 and self._pending and status == IN_BLOCK and self._random.random() < EPISODE_PACE:
+            return self._pending.pop(0)
         if status == IDLE:
             return self._outside(client)
         return self._inside(client) if status == IN_BLOCK else self._after_an_error(client)
@@ -87,20 +97,22 @@ class Writer:
     def _outside(self, client: int) -> Statement:
         talk = self._talks[client]
         return self._chosen(
-            (6, talk.begin),
+            (6, lambda: talk.begin(is_alone=self._is_alone)),
             (5, lambda: self._statement(client, is_in_block=False)),
             (0.4, lambda: talk.setting(is_in_block=False)),
         )
 
     def _inside(self, client: int) -> Statement:
         talk = self._talks[client]
+        if client == 0 and not self._pending and self._random.random() < EPISODES_SHARE:
+            self._pending = self._episodes.one(self._mine(client).without(SHARED))
         return self._chosen(
             (14, lambda: self._statement(client, is_in_block=True)),
             (2, lambda: written(f"SAVEPOINT {self._random.choice(SAVEPOINTS)}")),
             (1.2, lambda: self._to_savepoint(client)),
             (0.4, lambda: self._to_savepoint(client, "RELEASE")),
-            (2, lambda: written("COMMIT")),
-            (0.4, lambda: written("ROLLBACK")),
+            (1.6, lambda: written("COMMIT")),
+            (0.3, lambda: written("ROLLBACK")),
             (0.3, lambda: talk.setting(is_in_block=True)),
         )
 
@@ -124,7 +136,7 @@ class Writer:
             (3 if client == 0 else 0, lambda: written(self._objects.one(defining, is_in_block=is_in_block))),
             (9, lambda: self._rows.change(catalog if client == 0 else defining)),
             (4, lambda: self._rows.query(catalog)),
-            (3, lambda: talk.cursor(catalog)),
+            (6 if talk.has_cursors else 2, lambda: talk.cursor(catalog)),
             (1.5, lambda: talk.prepared(defining)),
         )
 
