@@ -157,7 +157,7 @@ def read(side: Side, queries: Queries = POSTGRES) -> Catalog:
     for schema, relation, sort, column, kind, *flags in _rows(side, queries.columns):
         columns = relations.setdefault((_name(schema, relation), sort), [])
         if column and sort != "S":
-            columns.append(Column(column, kind, *(each == TRUE for each in flags)))
+            columns.append(Column(column, kind.removeprefix("public."), *(each == TRUE for each in flags)))
     types: dict[str, list[str]] = {}
     for schema, name, label in _rows(side, queries.types):
         types.setdefault(_name(schema, name), []).append(label)

@@ -111,7 +111,6 @@ class Definitions:
             (1.2, lambda: f"ALTER COLUMN {column.name} DROP NOT NULL"),
             (5, lambda: f"ADD {self._table_constraint(catalog, table)}"),
             (2.5, lambda: self._drop_constraint(table)),
-            (0.7, lambda: f"ALTER COLUMN {column.name} TYPE {self._wider(column.kind)}"),
         ]
         return random.choices([make for _, make in forms], [weight for weight, _ in forms])[0]()
 
@@ -168,6 +167,12 @@ class Definitions:
         names = [each.name for each in table.constraints] or [*CONSTRAINTS]
         exists, cascade = random.choice(("", "", "IF EXISTS ")), random.choice(("", "", "", " CASCADE"))
         return f"DROP CONSTRAINT {exists}{random.choice(names)}{cascade}"
+
+    def other_type(self, catalog: Catalog) -> str:
+        """In a block the column would have its former type until COMMIT."""
+        table = self._table(catalog)
+        column = self._random.choice(table.columns or (Column("a", "integer"),))
+        return f"ALTER TABLE {table.name} ALTER COLUMN {column.name} TYPE {self._wider(column.kind)}"
 
     def _wider(self, kind: str) -> str:
         return {"integer": "bigint", "numeric(6,2)": "numeric(8,2)", "boolean": "text"}.get(kind, kind)

@@ -33,8 +33,9 @@ class Objects:
             (0.7, self._schema),
         ]
         if not is_in_block:
-            # In a block these count at once and stay, as the page on differences says.
+            # In a block the first counts at once and stays, and the second shows with COMMIT.
             forms.append((0.7, self._restart))
+            forms.append((2 if catalog.tables else 0, self._definitions.other_type))
         return self._random.choices([make for _, make in forms], [weight for weight, _ in forms])[0](catalog)
 
     def _create_index(self, catalog: Catalog) -> str:

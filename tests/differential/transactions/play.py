@@ -28,6 +28,8 @@ IN_KEY = "42P16"
 """Columns of a primary key are not dropped."""
 BROKEN = "23"
 NOT_UNIQUE = "23505"
+READ_ONLY = "25006"
+"""PostgreSQL computes constants before it looks whether it may write."""
 _PROVES = re.compile(
     "ADD (CONSTRAINT|UNIQUE|PRIMARY|CHECK|FOREIGN)|SET NOT NULL|CREATE UNIQUE INDEX"
     "|ADD COLUMN .*(NOT NULL|UNIQUE|CHECK|REFERENCES|PRIMARY)"
@@ -159,7 +161,7 @@ def _is_open(text: str, states: tuple[str, str], *, has_proofs: bool) -> bool:
     """Whether the answer depends on which row or constraint is looked at first, or on an index of this block."""
     if has_proofs and "ON CONFLICT" in text:
         return True
-    if all(each.startswith((BROKEN, *RUNTIME)) for each in states):
+    if all(each.startswith((BROKEN, *RUNTIME, READ_ONLY)) for each in states):
         return True
     return states[1] == NOT_UNIQUE and bool(_ADDS_TO_ITSELF.match(text))
 

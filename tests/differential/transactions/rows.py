@@ -110,7 +110,9 @@ class Rows:
             for source, column in zip(sources, columns, strict=True)
         ]
         names = ", ".join(each.name for each in columns)
-        return written(f"INSERT INTO {table.name} ({names}) SELECT {', '.join(sources)} FROM {other.name}")
+        places = ", ".join(str(at) for at, _ in enumerate(columns, 1))
+        query = f"SELECT {', '.join(sources)} FROM {other.name} ORDER BY {places}"
+        return written(f"INSERT INTO {table.name} ({names}) {query}")
 
     def _update(self, catalog: Catalog, table: Relation) -> Statement:
         random = self._random

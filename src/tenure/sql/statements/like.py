@@ -12,6 +12,7 @@ from tenure.catalog.changes import alter, owned_sequences
 from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import AddCheck
 from tenure.catalog.descriptors import Column, Expression, Index, Schema, Table, View, visible
+from tenure.catalog.elements import finished
 from tenure.catalog.errors import WrongKind
 from tenure.catalog.index_changes import AddIndex
 from tenure.catalog.parts import Part
@@ -76,6 +77,9 @@ def copied(definer: Definer, tree: Tree) -> Copied:
         return Copied(None, 0, [NewColumn(each.name, each.type) for each in relation.columns], ())
     if not isinstance(relation, Table):
         raise WrongKind(f'relation "{relation.name}" is invalid in LIKE clause')
+    # Nothing connects the two: what the block itself has changed of the source counts as done.
+    relation = finished(relation)
+    assert isinstance(relation, Table), "a table that is changed stays one"
     options = tree.options
     columns = [_column(definer, relation, each, options) for each in _columns(relation)]
     primary = relation.index(relation.primary)
