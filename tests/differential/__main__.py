@@ -70,7 +70,9 @@ def _print_scripts(report: ScriptReport, shown: int) -> None:
         print(f"  {count:5} {message}   e.g. {report.refused[message][:200]}")
     print("undetermined in scripts (here, PostgreSQL):", dict(report.undetermined))
     kinds = ", ".join(f"{count} {each.value}" for each, count in report.kinds.items())
-    print(f"{report.scripts} scripts of {report.statements} statements, {report.errors} of which fail: {kinds}")
+    print(
+        f"{report.scripts} scripts of {report.statements} statements, {report.errors} of which fail: {kinds}"
+    )
     print("kinds of failures:", dict(report.failure_kinds))
 
 

@@ -132,7 +132,9 @@ class Catalog(NamedTuple):
             for column in relation.columns:
                 flags = [name for name, is_set in column._asdict().items() if is_set is True]
                 yield f"column {relation.name}.{column.name} {column.kind} {' '.join(flags)}"
-            yield from (f"constraint {relation.name}.{' '.join(map(str, each))}" for each in relation.constraints)
+            yield from (
+                f"constraint {relation.name}.{' '.join(map(str, each))}" for each in relation.constraints
+            )
             yield from (f"index {relation.name}.{' '.join(map(str, each))}" for each in relation.indexes)
         yield from (f"type {name} {' '.join(labels)}" for name, labels in self.types)
 
@@ -163,7 +165,9 @@ def read(side: Side, queries: Queries = POSTGRES) -> Catalog:
         types.setdefault(_name(schema, name), []).append(label)
     return Catalog(
         tuple(
-            Relation(name, sort, tuple(columns), tuple(constraints.get(name, ())), tuple(indexes.get(name, ())))
+            Relation(
+                name, sort, tuple(columns), tuple(constraints.get(name, ())), tuple(indexes.get(name, ()))
+            )
             for (name, sort), columns in relations.items()
         ),
         tuple((name, tuple(labels)) for name, labels in types.items()),

@@ -198,12 +198,18 @@ def _stored(client: Client, record: Record, at: int) -> Outcome:
     ours = catalogs.read(client, catalogs.TENURE)
     if ours != record.catalog:
         mine, other = ([*each.facts()] for each in (ours, record.catalog))
-        lacking, more = [each for each in other if each not in mine], [each for each in mine if each not in other]
+        lacking, more = (
+            [each for each in other if each not in mine],
+            [each for each in mine if each not in other],
+        )
         about = f"stored {(more or lacking or ['order'])[0].split()[0]}"
         return Outcome(Kind.DIFFERENT, at, f"more: {more}", f"more: {lacking}", about=about)
     for text, theirs in record.contents.items():
         mine_answer = client.ask(Statement(text))
         if verdict(Statement(text), mine_answer, theirs) is not Verdict.SAME:
-            shown = f"{text}\n    {mine_answer.shown_without(theirs.rows)}", theirs.shown_without(mine_answer.rows)
+            shown = (
+                f"{text}\n    {mine_answer.shown_without(theirs.rows)}",
+                theirs.shown_without(mine_answer.rows),
+            )
             return Outcome(Kind.DIFFERENT, at, *shown, (mine_answer.sqlstate, theirs.sqlstate), "stored rows")
     return Outcome(Kind.SAME)

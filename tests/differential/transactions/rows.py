@@ -150,9 +150,7 @@ class Rows:
 
     def _row(self, catalog: Catalog, columns: list[Column]) -> str:
         random = self._random
-        found = [
-            "DEFAULT" if random.random() < 0.04 else self._filled(catalog, each) for each in columns
-        ]
+        found = ["DEFAULT" if random.random() < 0.04 else self._filled(catalog, each) for each in columns]
         return f"({', '.join(found)})"
 
     def _filled(self, catalog: Catalog, column: Column) -> str:

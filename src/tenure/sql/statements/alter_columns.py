@@ -22,7 +22,7 @@ from tenure.catalog.dependencies import COLUMN, Thing
 from tenure.catalog.descriptors import Expression, OwnedBy, Schema, Table
 from tenure.catalog.errors import UndefinedColumn
 from tenure.catalog.parts import column_of as named_column
-from tenure.catalog.parts import find_column
+from tenure.catalog.parts import find_column, successor_of
 from tenure.catalog.sequence_changes import set_owned_by
 from tenure.expr.compiled import compile, volatility
 from tenure.expr.expressions import decode
@@ -108,11 +108,10 @@ def drop(definer: Definer, table: Table, action: Tree) -> None:
 def set_default(definer: Definer, table: Table, action: Tree) -> None:
     column = named_column(table, action.name)
     tree = child(action, "def")
-    default = None if tree is None else definer.default(tree, column.name, column.type)
+    kind = successor_of(table, column).type
+    default = None if tree is None else definer.default(tree, column.name, kind)
     change = (
-        DropDefault(action.name)
-        if default is None or is_null(default)
-        else SetDefault(action.name, default)
+        DropDefault(action.name) if default is None or is_null(default) else SetDefault(action.name, default)
     )
     alter(definer.draft, definer.known, table.id, change)
 

@@ -160,7 +160,9 @@ def _require_distinct(columns: Sequence[NewColumn]) -> None:
 def _require_one_key(tree: Tree) -> None:
     """Two primary keys are wrong whatever there is: PostgreSQL says so first."""
     elements = items(tree.table_elts)
-    beside = [each for column in elements if kind(column) == "ColumnDef" for each in items(column.constraints)]
+    beside = [
+        each for column in elements if kind(column) == "ColumnDef" for each in items(column.constraints)
+    ]
     others = [each for each in elements if kind(each) == "Constraint"]
     if sum(map(_is_primary, [*beside, *others])) > 1:
         raise _several_keys(tree.relation.relname)

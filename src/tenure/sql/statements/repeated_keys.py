@@ -34,9 +34,7 @@ _ALSO = ("deferrable", "initdeferred", "nulls_not_distinct")
 """What else tells two unique constraints over the same columns apart."""
 
 
-def merged(
-    key: Sequence[Part], key_name: str, declared: Sequence[Declared]
-) -> tuple[str, list[Declared]]:
+def merged(key: Sequence[Part], key_name: str, declared: Sequence[Declared]) -> tuple[str, list[Declared]]:
     """The primary key's name, and the constraints without those that repeat it or each other."""
     primary = (tuple(each.column for each in key), *(False for _ in _ALSO), ())
     stated = [each.tree.conname for each in declared if key and each.unique_key == primary]
