@@ -12,5 +12,6 @@
     known.sql            what once was answered wrongly
     transactions         whole scripts: blocks, savepoints, definitions, cursors; one node and two
 
-Walk: `test_differential`, `test_texts` and `transactions.test_transactions` run few, `python -m tests.differential` as many as wished.
+Walk: `test_differential`, `test_texts` and `transactions.test_transactions` run few,
+`python -m tests.differential` as many as wished.
 """

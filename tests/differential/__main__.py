@@ -1,4 +1,4 @@
-"""python -m tests.differential --statements 20000 --texts 20000 --scripts 1000 --seed 7: what differs, is refused."""
+"""python -m tests.differential --statements 20000 --texts 20000 --scripts 1000 --seed 7: what differs."""
 
 import argparse
 import os

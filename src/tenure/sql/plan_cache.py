@@ -63,7 +63,7 @@ class Made:
         self.is_kept = is_kept
         """It may be run again, in other transactions; else it is planned each time."""
         self.is_of_draft = is_of_draft
-        """It was made of what its transaction had declared: after a rollback, versions do not tell that apart."""
+        """It was made of what its transaction had declared; versions do not tell after a rollback."""
         self.was_found = False
         """Since the cache last thought of dropping it."""
 

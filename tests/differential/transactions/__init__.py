@@ -3,7 +3,8 @@
     steps        a script: which client says what
     catalog      what is defined, as PostgreSQL's catalog tells it
     literals     few values of few types, so that rows meet
-    definitions  CREATE, ALTER, DROP and TRUNCATE of tables; `objects`: indexes, views, sequences, types, schemas
+    definitions  CREATE, ALTER, DROP and TRUNCATE of tables
+    objects      indexes, views, sequences, types, schemas
     rows         INSERT, UPDATE, DELETE, COPY, SELECT
     episodes     what people do in one block: clean up and constrain, swap tables, replace columns
     talk         what depends on the session: cursors, prepared statements, read-only modes

@@ -1,4 +1,4 @@
-"""What people do in one block: rows are cleaned up, then constrained; tables are swapped; columns are replaced.
+"""What people do in one block: they clean rows up and constrain them, swap tables, replace columns.
 
 Statements chosen one by one seldom make such a sequence, and it is where rows and definitions meet.
 
@@ -132,9 +132,10 @@ class Episodes:
         ]
 
     def _swapped(self, catalog: Catalog, table: Relation) -> list[str]:
+        condition = self._definitions.condition(catalog, table)
         return [
             f"CREATE TABLE fresh (LIKE {table.name}{self._random.choice(('', ' INCLUDING ALL'))})",
-            f"INSERT INTO fresh SELECT * FROM {table.name} WHERE {self._definitions.condition(catalog, table)}",
+            f"INSERT INTO fresh SELECT * FROM {table.name} WHERE {condition}",
             f"DROP TABLE {table.name}",
             f"ALTER TABLE fresh RENAME TO {self._random.choice(TABLES[:-1])}",
         ]

@@ -1,8 +1,9 @@
-"""Plays a script on both sides, statement by statement, and judges each answer; in the end all that is stored.
+"""Plays a script on both sides, judges each answer, and in the end all that is stored.
 
-What the page on differences says is no difference. In a block, rows that break a constraint which the block adds
-may be refused by COMMIT instead of the statement. PostgreSQL then has failed already: what the script says up to
-the end of the block, or up to ROLLBACK TO, is not asked here, and COMMIT has to give the SQLSTATE.
+What the page on differences says is no difference. In a block, rows that break a constraint which the
+block adds may be refused by COMMIT instead of the statement. PostgreSQL then has failed already: what the
+script says up to the end of the block, or up to ROLLBACK TO, is not asked here, and COMMIT has to give the
+SQLSTATE.
 
 Walk: `run` and `shrinking` call `recorded` for PostgreSQL's replies and `played` for Tenure's.
 """
@@ -21,8 +22,8 @@ from tests.differential.transactions.steps import IDLE, IN_BLOCK, Client, Reply,
 WAITED = ("55P03", "57014")
 """A statement that had to wait: then the script's outcome is not determined."""
 IN_USE = "55006"
-"""PostgreSQL changes no table that a cursor of the session reads. Here it is COMMIT that says so: of a name that
-was given up and taken again in one block, while other nodes use its former object."""
+"""PostgreSQL changes no table that a cursor of the session reads. Here COMMIT says so of a name that was
+given up and taken again in one block, while other nodes use its former object."""
 REFUSALS = (NOT_SUPPORTED, IN_USE)
 IN_KEY = "42P16"
 """Columns of a primary key are not dropped."""
@@ -177,7 +178,7 @@ def _end(clients: list[Client]) -> None:
 
 
 def _contents(client: Client, catalog: Catalog) -> dict[str, Answer]:
-    """What all tables and views hold, and what is found by the values of columns: through indexes, if there are."""
+    """What all tables and views hold, and what is found by columns' values: through indexes, if there are."""
     found = {}
     for relation in (*catalog.tables, *catalog.views):
         for text in (f"SELECT * FROM {relation.name}", *_lookups(relation)):
@@ -187,9 +188,9 @@ def _contents(client: Client, catalog: Catalog) -> dict[str, Answer]:
 
 def _lookups(relation: Relation) -> list[str]:
     return [
-        f"SELECT x.{column.name}, (SELECT count(*) FROM {relation.name} y WHERE y.{column.name} = x.{column.name})"
+        f"SELECT x.{name}, (SELECT count(*) FROM {relation.name} y WHERE y.{name} = x.{name})"
         f" FROM {relation.name} x"
-        for column in relation.columns
+        for name, *_ in relation.columns
         if relation.indexes
     ]
 
@@ -197,19 +198,17 @@ def _lookups(relation: Relation) -> list[str]:
 def _stored(client: Client, record: Record, at: int) -> Outcome:
     ours = catalogs.read(client, catalogs.TENURE)
     if ours != record.catalog:
-        mine, other = ([*each.facts()] for each in (ours, record.catalog))
-        lacking, more = (
-            [each for each in other if each not in mine],
-            [each for each in mine if each not in other],
-        )
-        about = f"stored {(more or lacking or ['order'])[0].split()[0]}"
-        return Outcome(Kind.DIFFERENT, at, f"more: {more}", f"more: {lacking}", about=about)
+        return _defined_otherwise(list(ours.facts()), list(record.catalog.facts()), at)
     for text, theirs in record.contents.items():
-        mine_answer = client.ask(Statement(text))
-        if verdict(Statement(text), mine_answer, theirs) is not Verdict.SAME:
-            shown = (
-                f"{text}\n    {mine_answer.shown_without(theirs.rows)}",
-                theirs.shown_without(mine_answer.rows),
-            )
-            return Outcome(Kind.DIFFERENT, at, *shown, (mine_answer.sqlstate, theirs.sqlstate), "stored rows")
+        mine = client.ask(Statement(text))
+        if verdict(Statement(text), mine, theirs) is not Verdict.SAME:
+            shown = f"{text}\n    {mine.shown_without(theirs.rows)}", theirs.shown_without(mine.rows)
+            return Outcome(Kind.DIFFERENT, at, *shown, (mine.sqlstate, theirs.sqlstate), "stored rows")
     return Outcome(Kind.SAME)
+
+
+def _defined_otherwise(ours: list[str], theirs: list[str], at: int) -> Outcome:
+    more = [each for each in ours if each not in theirs]
+    lacking = [each for each in theirs if each not in ours]
+    about = f"stored {(more or lacking or ['order'])[0].split()[0]}"
+    return Outcome(Kind.DIFFERENT, at, f"more: {more}", f"more: {lacking}", about=about)

@@ -122,9 +122,8 @@ class Rows:
             new = f"{column.name} + 10"
         if random.random() < 0.1:
             new = "DEFAULT"
-        return written(
-            f"UPDATE {table.name} SET {column.name} = {new}{self._where(catalog, table)}{self._returning(table)}"
-        )
+        where, returning = self._where(catalog, table), self._returning(table)
+        return written(f"UPDATE {table.name} SET {column.name} = {new}{where}{returning}")
 
     def _delete(self, catalog: Catalog, table: Relation) -> Statement:
         where, returning = self._where(catalog, table), self._returning(table)

@@ -94,7 +94,8 @@ class Talk:
             self._prepared[name] = 1
             return written(f"PREPARE {name} AS {query}")
         change = self._rows.change(catalog)
-        while change.parameters or not re.match("INSERT|UPDATE|DELETE", change.text):
+        # An ON CONFLICT that finds no constraint fails here when it is prepared, in PostgreSQL when it runs.
+        while change.parameters or not re.match("(INSERT(?!.*ON CONFLICT)|UPDATE|DELETE)", change.text):
             change = self._rows.change(catalog)
         self._prepared[name] = 0
         return written(f"PREPARE {name} AS {change.text}")

@@ -1,7 +1,5 @@
 """Generated scripts of transactions get the answers of PostgreSQL, from one node and from two."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.differential.transactions.play import Kind
@@ -16,8 +14,8 @@ FAILING_SHARE_MAX = 0.4
 
 
 @pytest.fixture(scope="module")
-def report(postgres: Server) -> Iterator[ScriptReport]:
-    yield run_scripts(postgres, SEED, SCRIPTS)
+def report(postgres: Server) -> ScriptReport:
+    return run_scripts(postgres, SEED, SCRIPTS)
 
 
 def test_scripts_get_the_answers_of_postgres(report: ScriptReport) -> None:

@@ -50,7 +50,8 @@ CREATE TABLE xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 SELECT * FROM xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 """,
     "unique_constraints_that_repeat_another_key_are_left_out_as_in_postgresql": """
-CREATE TABLE t (id int PRIMARY KEY UNIQUE, a int UNIQUE, UNIQUE (id), UNIQUE (a), UNIQUE (a, id), UNIQUE (id, a))
+CREATE TABLE t (id int PRIMARY KEY UNIQUE, a int UNIQUE, UNIQUE (id), UNIQUE (a), UNIQUE (a, id),
+  UNIQUE (id, a))
 ALTER TABLE t DROP CONSTRAINT t_id_key
 ALTER TABLE t DROP CONSTRAINT t_a_key1
 ALTER TABLE t DROP CONSTRAINT t_a_id_key

@@ -1,6 +1,6 @@
-"""UNIQUE constraints of a new table that say the same as its primary key or as another one are one constraint.
+"""UNIQUE constraints of a new table that say the same as its primary key, or as each other, are one.
 
-    CREATE TABLE t (id int PRIMARY KEY, CONSTRAINT k UNIQUE (id))       has the primary key "k", and nothing else
+    CREATE TABLE t (id int PRIMARY KEY, CONSTRAINT k UNIQUE (id))       has the primary key "k" alone
 
 The first one stays; it takes the name of a later one if it has none itself.
 
