@@ -159,7 +159,7 @@ def _refusal(ours: Answer, theirs: Answer) -> str:
 
 
 def _is_open(text: str, states: tuple[str, str], *, has_proofs: bool) -> bool:
-    """Whether the answer depends on which row or constraint is looked at first, or on an index of this block."""
+    """Whether the answer depends on what is looked at first, or on an index of this block."""
     if has_proofs and "ON CONFLICT" in text:
         return True
     if all(each.startswith((BROKEN, *RUNTIME, READ_ONLY)) for each in states):

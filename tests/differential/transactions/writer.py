@@ -53,8 +53,8 @@ class Writer:
         for _ in range(random.randint(STEPS_MIN, STEPS_MAX)):
             client = 1 if not self._is_alone and random.random() < SECOND_CLIENT_SHARE else 0
             self._say(client, self._next(client))
-        for at, client in enumerate(self._clients):
-            if client.status != IDLE:
+        for at, each in enumerate(self._clients):
+            if each.status != IDLE:
                 self._say(at, written("COMMIT" if random.random() < 0.85 else "ROLLBACK"))
         return self._steps
 

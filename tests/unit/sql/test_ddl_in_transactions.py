@@ -38,6 +38,7 @@ PREPARE r AS SELECT * FROM t
 ROLLBACK TO s
 EXECUTE r
 ROLLBACK
+DEALLOCATE ALL
 DROP TABLE t
 """,
     "a_table_like_another_has_what_the_block_has_changed": """
