@@ -106,6 +106,10 @@ class Relation(NamedTuple):
         return next((each for each in self.constraints if each.kind == kind), None)
 
 
+MISSING = Relation("t0", "r", (Column("id", "integer"),))
+"""What a statement is about when there is nothing."""
+
+
 class Catalog(NamedTuple):
     relations: tuple[Relation, ...] = ()
     types: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -6,7 +6,7 @@ Walk: `writer` asks `Definitions.one` for a statement; `objects` has what is not
 from collections.abc import Callable
 from random import Random
 
-from tests.differential.transactions.catalog import Catalog, Column, Relation
+from tests.differential.transactions.catalog import MISSING, Catalog, Column, Relation
 from tests.differential.transactions.literals import (
     COLUMNS,
     CONSTRAINTS,
@@ -193,4 +193,4 @@ class Definitions:
         )
 
     def _table(self, catalog: Catalog) -> Relation:
-        return self._random.choice(catalog.tables)
+        return self._random.choice(catalog.tables or [MISSING])

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from random import Random
 
 from tests.differential.sides import Statement
-from tests.differential.transactions.catalog import Catalog, Column, Relation
+from tests.differential.transactions.catalog import MISSING, Catalog, Column, Relation
 from tests.differential.transactions.definitions import Definitions
 from tests.differential.transactions.literals import literal, value
 
-MISSING = Relation("t0", "r", (Column("id", "integer"),))
 RETURNING_SHARE = 0.25
 
 
