@@ -203,7 +203,9 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
         statement = planner.plan(parsed.tree)
     planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
-    names, is_of_draft = planner.names, bool(block.draft)
+    names = planner.names
+    # Only a plan that has read the catalog may ask: SET TRANSACTION must not begin to read.
+    is_of_draft = is_kept and block.past is None and bool(block.draft)
     return Made(
         statement,
         path=session.path,
