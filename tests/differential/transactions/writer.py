@@ -1,8 +1,9 @@
 """Writes a script by asking PostgreSQL each statement as it is written: so most of them fit what is there.
 
     client 1   everything: blocks, savepoints, definitions, rows, cursors; whole episodes now and then
-    client 2   in some scripts: reads "shared", which client 1 only changes the rows of, and works on "own",
-               which nobody else knows. So PostgreSQL's outcome is determined, and nobody waits
+    client 2   in some scripts: reads "shared", which client 1 only changes the rows of, or works on "own",
+               which nobody else knows; a block does one of the two. So the outcome is determined, and
+               nobody waits
 
 Walk: `run` calls `write`, and has the script played by Tenure.
 """
@@ -23,6 +24,7 @@ from tests.differential.transactions.talk import Talk
 STEPS_MIN, STEPS_MAX = 8, 30
 TWO_CLIENTS_SHARE, SECOND_CLIENT_SHARE = 0.3, 0.4
 EPISODES_SHARE, EPISODE_PACE = 0.12, 0.85
+ONLY_READS_SHARE = 0.5
 SHARED, OWN = "shared", "own"
 SAVEPOINTS = ("s0", "s1", "s2")
 TWO_CLIENTS_TABLES = (
@@ -43,6 +45,8 @@ class Writer:
         self._steps: list[Step] = []
         self._is_alone = True
         self._episodes = Episodes(random, self._rows)
+        self._only_reads = True
+        """Whether client 2's next block reads what client 1 writes, and writes nothing itself."""
         self._pending: list[Statement] = []
         """What is left of client 1's episode."""
 
@@ -73,6 +77,8 @@ class Writer:
             self._pending.clear()
         if reply.status == IDLE:
             self._savepoints[client].clear()
+            if client == 1:
+                self._only_reads = self._random.random() < ONLY_READS_SHARE
         elif not reply.answer.sqlstate:
             self._follow(client, statement.text)
 
@@ -130,6 +136,8 @@ class Writer:
     def _statement(self, client: int, *, is_in_block: bool) -> Statement:
         catalog, talk = self._mine(client), self._talks[client]
         defining = catalog.without(SHARED)
+        if client == 1 and is_in_block and self._only_reads:
+            return self._chosen((2, lambda: self._rows.query(catalog)), (1, lambda: talk.cursor(catalog)))
         return self._chosen(
             (5 if client == 0 else 0, lambda: written(self._definitions.one(defining))),
             (0 if client == 0 else 1, lambda: written(self._definitions.alteration(defining))),
@@ -144,8 +152,13 @@ class Writer:
         """What the client may use, as it is now."""
         if self._clients[client].status in (IDLE, IN_BLOCK):
             found = catalogs.read(self._clients[client])
-            self._catalogs[client] = found.without(OWN) if client == 0 else found.only(SHARED, OWN)
+            self._catalogs[client] = found.without(OWN) if client == 0 else found.only(*self._second_tables())
         return self._catalogs[client]
+
+    def _second_tables(self) -> tuple[str, ...]:
+        if self._clients[1].status == IDLE:
+            return SHARED, OWN
+        return (SHARED,) if self._only_reads else (OWN,)
 
     def _chosen(self, *forms: tuple[float, Callable[[], Statement]]) -> Statement:
         return self._random.choices([make for _, make in forms], [weight for weight, _ in forms])[0]()
