@@ -36,6 +36,7 @@ _PROVES = re.compile(
     "|ADD COLUMN .*(NOT NULL|UNIQUE|CHECK|REFERENCES|PRIMARY)"
 )
 _DEFINES = re.compile("CREATE|ALTER|DROP|TRUNCATE|COMMIT")
+_DROPS = re.compile(r"DROP CONSTRAINT (?:IF EXISTS )?(\w+)")
 _ADDS_TO_ITSELF = re.compile(r"UPDATE \S+ SET (\w+) = \1 ")
 
 
@@ -93,6 +94,8 @@ class _Play:
         self._clients, self._keeper = clients, keeper
         self._proofs = [0 for _ in clients]
         """How many statements of the block prove something at COMMIT."""
+        self._dropped: list[set[str]] = [set() for _ in clients]
+        """The constraints that the block drops: a primary key among them is enforced until COMMIT."""
         self._late = ["" for _ in clients]
         """The SQLSTATE that COMMIT owes."""
 
@@ -107,10 +110,12 @@ class _Play:
         is_in_block = client.status == IN_BLOCK
         if is_in_block and _PROVES.search(text):
             self._proofs[step.client] += 1
+        self._dropped[step.client].update(_DROPS.findall(text))
         ours = client.ask_step(step.statement)
         found = self._judged(at, step, ours, theirs, owed=owed, is_in_block=is_in_block)
         if ours.status == IDLE:
             self._proofs[step.client] = 0
+            self._dropped[step.client].clear()
             if self._keeper and _DEFINES.match(text):
                 self._keeper.settle()
                 self._keeper.lease_all()
@@ -130,7 +135,7 @@ class _Play:
             return outcome._replace(
                 kind=Kind.UNDETERMINED if are_several else Kind.DIFFERENT, states=(mine.sqlstate, owed)
             )
-        refusal = _refusal(mine, other)
+        refusal = _refusal(mine, other, self._dropped[step.client])
         if refusal:
             return outcome._replace(kind=Kind.REFUSED, ours=refusal)
         if is_in_block and not mine.sqlstate and self._may_be_late(step, other):
@@ -146,16 +151,17 @@ class _Play:
         return bool(self._proofs[step.client]) and theirs.sqlstate.startswith(BROKEN)
 
 
-def _refusal(ours: Answer, theirs: Answer) -> str:
+def _refusal(ours: Answer, theirs: Answer, dropped: set[str]) -> str:
     """What the page on differences says of it; "" if it says nothing."""
     if ours.sqlstate == theirs.sqlstate:
         return ""
     if theirs.sqlstate == IN_USE:
         return f"PostgreSQL: {theirs.message}"
-    is_listed = ours.sqlstate in REFUSALS or (
-        ours.sqlstate == IN_KEY and ours.message.endswith("is in a primary key")
-    )
-    return ours.message if is_listed else ""
+    if ours.sqlstate in REFUSALS:
+        return ours.message
+    is_in_key = ours.sqlstate == IN_KEY and ours.message.endswith("is in a primary key")
+    is_still_there = ours.sqlstate == NOT_UNIQUE and any(f'"{each}"' in ours.message for each in dropped)
+    return ours.message if is_in_key or is_still_there else ""
 
 
 def _is_open(text: str, states: tuple[str, str], *, has_proofs: bool) -> bool:
