@@ -48,7 +48,7 @@ class Definitions:
 
     def create_table(self, catalog: Catalog) -> str:
         random = self._random
-        name = random.choice(TABLES)
+        name = self._new_name(catalog)
         columns = [self._new_column(catalog, each) for each in random.sample(COLUMNS, random.randint(1, 3))]
         parts = [random.choice(KEYS), *columns]
         if random.random() < 0.2:
@@ -58,11 +58,17 @@ class Definitions:
 
     def _create_as(self, catalog: Catalog) -> str:
         random, table = self._random, self._table(catalog)
-        name = random.choice(TABLES)
+        name = self._new_name(catalog)
         if random.random() < 0.4:
             including = random.choice(("", " INCLUDING DEFAULTS", " INCLUDING ALL"))
             return f"CREATE TABLE {name} (LIKE {table.name}{including})"
         return f"CREATE TABLE {name} AS SELECT * FROM {table.name} WHERE {self.condition(catalog, table)}"
+
+    def _new_name(self, catalog: Catalog) -> str:
+        """Most often one that is free, in the schema that is always there."""
+        there = {each.name for each in catalog.tables}
+        free = [each for each in TABLES[:-1] if each not in there]
+        return self._random.choice(free if free and self._random.random() < 0.85 else TABLES)
 
     def _drop_table(self, catalog: Catalog) -> str:
         cascade = self._random.choice(("", "", " CASCADE"))

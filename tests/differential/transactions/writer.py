@@ -23,7 +23,7 @@ from tests.differential.transactions.talk import Talk
 
 STEPS_MIN, STEPS_MAX = 8, 30
 TWO_CLIENTS_SHARE, SECOND_CLIENT_SHARE = 0.3, 0.4
-EPISODES_SHARE, EPISODE_PACE = 0.12, 0.85
+EPISODES_SHARE, EPISODE_PACE = 0.3, 0.85
 ONLY_READS_SHARE = 0.5
 SHARED, OWN = "shared", "own"
 SAVEPOINTS = ("s0", "s1", "s2")
