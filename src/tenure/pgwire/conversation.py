@@ -54,8 +54,8 @@ from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryC
 INLINE_BYTES_MAX = 256 * 1024
 """Of values to read or rows to write on the loop: some milliseconds. What is more is done in a thread."""
 
-INLINE_TEXT_CHARS_MAX = 20_000
-"""Longer statements are parsed in a thread: at 2 to 5 microseconds a token this is some milliseconds."""
+INLINE_TEXT_CHARS_MAX = 4_000
+"""Longer statements are parsed and planned in a thread: on the loop these take a few milliseconds."""
 
 ANSWERS_AT_ONCE = 100
 """Of one query string; then they are written, and other clients have their turn."""

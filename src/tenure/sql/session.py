@@ -144,6 +144,7 @@ class Session:
         self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
     ) -> Prepared:
         self.is_inline = inline
+        self.interrupts.start()
         try:
             prepared = self.preparing.make(text, tuple(types))
         except RetryError as error:
