@@ -6,8 +6,8 @@ from tests.differential.transactions.play import Kind
 from tests.differential.transactions.run import ScriptReport, run_scripts
 from tests.postgres_server import Server
 
-SEED = 8_000
-SCRIPTS = 25
+SEED = 8_081
+SCRIPTS = 40
 UNDETERMINED_SHARE_MAX = 0.15
 FAILING_SHARE_MAX = 0.4
 """Statements that fail show less than those that answer; those after an error in a block all do."""
