@@ -27,6 +27,9 @@ given up and taken again in one block, while other nodes use its former object."
 REFUSALS = (NOT_SUPPORTED, IN_USE)
 IN_KEY = "42P16"
 """Columns of a primary key are not dropped."""
+DEPENDENT = "2BP01"
+_NEEDED = ("cannot drop constraint", "cannot drop index")
+"""PostgreSQL's foreign keys need the very index that was found first; here any unique one will do."""
 BROKEN = "23"
 NOT_UNIQUE = "23505"
 READ_ONLY = "25006"
@@ -155,7 +158,8 @@ def _refusal(ours: Answer, theirs: Answer, dropped: set[str]) -> str:
     """What the page on differences says of it; "" if it says nothing."""
     if ours.sqlstate == theirs.sqlstate:
         return ""
-    if theirs.sqlstate == IN_USE:
+    needs_index = theirs.sqlstate == DEPENDENT and theirs.message.startswith(_NEEDED) and not ours.sqlstate
+    if theirs.sqlstate == IN_USE or needs_index:
         return f"PostgreSQL: {theirs.message}"
     if ours.sqlstate in REFUSALS:
         return ours.message
