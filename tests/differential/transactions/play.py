@@ -32,6 +32,8 @@ _NEEDED = ("cannot drop constraint", "cannot drop index")
 """PostgreSQL's foreign keys need the very index that was found first; here any unique one will do."""
 BROKEN = "23"
 NOT_UNIQUE = "23505"
+NO_SUCH_INDEX = "42P10"
+"""Of ON CONFLICT; here it is found before constants are computed."""
 READ_ONLY = "25006"
 """PostgreSQL computes constants before it looks whether it may write."""
 _PROVES = re.compile(
@@ -147,7 +149,8 @@ class _Play:
         judged = verdict(step.statement, mine, other)
         if judged is Verdict.SAME and ours.status == theirs.status:
             return None
-        is_open = _is_open(step.statement.text, states, has_proofs=bool(self._proofs[step.client]))
+        has_changed = bool(self._proofs[step.client] or self._dropped[step.client])
+        is_open = _is_open(step.statement.text, states, has_changed=has_changed)
         return outcome._replace(kind=Kind.UNDETERMINED) if is_open else outcome
 
     def _may_be_late(self, step: Step, theirs: Answer) -> bool:
@@ -168,9 +171,9 @@ def _refusal(ours: Answer, theirs: Answer, dropped: set[str]) -> str:
     return ours.message if is_in_key or is_still_there else ""
 
 
-def _is_open(text: str, states: tuple[str, str], *, has_proofs: bool) -> bool:
-    """Whether the answer depends on what is looked at first, or on an index of this block."""
-    if has_proofs and "ON CONFLICT" in text:
+def _is_open(text: str, states: tuple[str, str], *, has_changed: bool) -> bool:
+    """Whether the answer depends on what is looked at first, or on a constraint that the block changes."""
+    if "ON CONFLICT" in text and (has_changed or states[0] == NO_SUCH_INDEX):
         return True
     if all(each.startswith((BROKEN, *RUNTIME, READ_ONLY)) for each in states):
         return True
