@@ -196,6 +196,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
+        made.stays = limit > 0
         self._start(prepared.text)
         told = len(self.notices)
         self.is_inline = inline
@@ -244,7 +245,7 @@ class Session:
         try:
             result = self._run(portal, block, inline)
         except NotShort:
-            block.back(place)
+            block.undo(place)
             raise
         block.forget(place)
         return result
@@ -305,7 +306,7 @@ class Session:
     def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
-        execution = Execution(self, block, portal.values, inline=inline)
+        execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
         return statement.run(execution)
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:

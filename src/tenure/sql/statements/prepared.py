@@ -57,7 +57,10 @@ class Execute:
         given = [each((), execution.context) for each in self.arguments]
         statement = execution.session.preparing.statement_for(prepared, execution.block)
         values = prepared.values(given)
-        return statement.run(Execution(execution.session, execution.block, values, inline=execution.inline))
+        session, block = execution.session, execution.block
+        return statement.run(
+            Execution(session, block, values, inline=execution.inline, stays=execution.stays)
+        )
 
 
 @dataclass(frozen=True, slots=True)
