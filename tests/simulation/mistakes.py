@@ -16,7 +16,7 @@ from tenure.base.errors import (
     TooEarly,
 )
 from tenure.base.timestamp import MAX_AT, from_micros
-from tenure.kv import bases, snapshot, store, transaction, watch
+from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
 from tenure.kv.landed import Landed
@@ -298,7 +298,7 @@ def accept_by_judge(self: Transaction, found: Found, flushed_at: int) -> None:
     if self._read_at is None:
         self._read_at = found.clock_at
     try:
-        transaction.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
+        snapshot.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
     except SnapshotTooOld as error:
         raise RetryError("gone") from error
 
@@ -390,7 +390,7 @@ def signal_cleared_late(self: Watch, timeout: float | None = None) -> Batch:
         self._signal.wait(None)
 
 
-_JUDGES = (snapshot, transaction, store, watch)
+_JUDGES = (snapshot, store, watch)
 
 
 def _judging(wrong: Any) -> tuple[tuple[Any, str, Any], ...]:

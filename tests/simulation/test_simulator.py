@@ -44,6 +44,22 @@ def test_rows_that_are_counted_on_are_there_without_a_violation() -> None:
     assert seen["rows counted on"] > 0
 
 
+@pytest.mark.invariant("I2")
+@pytest.mark.invariant("view")
+@pytest.mark.parametrize(
+    ("profile", "happened"),
+    [
+        ("savepoints", "went back to a savepoint"),
+        ("cursors", "reads of a view proved from another time"),
+    ],
+)
+def test_what_was_read_stays_read_without_a_violation(profile: str, happened: str) -> None:
+    results = [cluster.run(seed, profile=profile) for seed in range(10)]
+    assert [result.violations[0] for result in results if result.violations] == []
+    seen = sum((result.trace.seen for result in results), Counter[str]())
+    assert seen[happened] > 0
+
+
 def test_a_seed_runs_the_same_way_twice() -> None:
     for seed in (3, 11):
         assert cluster.run(seed).trace_hash == cluster.run(seed).trace_hash
@@ -71,6 +87,11 @@ def test_a_full_tape_replays_the_run() -> None:
         ("point refresh skipped", "I2"),
         ("taken keys not looked for at commit", "I2"),
         ("absence proved without the lake", "I2"),
+        ("reads forgotten at rollback to savepoint", "I2"),
+        ("a leading savepoint starts the transaction over", "I3"),
+        ("cursor proved at its transaction's own time", "I2"),
+        ("cursor sees later writes", "I2"),
+        ("cursor sees what is taken back", "I2"),
         ("unknown outcome reported as failed", "I5"),
         ("resolved is the node's now", "I37"),
     ],

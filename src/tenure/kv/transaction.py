@@ -239,11 +239,8 @@ class Transaction:
     def view(self) -> View:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
-        return View(self._scope, self.read_at, self._buffer.view(), self._landed.copy(), self._count_of_view)
-
-    def _count_of_view(self, at: Timestamp) -> RefreshSpans:
-        assert self.state is State.OPEN, "the transaction is over"
-        return self._reads.of_views(at)
+        writes, landed, is_open = self._buffer.view(), self._landed.copy(), lambda: self.state is State.OPEN
+        return View(self._scope, self.read_at, writes, landed, self._reads, is_open)
 
     @property
     def has_one_time(self) -> bool:
@@ -374,7 +371,7 @@ class Transaction:
         """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
         if self._reads.apart and not self.has_one_time:
             for at, reads in self._reads.apart.items():
-                _, failed = self._engine.check(Commit(at, *reads.proof(), tuple(self._landed.excused)))
+                _, failed = self._engine.check(self._as_proof(at, reads))
                 if failed is not None:
                     raise failure(failed)
             self._reads.holding(self.read_at)
@@ -482,6 +479,9 @@ class Transaction:
                 return failed
             self._clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
+
+    def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
+        return Commit(at, *reads.proof(), tuple(self._landed.excused))
 
     def _as_commit(self) -> Commit:
         points, spans, guards = self._reads.proof(self._read_at)

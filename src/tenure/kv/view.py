@@ -37,20 +37,22 @@ class View:
         at: Timestamp,
         writes: BufferView,
         landed: Landed,
-        reads: Callable[[Timestamp], RefreshSpans],
+        reads: RefreshSpans,
+        is_open: Callable[[], bool],
     ) -> None:
-        """`reads` gives where reads of a time count; it raises when the transaction is over."""
+        """`reads` are the transaction's; `is_open` says whether that goes on."""
         self._engine, self._keyspace, _, _, self._bases, _ = scope
         self._writes = writes
         self._landed = landed
         self._reads = reads
+        self._is_open = is_open
         self._ahead: dict[bytes, bytes | None] = {}
         """What was read ahead and not asked for yet: it does not count as read."""
         self.read_at = at
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         assert self._keyspace.owns(key), "a key of another tenant"
-        reads = self._reads(self.read_at)
+        reads = self._counted()
         write = self._writes.get(key)
         if write is not None and write.key_stamp is None:
             return write.value
@@ -89,7 +91,7 @@ class View:
             self._accepting(flushed_at),
             reverse=reverse,
         ):
-            self._reads(self.read_at).spans.append(page.answered)
+            self._counted().spans.append(page.answered)
             for row in bases.merged(page, self._laid_over(page.answered), reverse=reverse):
                 yield row
                 rows += 1
@@ -98,7 +100,7 @@ class View:
 
     def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
         """As of a transaction: for one who has the rows of a span as of `read_at` already."""
-        self._reads(self.read_at).spans.append(span)
+        self._counted().spans.append(span)
         judge_retryable(
             marks(self._engine, self._keyspace, span), read_at=self.read_at, flushed_at=flushed_at
         )
@@ -107,6 +109,11 @@ class View:
     def has_changed(self, key: bytes) -> bool:
         """Whether the transaction itself has written a key since."""
         return self._writes.has_changed(key)
+
+    def _counted(self) -> RefreshSpans:
+        """Where its reads count."""
+        assert self._is_open(), "the transaction is over"
+        return self._reads.of_views(self.read_at)
 
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
         return self._landed.within(span, self.read_at) | self._writes.within(span)
