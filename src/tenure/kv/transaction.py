@@ -245,7 +245,7 @@ class Transaction:
     @property
     def has_one_time(self) -> bool:
         """Whether all that was read is known to hold at `read_at`; else its commit has to prove it."""
-        return not self._reads.older(self._read_at)
+        return not self._reads.apart or not self._reads.older(self._read_at)
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -369,7 +369,7 @@ class Transaction:
 
     def _check_views(self) -> None:
         """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
-        if self._reads.apart and not self.has_one_time:
+        if not self.has_one_time:
             for at, reads in self._reads.apart.items():
                 _, failed = self._engine.check(self._as_proof(at, reads))
                 if failed is not None:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenure.kv.keys import USER_TABLES
 from tenure.node import Node
 from tenure.sql.answers import Answer
+from tenure.sql.block import Block
 from tests.unit.sql.sessions import Oracle, Talk, compare
 
 SETUP = """
@@ -429,3 +431,23 @@ def test_a_cursor_s_reads_that_still_hold_when_time_moves_up_do_no_harm(pair: tu
     assert one.say("SELECT v FROM r WHERE k = 1 FOR UPDATE").rows == (("11",),)
     assert one.say("FETCH ALL FROM c").rows == (("20",),)
     assert _run(one, "UPDATE r SET v = 0 WHERE k = 3", "COMMIT") == ""
+
+
+def test_what_a_statement_read_that_nobody_was_told_of_does_not_count(pair: tuple[Talk, Talk]) -> None:
+    """The door's loop gives up a statement that is not short after all: a thread runs it again."""
+    one, _ = pair
+    block = Block(one.session.parts, is_explicit=True)
+    keyspace = one.session.parts.store.keyspace
+    first, second = (keyspace.key(USER_TABLES, (number,)) for number in (1, 2))
+    start = block.mark()
+    block.use.txn.get(first)
+    place = block.mark()
+    block.use.txn.get(second)
+    block.use.txn.put(second, b"1")
+    block.undo(place)
+    assert block.use.txn.mark_reads() == place.reads
+    assert not block.has_writes
+    block.back(start)
+    assert block.use.txn.mark_reads() == place.reads
+    block.undo(start)
+    assert not block.has_begun
