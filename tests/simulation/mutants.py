@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tests.simulation import (
     cluster,
+    edge_mistakes,
     job_mistakes,
     lake_mistakes,
     mistakes,
@@ -81,6 +82,7 @@ MUTANTS: tuple[Mutant, ...] = tuple(
         *upgrade_mistakes.ALL,
         *schema_mistakes.ALL,
         *lake_mistakes.ALL,
+        *edge_mistakes.ALL,
         *view_mistakes.ALL,
     )
 )

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator
 from tenure.catalog.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
 from tenure.storage.sqlite import SqliteEngine
-from tests.simulation import catalog_predicates, change_predicates, expiring_predicates, lease_predicates
+from tests.simulation import (
+    catalog_predicates,
+    change_predicates,
+    expiring_predicates,
+    kept_predicates,
+    lease_predicates,
+)
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import SchemaTrace
@@ -17,6 +23,7 @@ from tests.simulation.trace import head
 PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     *lease_predicates.PREDICATES,
     *expiring_predicates.PREDICATES,
+    *kept_predicates.PREDICATES,
     catalog_predicates.consistency,
     catalog_predicates.draining,
     catalog_predicates.resolutions,

@@ -19,12 +19,12 @@ _restore = Buffer._restore
 def back_to_forgets_reads(self: Transaction, savepoint: Any) -> None:
     """What was read after the savepoint goes with what was written."""
     _back_to(self, savepoint)
-    self.forget_reads(self.__dict__.get("_reads_at", {}).get(savepoint, NOTHING_READ))
+    self._reads.forget(self.__dict__.get("_reads_at", {}).get(savepoint, NOTHING_READ))
 
 
 def mark_with_reads(self: Transaction) -> Any:
     savepoint = _mark(self)
-    self.__dict__.setdefault("_reads_at", {})[savepoint] = self.mark_reads()
+    self.__dict__.setdefault("_reads_at", {})[savepoint] = self._reads.mark()
     return savepoint
 
 
@@ -32,7 +32,7 @@ def back_to_start_starts_over(self: Transaction, savepoint: Any) -> None:
     """Before the first statement nothing was read: so a new transaction will do."""
     _back_to(self, savepoint)
     if savepoint is None:
-        self.forget_reads(NOTHING_READ)
+        self._reads.forget(NOTHING_READ)
         self._ahead.clear()
         self._read_at = None
 
