@@ -1,7 +1,7 @@
 """Reading rows: by primary key, along an index, or by the values of some columns.
 
-All of it takes a transaction or a snapshot and the layout of the version to read with. Only public
-indexes are relied upon. A `Row` has all columns, for writers; `visible` gives what readers see.
+All of it takes a transaction, a view of one or a snapshot, and the layout of the version to read with.
+Only public indexes are relied upon. A `Row` has all columns, for writers; `visible` gives what readers see.
 
     secondary entry ──► primary key ──► row
 
@@ -18,9 +18,10 @@ from tenure.base.errors import CorruptData
 from tenure.expr.datatype import Datum
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.kv.view import View
 from tenure.table.rows import Bound, Entry, Keyed, Layout, Row
 
-Source: TypeAlias = Transaction | Snapshot
+Source: TypeAlias = Transaction | Snapshot | View
 
 
 def get(source: Source, layout: Layout, key: Sequence[Datum]) -> Row | None:
