@@ -49,7 +49,7 @@ from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.kv.watch import Watch
-from tenure.schema_change.in_transaction import InTransaction, KeepOut
+from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
 from tenure.schema_change.job import KIND, Payload, is_taken_back
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -124,8 +124,8 @@ class SchemaChanger:
         """For a new descriptor; never given again."""
         return self._ids.next()
 
-    def walk(self, ids: Sequence[int], **how: object) -> Walk:
-        return Walk(self._store, self._catalog, self._publisher, self._worker, ids, **how)  # type: ignore[arg-type]
+    def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
+        return Walk(self._store, self._catalog, self._publisher, worker or self._worker, ids, **how)  # type: ignore[arg-type]
 
     def commit(self, use: Use, *, asked: Asked = NOBODY, timeout: float | None = None) -> Timestamp:
         """Commits the transaction's rows and what it declared; returns when all of it is public."""
@@ -143,6 +143,7 @@ class SchemaChanger:
         self._check_idle(use, ids, asked)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
+        check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
         waiter = Waiter(use.started_at, use, asked.check)
         if staged or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
@@ -284,7 +285,7 @@ class SchemaChanger:
     def _by_children(
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
     ) -> Timestamp:
-        job, last = self._in_transaction.prepare(
+        prepared = self._in_transaction.prepare(
             use,
             declared,
             owner=asked.owner,
@@ -292,9 +293,12 @@ class SchemaChanger:
             check=asked.check,
             timeout=timeout,
         )
+        job, last = prepared.fence.job, prepared.last
         try:
+            # All waits are over before it comes up to date: what it looks at from then on changes seldom.
             ids = self._publisher.affected(last)
             settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
+            self._in_transaction.complete(use, declared, prepared)
             commit_at = self._publish_now(use, last, settled)
         finally:
             self._in_transaction.over(job)
