@@ -17,7 +17,7 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
@@ -43,7 +43,7 @@ from tenure.catalog.wait_records import Awaited
 from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
-from tenure.cluster.jobs import Control, Jobs
+from tenure.cluster.jobs import Control, Fence, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
@@ -69,6 +69,10 @@ JOB_POLL_SECONDS = 30.0
 
 CANCEL_SECONDS = 0.25
 """How long it waits before it asks whether it was canceled, if it can be."""
+
+
+UNDONE_SECONDS = 10.0
+"""How long a transaction that has failed waits at most until its job has taken its change back."""
 
 
 class ChangeFailed(TenureError):
@@ -285,27 +289,52 @@ class SchemaChanger:
     def _by_children(
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
     ) -> Timestamp:
-        prepared = self._in_transaction.prepare(
-            use,
-            declared,
-            owner=asked.owner,
-            description=asked.description,
-            check=asked.check,
-            timeout=timeout,
+        waiter = Waiter(use.started_at, use, asked.check)
+        fence = self._in_transaction.begin(
+            use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
         )
-        job, last = prepared.fence.job, prepared.last
         try:
-            # All waits are over before it comes up to date: what it looks at from then on changes seldom.
-            ids = self._publisher.affected(last)
-            settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
-            self._in_transaction.complete(use, declared, prepared)
-            commit_at = self._publish_now(use, last, settled)
+            last, commit_at = self._with_children(use, declared, fence, waiter, timeout)
+        except TenureError as error:
+            self._in_transaction.over(fence.job)
+            if not isinstance(error, OutcomeUnknown | StoreError | SessionLost):
+                self._await_undone(use, fence.job, asked)
+            raise
         finally:
-            self._in_transaction.over(job)
+            self._in_transaction.over(fence.job)
         if not all(map(is_finished, last)):
             with _after_commit(commit_at):
-                self._await_job(job, declared, asked)
+                self._await_job(fence.job, declared, asked)
         return commit_at
+
+    def _with_children(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        fence: Fence,
+        waiter: Waiter,
+        timeout: float | None,
+    ) -> tuple[Sequence[AnyDescriptor], Timestamp]:
+        prepared = self._in_transaction.prepare(use, declared, fence, waiter, timeout=timeout)
+        # All waits are over before it comes up to date: what it looks at from then on changes seldom.
+        ids = self._publisher.affected(prepared.last)
+        settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        self._in_transaction.complete(use, declared, prepared)
+        return prepared.last, self._publish_now(use, prepared.last, settled)
+
+    def _await_undone(self, use: Use, job: int, asked: Asked) -> None:
+        """What failed is told when nothing is left of it that others would have to obey, or after a while."""
+        use.close()  # what takes it back waits for what this one uses
+        env = self._store.env
+        until = env.monotonic() + UNDONE_SECONDS
+
+        def check() -> None:
+            asked.check()
+            if env.monotonic() > until:
+                raise RetryError("it takes long")
+
+        with suppress(TenureError):
+            self._await_end(job, asked._replace(check=check))
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.

@@ -15,9 +15,9 @@ rows (`table.completion`): what it looks at counts as read. Others have enforced
 the proof, so a row of theirs that comes after it either obeys or is among those reads.
 
 Invariant (ddl-atomic): the last step, the rows and the end of the job are one commit.
-Invariant (ddl-alike): what becomes of a transaction of rows and changes is the same however many nodes there are.
+Invariant (ddl-alike): however many nodes there are, the same becomes of a transaction of rows and changes.
 
-Walk: `schema_change.changer` calls `prepare`, waits for the leases once more, and calls `complete`.
+Walk: `schema_change.changer` calls `begin`, `prepare`, waits for the leases once more, and calls `complete`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -83,55 +83,7 @@ class InTransaction:
         self._make_walk = make_walk
         self._keep_out = keep_out
 
-    def prepare(
-        self,
-        use: Use,
-        declared: Sequence[AnyDescriptor],
-        *,
-        owner: str,
-        description: str,
-        check: Callable[[], None],
-        timeout: float | None,
-    ) -> "Prepared":
-        """Does all that children do; the parent then completes its rows, and `over`, whatever comes of it."""
-        waiter = Waiter(use.started_at, use, check)
-        fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
-        try:
-            ids = [each.id for each in declared if not use.draft.is_new(each.id)]
-            walk = self._make_walk(
-                ids,
-                job=fence.job,
-                transact=_Children(use.txn, self._jobs, fence),
-                waiter=waiter,
-                worker=self._worker.over(use.draft.made()).beside(use.txn),
-                view=lambda snapshot: Overlay(snapshot, use.txn),
-                timeout=timeout,
-            )
-            walk.until_prepared()
-            return Prepared(fence, [self._last_step(use, each, fence.job) for each in declared])
-        except BaseException:
-            self.over(fence.job)
-            raise
-
-    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
-        """In the parent, right before its commit: rows completed, the job ended."""
-        use.refresh()
-        self._jobs.fenced(use.txn, prepared.fence)
-        worker = self._worker.over(use.draft.made())
-        for each in declared:
-            if isinstance(each, Table):
-                complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
-                complete(use.txn, each)
-        if all(map(is_finished, prepared.last)):
-            self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
-        else:
-            self._jobs.release(use.txn, prepared.fence)
-
-    def over(self, job: int) -> None:
-        """The transaction has ended: its job, if it is still there, is anybody's."""
-        self._keep_out.take(job)
-
-    def _begin(
+    def begin(
         self,
         use: Use,
         declared: Sequence[AnyDescriptor],
@@ -141,7 +93,10 @@ class InTransaction:
         description: str,
         timeout: float | None,
     ) -> Fence:
-        """The first child: the first stage of what is being added, and the job that would undo it."""
+        """The first child: the first stage of what is being added, and the job that would undo it.
+
+        `over` then, whatever comes of the transaction.
+        """
         child = use.txn.child(committed_only=True)
         job: Job | None = None
         try:
@@ -173,6 +128,46 @@ class InTransaction:
                 self.over(job.id)
             raise
         return fence
+
+    def prepare(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        fence: Fence,
+        waiter: Waiter,
+        *,
+        timeout: float | None,
+    ) -> "Prepared":
+        """Does all that children do; the parent then completes its rows and commits."""
+        walk = self._make_walk(
+            [each.id for each in declared if not use.draft.is_new(each.id)],
+            job=fence.job,
+            transact=_Children(use.txn, self._jobs, fence),
+            waiter=waiter,
+            worker=self._worker.over(use.draft.made()).beside(use.txn),
+            view=lambda snapshot: Overlay(snapshot, use.txn),
+            timeout=timeout,
+        )
+        walk.until_prepared()
+        return Prepared(fence, [self._last_step(use, each, fence.job) for each in declared])
+
+    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
+        """In the parent, right before its commit: rows completed, the job ended."""
+        use.refresh()
+        self._jobs.fenced(use.txn, prepared.fence)
+        worker = self._worker.over(use.draft.made())
+        for each in declared:
+            if isinstance(each, Table):
+                complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
+                complete(use.txn, each)
+        if all(map(is_finished, prepared.last)):
+            self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
+        else:
+            self._jobs.release(use.txn, prepared.fence)
+
+    def over(self, job: int) -> None:
+        """The transaction has ended: its job, if it is still there, is anybody's."""
+        self._keep_out.take(job)
 
     def _last_step(self, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
         stored = self._catalog.get(use.txn, declared.id)
