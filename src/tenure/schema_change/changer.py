@@ -298,7 +298,7 @@ class SchemaChanger:
         except TenureError as error:
             self._in_transaction.over(fence.job)
             if not isinstance(error, OutcomeUnknown | StoreError | SessionLost):
-                self._await_undone(use, fence.job, asked)
+                self._await_undone(use, fence.job, declared, asked)
             raise
         finally:
             self._in_transaction.over(fence.job)
@@ -322,7 +322,7 @@ class SchemaChanger:
         self._in_transaction.complete(use, declared, prepared)
         return prepared.last, self._publish_now(use, prepared.last, settled)
 
-    def _await_undone(self, use: Use, job: int, asked: Asked) -> None:
+    def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """What failed is told when nothing is left of it that others would have to obey, or after a while."""
         use.close()  # what takes it back waits for what this one uses
         env = self._store.env
@@ -335,6 +335,7 @@ class SchemaChanger:
 
         with suppress(TenureError):
             self._await_end(job, asked._replace(check=check))
+            self._catch_up(declared)
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.

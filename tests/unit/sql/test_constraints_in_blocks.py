@@ -49,9 +49,6 @@ CONSTRAINTS = {
         "(3, 3, 3)",
         "INSERT INTO t{n} VALUES (50, 1, 1)",
     ),
-    "plain index": Constraint(
-        "CREATE INDEX c{n} ON t{n} (v)", "(3, 1, 3)", "(3, 3, 3)", "INSERT INTO t{n} VALUES (50, 1, 50)"
-    ),
     "not null": Constraint(
         "ALTER TABLE t{n} ALTER v SET NOT NULL",
         "(3, NULL, 3)",

@@ -1,0 +1,203 @@
+"""Proofs of a change whose transaction has written rows itself, while another node writes too."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tenure.base.errors import TenureError
+from tenure.catalog.descriptors import Action, ElementState, Table
+from tenure.catalog.uses import Use
+from tenure.table.read import find, get
+from tests.unit.schema_change.clusters import Cluster, SchemaNode
+from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states
+from tests.unit.schema_change.declared import A, add_foreign_key, add_index, created, drop_index
+
+WRITE_ONLY = ElementState.WRITE_ONLY
+
+
+def _delete(node: SchemaNode, use: Use, id: int, key: int) -> None:
+    with node.writer(use, id) as writer:
+        row = get(use.txn, writer.layout, [key])
+        assert row is not None
+        writer.delete(use.txn, row)
+
+
+def _once(cluster: Cluster, is_time: Callable[[], bool], act: Callable[[], None]) -> list[str]:
+    """Has somebody act in the middle of a change; returns what came of it: "done" or an error's code."""
+    came: list[str] = []
+
+    def part() -> None:
+        if came or not is_time():
+            return
+        came.append("")
+        try:
+            act()
+            came[0] = "done"
+        except TenureError as error:
+            came[0] = error.sqlstate
+
+    cluster.env.add(part)
+    return came
+
+
+def _has_key(node: SchemaNode, id: int) -> bool:
+    return any(key.state is WRITE_ONLY for key in node.table(id).foreign_keys)
+
+
+def _has_unique(node: SchemaNode, id: int) -> bool:
+    return index_states(node, id).get("t_a") is WRITE_ONLY
+
+
+@pytest.mark.invariant("completion-checks")
+@pytest.mark.parametrize("action", [Action.CASCADE, Action.SET_NULL, Action.SET_DEFAULT])
+def test_a_row_that_comes_to_refer_to_a_removed_one_stops_the_foreign_key_and_stays(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode, action: Action
+) -> None:
+    parent, child = created(node, "parent"), created(node, "child")
+    node.put_rows(parent, (1, 1, 1), (2, 2, 2))
+    came = _once(cluster, lambda: _has_key(node, child), lambda: other.put_rows(child, (7, 2, 7)))
+
+    def work(use: Use) -> None:
+        _delete(node, use, parent, 2)
+        add_foreign_key(use, child, parent, on_delete=action)
+
+    with pytest.raises(TenureError) as caught:
+        node.run(work)
+    assert caught.value.sqlstate == "23503"
+    assert came == ["done"]
+    cluster.until(lambda: not node.open_jobs())
+    assert node.shown(parent) == [(1, 1, 1), (2, 2, 2)]
+    assert node.shown(child) == [(7, 2, 7)]
+    assert node.table(child).foreign_keys == ()
+
+
+@pytest.mark.invariant("completion-read")
+def test_a_target_that_goes_while_the_key_to_it_is_proved_takes_no_reference_along(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode
+) -> None:
+    """The reference is not committed yet, so whoever deletes the target cannot see it."""
+    parent, child = created(node, "parent"), created(node, "child")
+    node.put_rows(parent, (1, 1, 1), (2, 2, 2))
+    came = _once(
+        cluster, lambda: _has_key(node, child), lambda: other.run(lambda use: _delete(other, use, parent, 2))
+    )
+
+    def work(use: Use) -> None:
+        node.insert(use, child, 7, 2, 7)
+        add_foreign_key(use, child, parent)
+
+    with pytest.raises(TenureError) as caught:
+        node.run(work)
+    assert caught.value.sqlstate == "23503"
+    assert came == ["done"]
+    assert node.shown(child) == []
+
+
+@pytest.mark.invariant("completion-read")
+def test_an_equal_row_that_comes_during_the_proof_stops_the_unique_index(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode
+) -> None:
+    id = created(node)
+    node.put_rows(id, (1, 5, 1), (2, 5, 2))
+    came = _once(cluster, lambda: _has_unique(node, id), lambda: other.put_rows(id, (7, 9, 7)))
+
+    def work(use: Use) -> None:
+        _delete(node, use, id, 2)
+        node.insert(use, id, 8, 9, 8)
+        add_index(use, id, A, unique=True)
+
+    with pytest.raises(TenureError) as caught:
+        node.run(work)
+    assert caught.value.sqlstate == "23505"
+    assert came == ["done"]
+    cluster.until(lambda: not node.open_jobs())
+    assert node.shown(id) == [(1, 5, 1), (2, 5, 2), (7, 9, 7)]
+    assert_whole(node, id)
+
+
+def test_a_value_that_the_transaction_gives_up_may_be_taken_by_another_meanwhile(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode
+) -> None:
+    id = created(node)
+    node.put_rows(id, (1, 5, 1), (2, 6, 2))
+    came = _once(cluster, lambda: _has_unique(node, id), lambda: other.put_rows(id, (7, 6, 7)))
+
+    def work(use: Use) -> None:
+        _delete(node, use, id, 2)
+        add_index(use, id, A, unique=True)
+
+    node.run(work)
+    assert came == ["done"]
+    assert node.shown(id) == [(1, 5, 1), (7, 6, 7)]
+    assert index_states(node, id)["t_a"] is PUBLIC
+    assert_whole(node, id)
+
+
+def test_rows_that_a_dropped_index_forbade_are_found_by_whoever_still_knows_the_index(
+    cluster: Cluster, node: SchemaNode
+) -> None:
+    other = cluster.add()
+    id = created(node)
+    node.run(lambda use: add_index(use, id, A, unique=True))
+    node.put_rows(id, (1, 5, 1))
+    found: list[int] = []
+
+    def look() -> None:
+        """Under the version before the last step, as of a time after it."""
+        use = other.bind()
+        table = use.descriptor(id)
+        assert isinstance(table, Table)
+        layout = other.layouts.of(table)
+        found.append(len(list(find(use.txn, layout, (A,), (5,)))))
+        use.close()
+
+    def is_late() -> bool:
+        cached = other.leases.newest.descriptor(id)
+        return isinstance(cached, Table) and cached.version < node.table(id).version and len(_rows()) == 2
+
+    def _rows() -> list[tuple[object, ...]]:
+        return node.shown(id)
+
+    came = _once(cluster, is_late, look)
+
+    def work(use: Use) -> None:
+        drop_index(use, id, "t_a")
+        node.insert(use, id, 2, 5, 2)
+
+    node.run(work)
+    assert came in ([], ["done"])
+    assert found in ([], [2])
+    assert node.shown(id) == [(1, 5, 1), (2, 5, 2)]
+    assert list(index_states(node, id)) == ["t_pkey"]
+    assert_whole(node, id)
+
+
+@pytest.mark.invariant("way-back")
+def test_an_index_that_was_to_go_is_read_again_if_the_transaction_does_not_commit(
+    cluster: Cluster, node: SchemaNode, other: SchemaNode
+) -> None:
+    id = created(node)
+    node.run(lambda use: add_index(use, id, A, unique=True))
+    node.put_rows(id, (1, 5, 1))
+    came = _once(
+        cluster,
+        lambda: any(index.is_unread for index in node.table(id).indexes),
+        lambda: other.put_rows(id, (3, 7, 3)),
+    )
+
+    def work(use: Use) -> None:
+        drop_index(use, id, "t_a")
+        node.insert(use, id, 2, 5, 2)
+        use.txn.deadline_at = 1  # its own commit will come too late
+
+    with pytest.raises(TenureError):
+        node.once(work)
+    assert came == ["done"]
+    cluster.until(lambda: not node.open_jobs())
+    index = node.table(id).index(2)
+    assert (index.state, index.is_unread) == (PUBLIC, False)
+    assert node.shown(id) == [(1, 5, 1), (3, 7, 3)]
+    with pytest.raises(TenureError) as caught:
+        other.put_rows(id, (4, 7, 4))
+    assert caught.value.sqlstate == "23505"
+    assert_whole(node, id)
