@@ -48,6 +48,7 @@ from tenure.catalog.parts import (
     require_not_null,
     settled_column_of,
     staying,
+    successor_of,
 )
 
 COLUMNS_MAX = 1600
@@ -211,7 +212,7 @@ class SetNotNull(Change, frozen=True):
     name: str
 
     def apply(self, table: Table) -> Table:
-        return require_not_null(table, settled_column_of(table, self.name))
+        return require_not_null(table, successor_of(table, column_of(table, self.name)))
 
 
 class DropNotNull(Change, frozen=True):
@@ -367,7 +368,7 @@ def _identity_column(table: Table, name: str) -> Column:
 
 
 def _with_default(table: Table, name: str, default: Expression | None) -> Table:
-    column = settled_column_of(table, name)
+    column = successor_of(table, column_of(table, name))
     if column.identity:
         hint = "" if default else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
         raise WrongSyntax(f'column "{name}" of relation "{table.name}" is an identity column', hint=hint)

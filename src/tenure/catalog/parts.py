@@ -102,6 +102,11 @@ def settled_column_of(table: Table, name: str) -> Column:
     return column
 
 
+def successor_of(table: Table, column: Column) -> Column:
+    """The column that takes over from one whose type is being rewritten; else the column itself."""
+    return next((each for each in table.columns if each.replaces == column.id), column)
+
+
 def require_settled(table: Table, columns: Iterable[int]) -> None:
     """Refuses columns that another is about to take over from: nothing may be built on them."""
     used = set(columns)

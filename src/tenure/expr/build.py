@@ -98,9 +98,23 @@ def call(name: str, *arguments: Typed) -> Typed:
     if len(arguments) == 1 and is_type_name(name) and not functions_named(name):
         return cast(arguments[0], type_of(TypeRef(name)))
     function, targets = resolve(name, [each.type for each in arguments])
+    if function.id in JOINS_OF_ANY:
+        arguments = tuple(_as_fixed_text(each) for each in arguments)
+        function, targets = resolve(name, [each.type for each in arguments])
     cast_arguments = given_to(function, arguments, targets)
     kind = result_type(function, [each.type for each in cast_arguments])
     return Typed(Call(function.id, tuple(each.node for each in cast_arguments)), kind)
+
+
+JOINS_OF_ANY = ("||(text,anynonarray)", "||(anynonarray,text)")
+FIXED_TEXT = ("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "uuid")
+"""Types whose values have one text, whatever a session's settings are."""
+
+
+def _as_fixed_text(operand: Typed) -> Typed:
+    """What `n || ' sec'` joins: cast before, it depends on the row alone, as generated columns must."""
+    is_fixed = operand.type.family in FIXED_TEXT and not operand.type.ref.is_array
+    return cast(operand, type_of(TypeRef("text"))) if is_fixed else operand
 
 
 def given_to(function: Signature, arguments: Sequence[Typed], targets: Sequence[Type]) -> list[Typed]:

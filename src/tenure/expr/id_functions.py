@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tenure.base.errors import InvalidParameter
 from tenure.expr.arithmetic import scale_of
+from tenure.expr.errors import DatetimeOverflow
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
 from tenure.expr.numbers import EXACT
@@ -21,6 +22,10 @@ from tenure.expr.time_arithmetic import add_interval
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+
+
+_UUID_BITS = 62
+"""The last bits of a uuid are all random."""
 
 
 def functions() -> Iterator[Function]:
@@ -43,6 +48,11 @@ def _uuid7(context: Context, by: Interval | None = None) -> UUID:
     at = _EPOCH + timedelta(microseconds=micros)
     moved = at if by is None else add_interval(at, by)
     milliseconds, rest = divmod(moved - _EPOCH, _MILLISECOND)
+    if milliseconds < 0:
+        raise DatetimeOverflow(
+            "timestamp out of range for UUID version 7",
+            detail="UUID version 7 supports timestamps from 1970-01-01 to approximately year 10889.",
+        )
     fraction = rest.microseconds * 4096 // 1000
     random = context.uuid().int & (1 << 62) - 1
     return UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random)
@@ -59,7 +69,19 @@ def _uuid_time(value: UUID) -> datetime | None:
 def _random_int(context: Context, first: int, last: int) -> int:
     if first > last:
         raise InvalidParameter("lower bound must be less than or equal to upper bound")
-    return first + context.uuid().int % (1 << 62) % (last - first + 1)
+    return first + _random_below(context, last - first + 1)
+
+
+def _random_below(context: Context, count: int) -> int:
+    """Each number equally likely: bits beyond the last whole multiple of `count` are drawn anew."""
+    pieces = -(-count.bit_length() // _UUID_BITS)
+    limit = 1 << pieces * _UUID_BITS
+    while True:
+        drawn = 0
+        for _ in range(pieces):
+            drawn = drawn << _UUID_BITS | context.uuid().int & (1 << _UUID_BITS) - 1
+        if drawn < limit - limit % count:
+            return drawn % count
 
 
 def _random_numeric(context: Context, first: Decimal, last: Decimal) -> Decimal:

@@ -216,7 +216,7 @@ def _interval_field(unit: str, value: Interval) -> Decimal | None:
     parts = {
         "day": value.days,
         "month": months,
-        "quarter": months // 3 + 1 if months >= 0 else -(-months // 3) - 1,
+        "quarter": months // 3 + 1 if value.months >= 0 else -(-months // 3) - 1,
         "year": years,
         "decade": trunc_divide(years, 10),
         "century": trunc_divide(years, 100),

@@ -103,7 +103,8 @@ class Preparing:
         """The plan of a prepared statement that is good for this transaction."""
         made = prepared.made
         assert made is not None
-        if not made.is_kept or (block.past is None and made.is_good_for(block.use)):
+        is_current = made.path == self._session.path and block.past is None
+        if not made.is_kept or (is_current and made.is_good_for(block.use)):
             return made.statement
         fresh = self._plan(prepared.text, prepared.types, block)
         assert fresh is not None

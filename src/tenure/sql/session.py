@@ -91,7 +91,8 @@ class Session:
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
-        self._path: Path | None = None
+        self._path: tuple[str, Path] = "", Path(0)
+        """What search_path says, and what that means."""
         self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
@@ -191,8 +192,10 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
-        if prepared.lookup is not None and ends and inline and self.block is None:
-            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
+        lookup = prepared.lookup
+        is_alone = ends and inline and self.block is None
+        if lookup is not None and is_alone and prepared.made.path == self.path:
+            rows = lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
@@ -453,10 +456,11 @@ class Session:
 
     @property
     def path(self) -> Path:
-        schemas = self.variables.search_path()
-        path = self._path
-        if path is None or path.schemas != schemas or path.database != self.database:
-            path = self._path = Path(self.database, schemas, self.user)
+        text = self.variables["search_path"]
+        known, path = self._path
+        if text != known or path.database != self.database:
+            path = Path(self.database, self.variables.search_path(), self.user)
+            self._path = text, path
         return path
 
     def check(self) -> None:

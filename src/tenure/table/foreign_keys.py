@@ -148,7 +148,7 @@ class ForeignKeys:
             if foreign_key is None or not _is_enforced(foreign_key):
                 continue
             columns = foreign_key.target_columns
-            has_changed = new is None or _differ(old, new, columns)
+            has_changed = new is None or _look_different(old, new, columns)
             if has_changed and all(old.values[id] is not None for id in columns):
                 refuse_offline(referencing.table)
                 yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
@@ -225,3 +225,8 @@ def _exists(source: Source, layout: Layout, columns: tuple[int, ...], values: tu
 
 def _differ(old: Row, new: Row, columns: tuple[int, ...]) -> bool:
     return any(old.values[id] != new.values[id] for id in columns)
+
+
+def _look_different(old: Row, new: Row, columns: tuple[int, ...]) -> bool:
+    """Also where they are equal: a cascade hands on -0 for 0 and 1.00 for 1.0, as in PostgreSQL."""
+    return any(repr(old.values[id]) != repr(new.values[id]) for id in columns)

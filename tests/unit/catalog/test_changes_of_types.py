@@ -10,10 +10,12 @@ from tenure.catalog.changes import (
     Change,
     DropColumn,
     Part,
+    SetDefault,
     SetNotNull,
 )
 from tenure.catalog.descriptors import (
     KeyPart,
+    Table,
     TypeRef,
 )
 from tenure.catalog.elements import finished, is_finished, reverse
@@ -88,7 +90,6 @@ def test_a_rewrite_that_fails_leaves_no_trace() -> None:
     [
         DropColumn("age"),
         rewrite(),
-        SetNotNull("age"),
         index("i", "age"),
         index("i", "city", predicate=reading(3)),
         AddCheck("c", reading(3)),
@@ -98,6 +99,16 @@ def test_a_rewrite_that_fails_leaves_no_trace() -> None:
 )
 def test_a_column_that_is_being_rewritten_is_left_alone_till_then(change: Change) -> None:
     assert refused(change, declared(users(), rewrite()))[0] == "0A000"
+
+
+def test_a_column_that_is_being_rewritten_hands_its_default_and_not_null_on() -> None:
+    declaration = declared(users(), rewrite())
+    for change in (SetNotNull("age"), SetDefault("age", reading(1))):
+        declaration = declared(declaration, change)
+    after = finished(declaration)
+    assert isinstance(after, Table)
+    assert not after.column(5).is_nullable
+    assert after.column(5).default == reading(1)
 
 
 def test_columns_of_foreign_keys_are_not_rewritten() -> None:

@@ -48,6 +48,10 @@ def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
         case Join():
             done, left_over = _into_join(plan, moving)
             staying += left_over
+        case Aggregate() if not plan.keys or plan.sets is not None:
+            # There is a row even of no input rows, and a key may be NULL that is not: nothing may pass.
+            done = replace(plan, input=pushed(plan.input))
+            staying = list(conditions)
         case Project() | Aggregate() | ProjectSet():
             places = _places(plan)
             through = [each for each in moving if columns(each) <= places.keys()]
@@ -72,8 +76,7 @@ def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
         case Project():
             given: Sequence[Node] = plan.expressions
         case Aggregate():
-            # Without keys there is a row even of no rows; of GROUPING SETS a key may be NULL.
-            given = plan.keys if plan.sets is None else ()
+            given = plan.keys
         case ProjectSet():
             return {place: place for place in range(len(plan.input.outputs))}
     return {place: node.column for place, node in enumerate(given) if isinstance(node, ColumnRef)}

@@ -13,8 +13,9 @@ from tenure.expr import build
 from tenure.expr.aggregate import Aggregate
 from tenure.expr.aggregates import aggregate_type, resolve_aggregate
 from tenure.expr.build import Typed
+from tenure.expr.casts import IMPLICIT
 from tenure.expr.errors import NotSupported
-from tenure.expr.expressions import ColumnRef, Given, Node, nodes
+from tenure.expr.expressions import Cast, ColumnRef, Given, Node, nodes
 from tenure.expr.rewrite import rewrite
 from tenure.sql.bind.clauses import check_aggregate
 from tenure.sql.bind.errors import GroupingFault, WrongObject, WrongReference
@@ -97,11 +98,18 @@ def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tu
         return function, build.given_to(function, arguments, targets)
 
 
+def _before_relabeling(typed: Typed) -> Node | None:
+    """What it was as a varchar, if it is that read as text: the value and its order stay the same."""
+    node = typed.node
+    is_text = isinstance(node, Cast) and node.type.name == "text" and node.context == IMPLICIT
+    return node.operand if is_text and isinstance(node, Cast) else None
+
+
 def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree) -> None:
     for each in given:
         check_equality(each.type, tree.location)
     for key, sort in zip(order, items(tree.agg_order), strict=True):
-        if not any(each.node == key.node for each in given):
+        if not any(key.node in (each.node, _before_relabeling(each)) for each in given):
             raise WrongReference(
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                 position=location_of(sort.node) + 1,

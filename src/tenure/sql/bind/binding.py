@@ -36,6 +36,8 @@ class Binding:
     next_recursion: int = 0
     recursions: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Of each recursive query: its name, and where its recursive term reads it."""
+    keys_relied_on: set[int] = field(default_factory=set)
+    """The tables whose primary key lets a query select columns that it does not group by."""
     places: list[int] = field(default_factory=list)
     """Where the columns of the query that was bound last stand in the text."""
 

@@ -304,6 +304,8 @@ def _in_dimensions(array: Typed, steps: list[Tree], level: Level, location: int)
 
 def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
     if operand.type.family == "jsonb":
+        if tree.is_slice:
+            raise DatatypeMismatch("jsonb subscript does not support slices", position=location + 1)
         return _member(operand, level.expression(tree.uidx))
     if not isinstance(operand.type, ArrayOf):
         raise DatatypeMismatch(

@@ -47,11 +47,12 @@ _KINDS = {
 
 
 def bind(trees: Iterable[Tree], level: Level) -> Plan:
-    """Fills the level with what FROM puts in sight."""
+    """Fills the level with what FROM puts in sight, to the right of what is there already."""
+    start = len(level.row)
     plan: Plan | None = None
     for tree in items(trees):
         right, added = _item(tree, level)
-        plan = right if plan is None else _joined(JoinKind.INNER, plan, right, level, 0)
+        plan = right if plan is None else _joined(JoinKind.INNER, plan, right, level, start)
         _check_conflicts(level.items, added)
         for each in added:
             each.is_lateral_only, each.is_lateral_ok = True, True
@@ -369,11 +370,17 @@ def _join_items(
         for each in both:
             each.has_columns = False
         return [*both, *extra, Item("", columns, has_name=False)]
-    given = names(alias.colnames)
-    if len(given) > len(columns):
+    return [*extra, Item(alias.aliasname, _titled(columns, alias), source="a join")]
+
+
+def _titled(columns: Sequence[Named], alias: Tree) -> list[Named]:
+    """A join's columns under the names of an alias list, which hidden ones have no part in."""
+    titles = names(alias.colnames)
+    shown = [at for at, each in enumerate(columns) if not each.is_hidden]
+    if len(titles) > len(shown):
         raise WrongReference(
-            f'join expression "{alias.aliasname}" has {len(columns)} columns available '
-            f"but {len(given)} columns specified"
+            f'join expression "{alias.aliasname}" has {len(shown)} columns available '
+            f"but {len(titles)} columns specified"
         )
-    titled = [each._replace(name=given[at]) if at < len(given) else each for at, each in enumerate(columns)]
-    return [*extra, Item(alias.aliasname, titled, source="a join")]
+    title = dict(zip(shown, titles, strict=False))
+    return [each._replace(name=title.get(at, each.name)) for at, each in enumerate(columns)]

@@ -13,7 +13,7 @@ key of its table is among the keys, which fixes it.
 Walk: `sql.bind.select`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -44,15 +44,24 @@ Set = tuple[int, ...]
 
 @dataclass
 class Groups:
+    """Two targets of the select list are two keys, even if their expressions are equal: GROUPING SETS may
+    have one in a set and not the other."""
+
     keys: list[Typed] = field(default_factory=list)
+    targets: list[Target | None] = field(default_factory=list)
+    """Of each key: the target that it is, if it is one."""
     sets: list[Set] | None = None
 
-    def key(self, typed: Typed) -> int:
+    def key(self, typed: Typed, target: Target | None) -> int:
         for at, each in enumerate(self.keys):
-            if each.node == typed.node:
+            if self.targets[at] is target and (target is not None or each.node == typed.node):
                 return at
         self.keys.append(typed)
+        self.targets.append(target)
         return len(self.keys) - 1
+
+    def key_of(self, target: Target) -> int | None:
+        return next((at for at, each in enumerate(self.targets) if each is target), None)
 
 
 def bind(tree: Tree, level: Level, targets: list[Target]) -> Groups | None:
@@ -82,7 +91,7 @@ def _sets(tree: Tree, level: Level, targets: list[Target], groups: Groups) -> li
         inner = [_sets(each, level, targets, groups) for each in items(tree.args)]
         return [_union(each) for each in product(*inner)]
     if kind(tree) != "GroupingSet":
-        return [(groups.key(_key(tree, level, targets)),)]
+        return [(groups.key(*_key(tree, level, targets)),)]
     parts = [_sets(each, level, targets, groups) for each in items(tree.content)]
     match option(tree, "kind"):
         case "GROUPING_SET_EMPTY":
@@ -106,12 +115,13 @@ def _union(sets: Iterable[Set]) -> Set:
     return tuple(dict.fromkeys(key for each in sets for key in each))
 
 
-def _key(tree: Tree, level: Level, targets: list[Target]) -> Typed:
+def _key(tree: Tree, level: Level, targets: list[Target]) -> tuple[Typed, Target | None]:
     target = by_name_or_number(tree, level, targets, "GROUP BY")
     if target is None:
         typed = level.bind(tree, "GROUP BY")
         if typed.type.family == "unknown":
             typed = build.coerce(typed, TEXT)
+        target = next((each for each in targets if each.typed == typed), None)
     else:
         if target.typed.type.family == "unknown":
             target.typed = build.coerce(target.typed, TEXT)
@@ -127,25 +137,22 @@ def _key(tree: Tree, level: Level, targets: list[Target]) -> Typed:
             "set-returning functions in GROUP BY are not supported", position=location_of(tree) + 1
         )
     check_equality(typed.type, location_of(tree))
-    return typed
+    return typed, target
 
 
 # From FROM's row to the row that expressions get
 
-Move = Callable[[Node], Node]
-
 
 def placed(
     plan: Plan, level: Level, groups: Groups | None, having: Node | None, targets: list[Target]
-) -> tuple[Plan, Move]:
-    """Puts the nodes for aggregates, windows and sets upon a plan; and returns how expressions move."""
+) -> tuple[Plan, "Mover"]:
+    """Puts the nodes for aggregates and windows upon a plan; and returns how expressions move."""
     calls = level.calls
     is_grouped = groups is not None or having is not None or bool(calls.aggregates or calls.groupings)
-    if not (is_grouped or calls.windows or calls.sets):
-        return plan, lambda node: node
-    mover = _Mover(level, (groups or Groups()) if is_grouped else None)
-    if is_grouped:
-        mover.find_dependent([*(each.typed.node for each in targets), *(() if having is None else (having,))])
+    mover = Mover(level, (groups or Groups()) if is_grouped else None)
+    if mover.groups is not None:
+        free = [each.typed.node for each in targets if mover.groups.key_of(each) is None]
+        mover.find_dependent([*free, *(() if having is None else (having,))])
         plan = _aggregate(plan, level, mover)
         if having is not None:
             plan = Filter(plan, mover.move(having))
@@ -154,10 +161,10 @@ def placed(
         made = tuple(each.rewritten(mover.move) for each in calls.windows)
         added = tuple(Output("?column?", each.type) for each in made)
         plan = Window((*plan.outputs, *added), plan, made)
-    return _sets_upon(plan, level, mover), mover.move
+    return plan, mover
 
 
-def _aggregate(plan: Plan, level: Level, mover: "_Mover") -> Aggregate:
+def _aggregate(plan: Plan, level: Level, mover: "Mover") -> Aggregate:
     groups, calls = mover.groups, level.calls
     assert groups is not None
     outputs = [_output(each, level) for each in groups.keys]
@@ -179,7 +186,8 @@ def _output(key: Typed, level: Level) -> Output:
     return Output("?column?", key.type)
 
 
-def _sets_upon(plan: Plan, level: Level, mover: "_Mover") -> Plan:
+def sets_upon(plan: Plan, level: Level, mover: "Mover") -> Plan:
+    """Puts the nodes for functions that give sets upon a plan."""
     uses = level.calls.sets
     for depth in range(max((each.depth for each in uses), default=-1) + 1):
         chosen = [at for at, each in enumerate(uses) if each.depth == depth]
@@ -196,7 +204,9 @@ def _sets_upon(plan: Plan, level: Level, mover: "_Mover") -> Plan:
 
 
 @dataclass
-class _Mover:
+class Mover:
+    """Moves expressions from FROM's row to the row that they get."""
+
     level: Level
     groups: Groups | None
     """None: nothing is grouped, so columns stay where they are."""
@@ -206,14 +216,22 @@ class _Mover:
     """Where the column of each set-returning call is."""
     dependent: dict[int, int] = field(default_factory=dict)
     """Columns that the keys fix: the stand-in of the aggregate that takes any value of the group."""
+    start: int = 0
+    """Where the row begins: other columns may stand to the left of it."""
+
+    def move_target(self, target: Target) -> Node:
+        key = None if self.groups is None else self.groups.key_of(target)
+        return self.move(target.typed.node) if key is None else ColumnRef(self.start + key)
 
     def move(self, node: Node) -> Node:
-        return rewrite(node, self._change)
+        calls = self.level.calls
+        is_as_bound = self.groups is None and not (calls.windows or calls.sets or self.start)
+        return node if is_as_bound else rewrite(node, self._change)
 
     def _change(self, node: Node) -> Node | None:
         key = self._key_equal_to(node)
         if key is not None:
-            return ColumnRef(key)
+            return ColumnRef(self.start + key)
         if isinstance(node, ColumnRef):
             return self._column(node)
         return None
@@ -228,14 +246,14 @@ class _Mover:
         kind_of_call, number = position >> 24 << 24, position & 0xFFFFFF
         keys = 0 if self.groups is None else len(self.groups.keys)
         if kind_of_call == AGGREGATE:
-            return ColumnRef(keys + number)
+            return ColumnRef(self.start + keys + number)
         if kind_of_call == GROUPING:
-            return ColumnRef(keys + len(self.level.calls.aggregates) + number)
+            return ColumnRef(self.start + keys + len(self.level.calls.aggregates) + number)
         if kind_of_call == WINDOW:
-            return ColumnRef(self.width + number)
+            return ColumnRef(self.start + self.width + number)
         if kind_of_call == SET:
             return ColumnRef(self.sets[number])
-        return node
+        return ColumnRef(self.start + node.column)
 
     def grouping_keys(self, arguments: tuple[Node, ...], locations: tuple[int, ...]) -> Set:
         found = []
@@ -285,6 +303,8 @@ class _Mover:
             stand_in = self.level.calls.aggregate(same, -1).node
             assert isinstance(stand_in, ColumnRef)
             self.dependent[node.column] = stand_in.column
+            assert item.table is not None
+            self.level.binding.keys_relied_on.add(item.table.id)
             return
         name = self.level.outputs[node.column].name
         if item is not None:

@@ -64,10 +64,17 @@ class Item:
     """Whether its columns may be called without its name: not inside a join that merges or hides them."""
     is_lateral_only: bool = False
     is_lateral_ok: bool = True
+    is_target: bool = False
+    """The table that UPDATE or DELETE changes: no item of FROM or USING may refer to it."""
     source: str = ""
     """What it is, if no table: "a function", "a WITH query", "a join"."""
     is_nullable: bool = False
     """On the side of an outer join that may be missing."""
+
+    def hide_from_laterals(self) -> None:
+        """Until FROM is bound; `sql.bind.from_clause.bind` brings all its items in sight again."""
+        self.is_target = True
+        self.is_lateral_only, self.is_lateral_ok = True, False
 
 
 class Locking(NamedTuple):
@@ -247,11 +254,20 @@ def column_of(level: Level, path: Sequence[str], name: str, location: int) -> Ty
 
 def _check_lateral(item: Item, location: int) -> None:
     if item.is_lateral_only and not item.is_lateral_ok:
-        raise InvalidLateral(
-            f'invalid reference to FROM-clause entry for table "{item.name}"',
-            detail="The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
-            position=location + 1,
+        error = InvalidLateral(
+            f'invalid reference to FROM-clause entry for table "{item.name}"', position=location + 1
         )
+        if item.is_target:
+            error.hint = _out_of_sight(item)
+        else:
+            error.detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
+        raise error
+
+
+def _out_of_sight(item: Item) -> str:
+    return (
+        f'There is an entry for table "{item.name}", but it cannot be referenced from this part of the query.'
+    )
 
 
 class InvalidLateral(UndefinedTable):
@@ -265,8 +281,7 @@ def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
             if item.name == name:
                 return UndefinedTable(
                     f'invalid reference to FROM-clause entry for table "{name}"',
-                    detail=f'There is an entry for table "{name}", but it cannot be referenced from this '
-                    "part of the query.",
+                    detail=_out_of_sight(item),
                     hint=_lateral_hint(owner, item),
                     position=location + 1,
                 )

@@ -24,7 +24,7 @@ from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind import windows as bind_windows
 from tenure.sql.bind import with_clause as bind_with
 from tenure.sql.bind.errors import WrongRecursion, WrongReference
-from tenure.sql.bind.grouping import AGGREGATE
+from tenure.sql.bind.grouping import AGGREGATE, SET, standing_for
 from tenure.sql.bind.locations import at, location_of, odd_one
 from tenure.sql.bind.renaming import projected
 from tenure.sql.bind.scope import Item, Level, Locking, Named, refusing_sets
@@ -32,6 +32,7 @@ from tenure.sql.bind.targets import Ordered, Target, check_boolean, check_equali
 from tenure.sql.bind.values import INT8
 from tenure.sql.parse import SyntaxFault, Tree, items, option, unwrap
 from tenure.sql.plans.plan import Distinct, Filter, Limit, Output, Plan, Sort, Values
+from tenure.sql.plans.trees import is_volatile
 
 
 @dataclass
@@ -182,14 +183,47 @@ def _built(select: Select, keeps_unknown: bool) -> Plan:
     plan = select.source
     if select.where is not None:
         plan = Filter(plan, select.where)
-    outputs = bind_targets.outputs(select.targets, select.level)
-    plan, moved = bind_groups.placed(plan, select.level, select.groups, select.having, select.targets)
-    expressions = tuple(moved(target.typed.node) for target in select.targets)
-    return _finished(select, projected(plan, outputs, expressions))
+    plan, mover = bind_groups.placed(plan, select.level, select.groups, select.having, select.targets)
+    return _finished(select, _projected(select, plan, mover))
 
 
-def _finished(select: Select, plan: Plan) -> Plan:
-    targets = select.targets
+def _projected(select: Select, plan: Plan, mover: bind_groups.Mover) -> Plan:
+    """The targets, without repetition and in order. Those that wait are computed after that."""
+    level, targets = select.level, select.targets
+    late = _late(select)
+    early = [each for each in targets if not any(each is other for other in late)]
+    are_sets_late = any(standing_for(SET, each.typed.node) for each in late)
+    if not are_sets_late:
+        plan = bind_groups.sets_upon(plan, level, mover)
+    carried = plan.outputs if late else ()
+    outputs = (*bind_targets.outputs(early, level), *carried)
+    expressions = [mover.move_target(each) for each in early]
+    expressions += [ColumnRef(at) for at in range(len(carried))]
+    plan = _in_order(select, projected(plan, outputs, tuple(expressions)), early)
+    if not late:
+        return plan
+    mover.start = len(early)
+    if are_sets_late:
+        plan = bind_groups.sets_upon(plan, level, mover)
+    places = {id(each): ColumnRef(at) for at, each in enumerate(early)}
+    expressions = [places.get(id(each)) or mover.move_target(each) for each in targets]
+    return projected(plan, bind_targets.outputs(targets, level), tuple(expressions))
+
+
+def _late(select: Select) -> list[Target]:
+    """The targets that are computed after ORDER BY, as in PostgreSQL: what is volatile runs for the rows that
+    are given, in their order; sets are expanded once DISTINCT ON has chosen its rows."""
+    if not select.order or select.distinct == []:
+        return []
+    needed = {id(each.target) for each in select.order} | {id(each) for each in select.distinct or ()}
+    free = [each for each in select.targets if id(each) not in needed]
+    has_set = {id(each): bool(standing_for(SET, each.typed.node)) for each in select.targets}
+    if any(has_set[each] for each in needed):
+        return [each for each in free if not has_set[id(each)] and is_volatile(each.typed.node)]
+    return [each for each in free if has_set[id(each)] or is_volatile(each.typed.node)]
+
+
+def _in_order(select: Select, plan: Plan, targets: list[Target]) -> Plan:
     keys = tuple(each.key(targets) for each in select.order)
     if select.distinct == []:
         plan = Distinct(plan)
@@ -197,10 +231,16 @@ def _finished(select: Select, plan: Plan) -> Plan:
         plan = Sort(plan, keys)
     if select.distinct:
         plan = Distinct(plan, tuple(ColumnRef(_place(each, targets)) for each in select.distinct))
+    return plan
+
+
+def _finished(select: Select, plan: Plan) -> Plan:
+    targets = select.targets
     plan = bind_locks.locked(plan, select.locks, targets)
     if select.limit is not None or select.offset is not None:
         has_ties = option(select.tree, "limit_option") == "LIMIT_OPTION_WITH_TIES"
-        plan = Limit(plan, select.limit, select.offset, keys if has_ties else ())
+        ties = tuple(each.key(targets) for each in select.order) if has_ties else ()
+        plan = Limit(plan, select.limit, select.offset, ties)
     visible = [at for at, each in enumerate(targets) if not each.is_hidden]
     select.level.binding.places = [targets[at].location for at in visible]
     outputs = tuple(plan.outputs[at] for at in visible)

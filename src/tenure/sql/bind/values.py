@@ -103,7 +103,23 @@ def _no_such(level: Level, name: str, location: int) -> Exception:
                 return NotSupported("whole-row references are not supported", position=location + 1)
             if name in _SYSTEM_COLUMNS:
                 _refuse_system_column(item, name, location)
-    return UndefinedColumn(f'column "{name}" does not exist', hint=hint(level, name), position=location + 1)
+    error = UndefinedColumn(f'column "{name}" does not exist', position=location + 1)
+    hidden = _hidden_item_with(level, name)
+    if hidden is None:
+        error.hint = hint(level, name)
+    else:
+        error.detail = (
+            f'There is a column named "{name}" in table "{hidden.name}", but it cannot be referenced from '
+            "this part of the query."
+        )
+    return error
+
+
+def _hidden_item_with(level: Level, name: str) -> Item | None:
+    """The target of UPDATE or DELETE, out of sight of the FROM item that asks, if it has such a column."""
+    items = (item for owner in level.ancestors() for item in owner.items)
+    targets = (item for item in items if item.is_target and item.is_lateral_only)
+    return next((item for item in targets if any(each.name == name for each in item.columns)), None)
 
 
 def star(level: Level, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:

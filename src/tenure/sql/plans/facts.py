@@ -3,6 +3,7 @@
     is_bounded          every table in it is read by a key or a prefix of one
     is_point_query      at most a few rows of one table, by key
     free_givens         the outer values it depends on, beyond the statement's parameters
+    free_workings       the recursive queries whose last round it reads
 
 Walk: `sql.access` and `sql.rows` ask these; `statements.queries` asks `is_bounded` to choose who runs a plan.
 """
@@ -22,6 +23,7 @@ from tenure.sql.plans.plan import (
     Scan,
     Shared,
     Sort,
+    Working,
     access_nodes,
     expressions,
     inputs,
@@ -72,6 +74,13 @@ def _free(plan: Plan, query: Query) -> set[int]:
         filled = {number for number, _ in plan.lateral}
         return found | _free(plan.left, query) | (_free(plan.right, query) - filled)
     return found.union(*(_free(below, query) for below in inputs(plan)))
+
+
+def free_workings(plan: Plan, query: Query) -> set[int]:
+    """The numbers of the recursive queries around it whose rows of the last round it reads."""
+    inside = list(everything(plan, query))
+    ended = {node.number for node in inside if isinstance(node, Recursive)}
+    return {node.number for node in inside if isinstance(node, Working)} - ended
 
 
 def is_volatile_plan(plan: Plan, query: Query) -> bool:

@@ -2,7 +2,8 @@
 
 A subquery whose answer does not depend on the row is run once; one that does is run for each
 different set of outer values, and remembers the last few thousand answers. A WITH query is run as
-far as somebody reads it: an endless one under a LIMIT ends.
+far as somebody reads it: an endless one under a LIMIT ends. Inside the recursive term of WITH
+RECURSIVE both are run anew in each round, if they read its rows.
 
     x IN (...)      true if one is equal; else NULL if x or one of them is NULL; false of no rows at all
 
@@ -18,7 +19,7 @@ from typing import Any
 from tenure.base.errors import UserError
 from tenure.expr.arrays import check_shape
 from tenure.expr.functions import function_with_id
-from tenure.sql.plans.facts import free_givens, is_volatile_plan
+from tenure.sql.plans.facts import free_givens, free_workings, is_volatile_plan
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
 from tenure.sql.plans.trees import compares_as_is
 from tenure.sql.rows.ordering import comparable_of, exactly, row_key
@@ -39,14 +40,16 @@ class CompiledSubquery:
         self._subquery = subquery
         self._node = compiler.node(subquery.plan)
         self._free = sorted(free_givens(subquery.plan, query))
+        self._workings = sorted(free_workings(subquery.plan, query))
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
         self._answer = _ANSWERS.get(subquery.kind) or _quantified(subquery)
 
     def asked(self, run: Run) -> Ask:
         """What a run's Context calls: with the operand, if it has one, then the outer values."""
-        if self._free:
+        if self._free or self._workings:
             run = replace(run, instead=None)
         subquery, node, free, given = self._subquery, self._node, self._free, run.given
+        workings, rounds = self._workings, run.rounds
         has_operand = subquery.kind in (NestedKind.IN, NestedKind.ALL)
         answers: dict[Any, Any] = {}
 
@@ -55,6 +58,8 @@ class CompiledSubquery:
             for number, value in zip(subquery.takes, outer, strict=True):
                 given[number] = value
             key = exactly([given[number] for number in free]) if free else ()
+            if workings:
+                key = (*key, *[rounds[number] for number in workings])
             if key in answers:
                 found = answers[key]
             else:
@@ -158,7 +163,9 @@ def _tried(
 class Kept:
     """The rows of a WITH query that somebody has read, and where the next come from."""
 
-    def __init__(self, run: Run, rows: Rows) -> None:
+    def __init__(self, run: Run, rows: Rows, rounds: tuple[int, ...]) -> None:
+        self.rounds = rounds
+        """Of the recursive queries that it reads: the rounds whose rows these are."""
         self._rows = rows
         self._kept: list[Tuple] = []
         self._account = Account(run.memory)
@@ -176,6 +183,10 @@ class Kept:
             if not len(kept) % BATCH_ROWS:
                 self._account.hold(kept[-BATCH_ROWS:])
 
+    def let_go(self) -> None:
+        """A later round's rows take its place."""
+        self._account.give_back()
+
 
 class SharedRows(RowNode):
     def __init__(self, plan: Shared, query: Query, compiler: Compiler) -> None:
@@ -183,12 +194,17 @@ class SharedRows(RowNode):
         self._of = query.shared[plan.number]
         self._node = compiler.node(self._of)
         self._free = sorted(free_givens(self._of, query))
+        self._workings = sorted(free_workings(self._of, query))
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         key = (self.plan.number, *exactly([run.given[number] for number in self._free]))
-        if key not in run.shared:
-            run.shared[key] = Kept(run, self._node.start(run))
-        return iter(run.shared[key])
+        rounds = tuple(run.rounds[number] for number in self._workings)
+        kept = run.shared.get(key)
+        if kept is None or kept.rounds != rounds:
+            if kept is not None:
+                kept.let_go()
+            kept = run.shared[key] = Kept(run, self._node.start(run), rounds)
+        return iter(kept)
 
 
 class RecursiveRows(RowNode):
@@ -212,6 +228,7 @@ class RecursiveRows(RowNode):
                 run.check()
                 account.hold(found)
                 run.working[self.plan.number] = found
+                run.rounds[self.plan.number] += 1
                 rows = self._step.start(run)
 
     def _is_new(self, row: Tuple, seen: set[Any]) -> bool:

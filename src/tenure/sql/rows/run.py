@@ -14,6 +14,7 @@ Walk: `sql.rows.runner` makes the nodes and starts them; the session fills in a 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,7 +66,7 @@ class Memory:
         try:
             yield account
         finally:
-            self.held_bytes -= account.held_bytes
+            account.give_back()
 
 
 class Account:
@@ -76,6 +77,10 @@ class Account:
     def hold(self, rows: Sequence[Tuple]) -> None:
         """Raises OutOfMemory if these are too many."""
         self.hold_bytes(size_of_rows(rows))
+
+    def give_back(self) -> None:
+        self._memory.held_bytes -= self.held_bytes
+        self.held_bytes = 0
 
     def hold_bytes(self, count: int) -> None:
         self.held_bytes += count
@@ -126,10 +131,12 @@ class Run:
     """What is run: set when the run starts."""
     given: list[Any] = field(default_factory=list)
     """What the context's `given` is: filled when the run starts."""
-    shared: dict[tuple[Any, ...], Iterable[Tuple]] = field(default_factory=dict)
+    shared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """The rows of WITH queries that have been read."""
     working: dict[int, list[Tuple]] = field(default_factory=dict)
     """What the last round of a WITH RECURSIVE gave."""
+    rounds: Counter[int] = field(default_factory=Counter)
+    """How many rounds each WITH RECURSIVE has begun, however often it was started."""
 
 
 class RowNode(ABC):

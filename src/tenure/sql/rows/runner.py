@@ -14,6 +14,7 @@ runs it -> `rows_scan`, `rows_steps`, `rows_joins`, `rows_groups`, `rows_windows
 `rows_nested` make the rows.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -81,7 +82,7 @@ class Runner:
         given += [None] * (query.givens - len(given))
         nested: list[Any] = []
         context = replace(run.context, given=given, nested=nested)
-        run = replace(run, query=query, context=context, given=given, shared={}, working={})
+        run = replace(run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter())
         nested += [each.asked(run) for each in self._nested]
         return self._node.start(run, wanted)
 

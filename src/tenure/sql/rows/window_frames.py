@@ -12,6 +12,7 @@ Walk: `sql.rows.windows` asks `peers_of` and `Frames.of` for each partition.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
+from decimal import Decimal
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -218,7 +219,11 @@ class _Range:
         if edge is FrameEdge.CURRENT:
             return peers[0] if is_start else peers[1]
         goes_down = (edge is FrameEdge.PRECEDING) is not self._is_descending
-        sought = self._comparable((self._less if goes_down else self._more)(context, value, offset))
+        bound = (self._less if goes_down else self._more)(context, value, offset)
+        if _is_nan(bound) and not _is_nan(value):
+            # An infinite value less an infinite offset: every number is within reach, NaN is not.
+            bound = type(bound)("-inf" if is_start is not self._is_descending else "inf")
+        sought = self._comparable(bound)
         if not self._is_descending:
             return base + (bisect_left if is_start else bisect_right)(keys, sought)
         # Greatest first: count from the other end.
@@ -232,6 +237,10 @@ class _Range:
         if self._offset.family == "interval":
             return bool(value < type(value)())
         return bool(value != value or value < 0)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | Decimal) and value != value
 
 
 def _as_timestamp(value: date) -> datetime:

@@ -21,7 +21,7 @@ from tenure.catalog.dependencies import COLUMN, Thing
 from tenure.catalog.descriptors import Expression, OwnedBy, Schema, Table
 from tenure.catalog.errors import UndefinedColumn
 from tenure.catalog.parts import column_of as named_column
-from tenure.catalog.parts import find_column
+from tenure.catalog.parts import find_column, successor_of
 from tenure.catalog.sequence_changes import set_owned_by
 from tenure.expr.compiled import compile, volatility
 from tenure.expr.expressions import decode
@@ -106,7 +106,7 @@ def set_default(definer: Definer, table: Table, action: Tree) -> None:
     change = (
         DropDefault(action.name)
         if tree is None
-        else SetDefault(action.name, definer.default(tree, column.name, column.type))
+        else SetDefault(action.name, definer.default(tree, column.name, successor_of(table, column).type))
     )
     alter(definer.draft, definer.known, table.id, change)
 

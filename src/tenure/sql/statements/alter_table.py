@@ -13,10 +13,12 @@ from tenure.catalog.changes import DropPrimaryKey, alter, referring_to
 from tenure.catalog.constraint_changes import DropConstraint, ValidateConstraint
 from tenure.catalog.descriptors import Index, Schema, Table
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.errors import UndefinedObject, WrongKind
+from tenure.catalog.drops import drop_objects
+from tenure.catalog.errors import DependentObjects, UndefinedObject, WrongKind
 from tenure.catalog.index_changes import needing, primary_of
 from tenure.catalog.object_changes import set_owner
 from tenure.catalog.parts import constraint_named
+from tenure.catalog.views import view_of
 from tenure.expr.errors import NotSupported
 from tenure.sql.parse import Tree, child, items, names, option
 from tenure.sql.statements import alter_columns, alter_type
@@ -24,6 +26,7 @@ from tenure.sql.statements.constraint_definitions import add_constraint, primary
 from tenure.sql.statements.create_table import row_id_default
 from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.naming import find_index
+from tenure.sql.statements.views import relies_on_key
 
 DROP, TYPE, ADD_COLUMN, COLUMN, ADD_CONSTRAINT, OTHER = range(6)
 
@@ -47,7 +50,7 @@ def alter_table(definer: Definer, tree: Tree) -> str | None:
         _alter_other(definer, relation.id, relation, actions)
         return None
     replaced = _replaced_key(definer, relation, actions)
-    for action in sorted(actions, key=lambda each: _pass(option(each, "subtype"))):
+    for action in sorted(actions, key=_pass):
         if action in replaced:
             continue
         _act(definer, definer.declared(relation.id), action, is_replacing=bool(replaced))
@@ -58,7 +61,10 @@ def _is_index(definer: Definer, path: list[str]) -> bool:
     return definer.object(path) is None and find_index(definer, path) is not None
 
 
-def _pass(subtype: str) -> int:
+def _pass(action: Tree) -> int:
+    subtype = option(action, "subtype")
+    if subtype == "AT_ColumnDefault" and not action.HasField("def"):
+        return DROP
     return ACTIONS[subtype][0] if subtype in ACTIONS else OTHER
 
 
@@ -162,12 +168,26 @@ def _drop_constraint(definer: Definer, table: Table, action: Tree) -> None:
         for each in needing(table, constraint, referring):
             definer.notice(f"drop cascades to {each}")
     if isinstance(constraint, Index) and constraint.primary == constraint.id:
+        _let_views_go(definer, table, constraint, is_cascade=is_cascade)
         if is_cascade and needing(table, constraint, referring):
             raise NotSupported("a primary key that foreign keys refer to cannot be dropped with CASCADE")
         alter(definer.draft, definer.known, table.id, DropPrimaryKey(row_id_default(definer), referring))
     else:
         change = DropConstraint(action.name, is_cascade, referring)
         alter(definer.draft, definer.known, table.id, change)
+
+
+def _let_views_go(definer: Definer, table: Table, key: Index, *, is_cascade: bool) -> None:
+    """Views that group by a primary key and select more than it need it: they keep it, or go with it."""
+    views = [each for each in table.dependents if relies_on_key(definer, each, table)]
+    names_of_views = [view_of(definer.draft, definer.known, each).name for each in views]
+    if views and not is_cascade:
+        what = f"constraint {key.name} on table {table.name}"
+        raise DependentObjects.of(what, [f"view {each}" for each in names_of_views])
+    if views:
+        for each in names_of_views:
+            definer.notice(f"drop cascades to view {each}")
+        drop_objects(definer.draft, definer.known, views, is_cascade=True, qualifies=definer.qualifies)
 
 
 def _validate_constraint(definer: Definer, table: Table, action: Tree) -> None:

@@ -33,6 +33,7 @@ SERIALS = {
 }
 NOT_DEFERRED = "deferrable constraints are checked at the end of each statement"
 """Said of what clients ask for by habit: a check that comes earlier lets nothing wrong through."""
+NOT_ENFORCED = "constraints that are NOT ENFORCED are not supported"
 ATTRIBUTES = (
     "CONSTR_ATTR_DEFERRED",
     "CONSTR_ATTR_NOT_DEFERRABLE",
@@ -83,6 +84,8 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
                 if each.generated_kind == "v":
                     raise NotSupported("virtual generated columns are not supported", hint="Say STORED.")
                 column.generated = child(each, "raw_expr")
+            case "CONSTR_ATTR_NOT_ENFORCED":
+                raise NotSupported(NOT_ENFORCED)
             case "CONSTR_ATTR_DEFERRABLE":
                 definer.notice(NOT_DEFERRED)
             case _ if option(each, "contype") in ATTRIBUTES:
@@ -171,7 +174,7 @@ def generated_of(
     if column.generated is None:
         return None
     typed = definer.over_table(column.generated, known, "GENERATED")
-    return definer.generated(typed, column.type, {id: name for id, name, _ in known})
+    return definer.generated(typed, column.type, known)
 
 
 def addition(

@@ -14,7 +14,7 @@ from tenure.expr.build import Typed, call
 from tenure.expr.errors import DatatypeMismatch, NotSupported, UndefinedFunction
 from tenure.expr.expressions import ColumnRef
 from tenure.sql.parse import Tree, child, names, option
-from tenure.sql.statements.column_definitions import NOT_DEFERRED
+from tenure.sql.statements.column_definitions import NOT_DEFERRED, NOT_ENFORCED
 from tenure.sql.statements.definitions import Definer, columns_of, path_of
 from tenure.sql.statements.naming import constraint_name, index_name, names_in, object_name, require_free
 
@@ -40,6 +40,8 @@ def changes_of(
 ) -> Iterator[Change]:
     if tree.deferrable:
         definer.notice(NOT_DEFERRED)
+    if option(tree, "contype") in ("CONSTR_CHECK", "CONSTR_FOREIGN") and not tree.is_enforced:
+        raise NotSupported(NOT_ENFORCED)
     if option(tree, "contype") in ("CONSTR_PRIMARY", "CONSTR_UNIQUE"):
         if tree.indexname:
             raise NotSupported("constraints USING INDEX are not supported")

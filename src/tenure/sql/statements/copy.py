@@ -431,9 +431,9 @@ def _is_on(value: Tree | None) -> bool:
     return value is None or _word(value).lower() in ("true", "on", "1", "match")
 
 
-def _positions(value: Tree, columns: list[str]) -> frozenset[int] | None:
+def _positions(value: Tree, columns: list[str]) -> frozenset[int]:
     if kind(value) == "A_Star":
-        return None
+        return frozenset(range(len(columns)))
     wanted = names(value.items)
     for name in wanted:
         if name not in columns:

@@ -41,6 +41,7 @@ from tenure.expr.function import Volatility
 from tenure.expr.rewrite import rewrite
 from tenure.expr.sql_text import render
 from tenure.expr.types import type_of
+from tenure.expr.zoned_constants import depends_on_session, fix_constants
 from tenure.sql.answers import Column
 from tenure.sql.bind.binder import bind_scalar, guarded
 from tenure.sql.bind.parameters import NoParameters
@@ -258,16 +259,29 @@ class Definer:
     def condition(self, tree: Tree, columns: Sequence[tuple[int, str, TypeRef]], what: str) -> Expression:
         """A CHECK or a predicate, which depends on its row alone."""
         typed = self.over_table(tree, columns, what)
-        node = build.condition(typed, f"argument of {what}")
-        require_immutable(node, "index predicate" if what == "WHERE" else "check constraint")
+        node = self._fixed(build.condition(typed, f"argument of {what}"))
+        is_index = what == "WHERE"
+        require_immutable(node, "index predicate" if is_index else "check constraint")
+        if is_index and depends_on_session(node, self._types(columns), self.names.enum):
+            raise InvalidDefinition("functions in index predicate must be marked IMMUTABLE")
         return self.stored(node, {id: name for id, name, _ in columns})
 
-    def generated(self, typed: Typed, ref: TypeRef, names: dict[int, str]) -> Expression:
+    def generated(
+        self, typed: Typed, ref: TypeRef, columns: Sequence[tuple[int, str, TypeRef]]
+    ) -> Expression:
         """GENERATED ALWAYS AS (...) STORED, which depends on its row alone."""
-        node = build.assign(typed, self.type_of(ref)).node
-        if volatility(node) is not Volatility.IMMUTABLE:
+        node = self._fixed(build.assign(typed, self.type_of(ref)).node)
+        if volatility(node) is not Volatility.IMMUTABLE or depends_on_session(
+            node, self._types(columns), self.names.enum
+        ):
             raise InvalidDefinition("generation expression is not immutable")
-        return self.stored(node, names)
+        return self.stored(node, {id: name for id, name, _ in columns})
+
+    def _types(self, columns: Sequence[tuple[int, str, TypeRef]]) -> dict[int, Type]:
+        return {id: self.type_of(ref) for id, _, ref in columns}
+
+    def _fixed(self, node: Node) -> Node:
+        return fix_constants(node, self.session.zone, self.names.enum)
 
     def text_of(self, expression: Expression, table: Table) -> str:
         """A stored expression by the names that its columns have by now."""
@@ -275,6 +289,7 @@ class Definer:
         return render(decode(expression.tree), names.__getitem__, self.names.enum)
 
     def stored(self, node: Node, names: dict[int, str]) -> Expression:
+        node = self._fixed(node)
         text = render(node, lambda id: quoted(names[id]), self.names.enum)
         return to_stored(node, text)
 

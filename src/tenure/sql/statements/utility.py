@@ -6,10 +6,13 @@ Walk: `sql.planning` -> `plan_*`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tenure.catalog.descriptors import Table
+from tenure.expr.errors import UndefinedColumn
 from tenure.sql.answers import Answer
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
-from tenure.sql.parse import Tree
+from tenure.sql.parse import Tree, items, names
 from tenure.sql.statement import Control
+from tenure.sql.statements.definitions import path_of
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
@@ -38,7 +41,19 @@ class Nothing(Control):
 def plan_vacuum(planner: "Planner", tree: Tree) -> Nothing:
     if tree.is_vacuumcmd:
         return Nothing("VACUUM", "VACUUM is not needed: old revisions are collected by themselves", True)
+    for each in items(tree.rels):
+        _check_there(planner, each)
     return Nothing("ANALYZE", "ANALYZE is not needed: plans do not depend on statistics")
+
+
+def _check_there(planner: "Planner", tree: Tree) -> None:
+    """Raises if a relation, or a column of it, that the statement names does not exist."""
+    relation = planner.names.relation(path_of(tree.relation), 0)
+    if not isinstance(relation, Table):
+        return
+    for name in names(tree.va_cols):
+        if relation.column_named(name) is None:
+            raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
 
 
 def plan_set_constraints(planner: "Planner", tree: Tree) -> Nothing:

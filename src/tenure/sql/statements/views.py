@@ -28,7 +28,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.expr.expressions import sequences
 from tenure.sql.access import planner as access
-from tenure.sql.bind.binder import bind_query
+from tenure.sql.bind.binder import Binder, bind_query
 from tenure.sql.bind.parameters import NoParameters
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.names import SessionNames
@@ -37,6 +37,7 @@ from tenure.sql.plans.plan import Output, Query, Scan, Virtual, walk
 from tenure.sql.sequence_names import written_name
 from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.naming import require_free
+from tenure.sql.view_names import view_query
 
 VIEW_KEY = "view:"
 
@@ -68,6 +69,17 @@ def create_view(definer: Definer, tree: Tree) -> str | None:
         type_name=lambda ref: definer.type_of(ref).sql_name,
     )
     return None
+
+
+def relies_on_key(definer: Definer, id: int, table: Table) -> bool:
+    """Whether a dependent of a table is a view whose GROUP BY needs the table's primary key."""
+    view = definer.names.descriptor(id)
+    if not isinstance(view, View) or is_dropped(view):
+        return False
+    query = view_query(view, definer.names)
+    binder = Binder(query.names, NoParameters(), query.tree)
+    binder.query(query.tree)
+    return table.id in binder.binding.keys_relied_on
 
 
 def _refuse(tree: Tree) -> None:

@@ -14,27 +14,22 @@ Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binde
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Column as TableColumn
-from tenure.catalog.descriptors import Index, Table, visible
-from tenure.expr import build
+from tenure.catalog.descriptors import Table, visible
 from tenure.expr.build import Typed
 from tenure.expr.closures import Evaluate
 from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
-from tenure.expr.errors import NotSupported, StringTooLong, UndefinedColumn
-from tenure.expr.expressions import ColumnRef, Nested, Node, decode, nodes
-from tenure.expr.folding import Fold, folds, is_lazy
+from tenure.expr.errors import StringTooLong
+from tenure.expr.expressions import ColumnRef, Node
+from tenure.expr.folding import is_lazy
 from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.access import planner as access
-from tenure.sql.answers import Column
 from tenure.sql.bind import binder as bind
 from tenure.sql.bind import from_clause as bind_from
-from tenure.sql.bind import targets as bind_targets
 from tenure.sql.bind import with_clause as bind_with
 from tenure.sql.bind.locations import location_of
-from tenure.sql.bind.parameters import PARAMETERS_MAX
 from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import Level
 from tenure.sql.bind.targets import check_boolean
@@ -62,18 +57,13 @@ from tenure.sql.statements.assignments import (
     assignments,
     column_of,
 )
-from tenure.sql.statements.writing import Change, Conflict, Given, Insert, Returning
+from tenure.sql.statements.on_conflict import plan_conflict
+from tenure.sql.statements.returning import plan_returning
+from tenure.sql.statements.write_expressions import folds_of, value_or_default
+from tenure.sql.statements.writing import Change, Given, Insert
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
-
-
-class NoArbiter(UserError):
-    sqlstate = "42P10"
-
-
-class UndefinedConstraint(UserError):
-    sqlstate = "42704"
 
 
 # INSERT
@@ -104,8 +94,8 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
-    conflict = _conflict(planner, level, table, scan, tree)
-    returning = _returning(planner, level, tree)
+    conflict = plan_conflict(planner, level, table, tree)
+    returning = plan_returning(planner, level, table, tree)
     return Insert(
         table,
         tuple(each.id for each in targets),
@@ -213,12 +203,12 @@ def _given_rows(
             for row in bound
         ]
         given = [node for row in bound for node in row if node is not None and is_lazy(node)]
-        return Given(tuple(compiled), _folds(planner, given))
+        return Given(tuple(compiled), folds_of(planner, given))
     outputs = tuple(
         Output(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
     )
     complete = tuple(
-        tuple(_or_default(planner, column, node) for column, node in zip(targets, row, strict=False))
+        tuple(value_or_default(planner, column, node) for column, node in zip(targets, row, strict=False))
         for row in bound
     )
     return level.binding.finished(Values(outputs, complete))
@@ -243,14 +233,6 @@ def _assigned(
 def _is_overridden(column: TableColumn, override: str) -> bool:
     """OVERRIDING USER VALUE: what is given for an identity column is left aside."""
     return bool(column.identity) and override == USER_VALUE
-
-
-def _or_default(planner: "Planner", column: TableColumn, node: Node | None) -> Node:
-    if node is not None:
-        return node
-    if column.default is None:
-        return build.const(None, type_of(column.type, planner.names.enum)).node
-    return decode(column.default.tree)
 
 
 def _selected(
@@ -305,92 +287,6 @@ def _check_writable(column: TableColumn, override: str) -> None:
         )
 
 
-# ON CONFLICT
-
-
-def _conflict(planner: "Planner", level: Level, table: Table, scan: Scan, tree: Tree) -> Conflict | None:
-    if planner.is_upsert:
-        return Conflict((table.primary,), overwrites=True)
-    clause = child(tree, "on_conflict_clause")
-    if clause is None:
-        return None
-    arbiters = _arbiters(planner, level, table, child(clause, "infer"))
-    if parse.option(clause, "action") == "ONCONFLICT_NOTHING":
-        return Conflict(arbiters)
-    if not arbiters:
-        raise SyntaxFault(
-            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-            hint="For example, ON CONFLICT (column_name).",
-        )
-    _, proposed = bind_from.table_item(table, level, ["excluded"], None)
-    proposed[0].has_columns = False
-    level.items += proposed
-    changes, defaults = assignments(planner, level, table, clause.target_list)
-    where = child(clause, "where_clause")
-    condition = None
-    if where is not None:
-        condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where)).node
-    trees = [*(node for _, node in changes), *([condition] if condition is not None else [])]
-    _refuse_nested(trees)
-    level.items.remove(proposed[0])
-    return Conflict(
-        arbiters,
-        (
-            *((column.id, _compiled(planner, level, node)) for column, node in changes),
-            *((each.id, _compiled(planner, level, _or_default(planner, each, None))) for each in defaults),
-        ),
-        None if condition is None else _compiled(planner, level, condition),
-        constants=_folds(planner, trees),
-    )
-
-
-def _folds(planner: "Planner", trees: Sequence[Node]) -> tuple[Fold, ...]:
-    """Without subqueries, all Given values are parameters."""
-    return folds(trees, PARAMETERS_MAX, planner.names.enum)
-
-
-def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None) -> tuple[int, ...]:
-    """The unique indexes that a conflict target means; none: any of them."""
-    if infer is None:
-        return ()
-    unique = [each for each in visible(table.indexes) if each.is_unique or each.id == table.primary]
-    if infer.conname:
-        found = [each.id for each in unique if each.name == infer.conname]
-        if not found:
-            raise UndefinedConstraint(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
-        return tuple(found)
-    wanted = {_conflict_column(table, each).id for each in items(infer.index_elems)}
-    has_predicate = parse.has(infer, "where_clause")
-    found = [each.id for each in unique if _columns_of(each) == wanted]
-    if not has_predicate:
-        found = [id for id in found if table.index(id).predicate is None]
-    if not found:
-        raise NoArbiter("there is no unique or exclusion constraint matching the ON CONFLICT specification")
-    return tuple(found)
-
-
-def _columns_of(index: Index) -> set[int]:
-    return {part.column for part in index.parts}
-
-
-def _conflict_column(table: Table, element: Tree) -> TableColumn:
-    if not element.name:
-        raise NotSupported("ON CONFLICT on expressions is not supported")
-    column = table.column_named(element.name)
-    if column is None:
-        raise UndefinedColumn(f'column "{element.name}" does not exist')
-    return column
-
-
-def _refuse_nested(trees: Sequence[Node]) -> None:
-    if any(isinstance(each, Nested) for tree in trees for each in nodes(tree)):
-        raise NotSupported("a subquery in ON CONFLICT or RETURNING is not supported")
-
-
-def _compiled(planner: "Planner", level: Level, node: Node) -> Evaluate:
-    return compile(node, dict(enumerate(level.row)), planner.names.enum)
-
-
 # UPDATE and DELETE
 
 
@@ -410,10 +306,11 @@ def _plan_change(
     if parse.has(tree, "with_clause"):
         bind_with.declare(tree.with_clause, level)
     table = _target(planner, tree.relation)
-    scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
-    level.items += item
+    scan, (item,) = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
+    level.items.append(item)
     plan: Plan = scan
     if len(sources):
+        item.hide_from_laterals()
         plan = Join(JoinKind.INNER, scan, bind_from.bind(sources, level))
     where = child(tree, "where_clause")
     if where is not None:
@@ -421,10 +318,11 @@ def _plan_change(
         plan = Filter(plan, condition.node)
     changes, defaults = ([], []) if targets is None else assignments(planner, level, table, targets)
     changes.sort(key=lambda each: table.columns.index(each[0]))
-    returning = _returning(planner, level, tree)
+    joined_width = len(level.row)
+    returning = plan_returning(planner, level, table, tree)
     primary = [part.column for part in table.index(table.primary).parts]
     keys = [ColumnRef(scan.columns.index(id)) for id in primary]
-    joined = [ColumnRef(at) for at in range(len(level.row))] if returning is not None else []
+    joined = [ColumnRef(at) for at in range(joined_width)] if returning is not None else []
     everything = (*keys, *(node for _, node in changes), *joined)
     outputs = tuple(Output(f"c{at}", _type(level, each)) for at, each in enumerate(everything))
     query = access.with_access(level.binding.finished(Project(outputs, plan, everything)))
@@ -464,21 +362,3 @@ def _point(planner: "Planner", query: Query, table: Table) -> tuple[Evaluate, ..
     if any(isinstance(each, Among) for each in way.prefix):
         return None
     return tuple(compile(each, {}, planner.names.enum) for each in way.prefix if not isinstance(each, Among))
-
-
-# RETURNING
-
-
-def _returning(planner: "Planner", level: Level, tree: Tree) -> Returning | None:
-    clause = child(tree, "returning_clause")
-    if clause is None:
-        return None
-    bound = bind_targets.bind(clause.exprs, level, "RETURNING")
-    for each in bound:
-        bind_targets.decide_unknown(each)
-    trees = [each.typed.node for each in bound]
-    _refuse_nested(trees)
-    outputs = bind_targets.outputs(bound, level)
-    columns = tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)
-    evaluates = tuple(_compiled(planner, level, each) for each in trees)
-    return Returning(columns, evaluates, _folds(planner, trees))

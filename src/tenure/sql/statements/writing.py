@@ -43,14 +43,21 @@ class RowTwice(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """What a statement gives back of each row: over the table's columns, then those of FROM."""
+    """What a statement gives back of each row: over the table's columns, then those of FROM, then those of
+    the row as it was and as it is."""
 
     columns: tuple[Column, ...]
     evaluates: tuple[Evaluate, ...]
     constants: tuple[Fold, ...] = ()
     """What is worked out before the first row, here and below."""
+    sides_at: tuple[int | None, int | None] = (None, None)
+    """Where the columns of `old` and `new` begin, if they have a name."""
 
-    def of(self, row: Tuple, context: Context) -> Tuple:
+    def of(self, row: Tuple, old: Tuple | None, new: Tuple | None, context: Context) -> Tuple:
+        nothing = (None,) * len(old or new or ())
+        for start, side in zip(self.sides_at, (old, new), strict=True):
+            if start is not None:
+                row += (None,) * (start - len(row)) + (nothing if side is None else side)
         return tuple([evaluate(row, context) for evaluate in self.evaluates])
 
 
@@ -105,26 +112,41 @@ class Insert:
         _fold(execution.context, self.source, self.conflict, self.returning)
         writer = writer_of(execution, self.table)
         try:
-            written = [row for row in self._written(execution, txn, writer) if row is not None]
+            written = [(old, new) for old, new in self._written(execution, txn, writer) if new is not None]
             writer.finish(txn)
-            return _result("INSERT 0", written, self.returning, self.visible, execution)
+            return self._result(written, execution)
         except UserError:
             txn.check_absent()  # what is wrong with a row that came before is said first
             raise
 
-    def _written(self, execution: Execution, txn: Transaction, writer: Writer) -> Iterator[Row | None]:
+    def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
+        tag = f"INSERT 0 {len(written)}"
+        returning, visible, context = self.returning, self.visible, execution.context
+        if returning is None:
+            return Result(tag)
+        rows = []
+        for old, new in written:
+            now = _shown(new, visible)
+            rows.append(returning.of(now, None if old is None else _shown(old, visible), now, context))
+        return Result(tag, iter(rows))
+
+    def _written(
+        self, execution: Execution, txn: Transaction, writer: Writer
+    ) -> Iterator[tuple[Row | None, Row | None]]:
+        """Each row as it was, if it was there, and as it is; that is None where nothing is done."""
         if self.conflict is None:
             late = execution.block.proves_late and self.is_short
-            yield from writer.insert_all(txn, self._values(execution), late=late)
+            yield from ((None, row) for row in writer.insert_all(txn, self._values(execution), late=late))
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
         resolving = _Resolving(self.conflict, self.targets, self.visible, execution.context)
         for values in proposals:
+            resolving.there = None
             row = writer.upsert(txn, values, resolving, arbiters=self.conflict.arbiters)
             if row is not None:
                 resolving.touched.add(row.key)
-            yield row
+            yield resolving.there, row
 
     def _values(self, execution: Execution) -> Iterator[Values]:
         context, targets = execution.context, self.targets
@@ -176,9 +198,11 @@ class _Resolving:
         self._visible = visible
         self._context = context
         self.touched: set[bytes] = set()
+        self.there: Row | None = None
+        """The row that was in the way of the last one."""
 
     def __call__(self, there: Row, proposed: Row) -> Values | None:
-        conflict = self._conflict
+        conflict, self.there = self._conflict, there
         if conflict.changes is None and not conflict.overwrites:
             return None
         if there.key in self.touched:
@@ -247,16 +271,18 @@ class Change:
             target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
-        changed = [(self._written(txn, writer, each), each.joined) for each in found]
+        changed = [(self._written(txn, writer, each), each) for each in found]
         writer.finish(txn)
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
-        context, width = execution.context, len(self.visible)
-        rows = [
-            self.returning.of((*_shown(row, self.visible), *joined[width:]), context)
-            for row, joined in changed
-        ]
+        rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
         return Result(f"{self.verb} {len(rows)}", iter(rows))
+
+    def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
+        now = _shown(row, self.visible)
+        new = None if self.targets is None else now
+        joined = (*now, *found.joined[len(self.visible) :])
+        return returning.of(joined, _shown(found.row, self.visible), new, context)
 
     def _known_keys(self, execution: Execution, layout: Layout) -> list[bytes]:
         if self.point is None:
@@ -307,17 +333,3 @@ def writer_of(execution: Execution, table: Table) -> Writer:
 
 def _shown(row: Row, visible: tuple[int, ...]) -> Tuple:
     return tuple([row.values[id] for id in visible])
-
-
-def _result(
-    verb: str,
-    written: list[Row],
-    returning: Returning | None,
-    visible: tuple[int, ...],
-    execution: Execution,
-) -> Result:
-    tag = f"{verb} {len(written)}"
-    if returning is None:
-        return Result(tag)
-    context = execution.context
-    return Result(tag, iter([returning.of(_shown(row, visible), context) for row in written]))

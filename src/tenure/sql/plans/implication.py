@@ -1,0 +1,90 @@
+"""Whether one condition follows from another, as far as a look at them tells.
+
+    b >= 1 AND c = 'x'      implies     b > 0, b IS NOT NULL
+    b > 0 OR b IS NULL      does not    b > 0
+
+A part of what shall follow stands in the other condition, or is weaker than a comparison there of the
+same expression with a constant. What is not found here may follow all the same.
+
+Walk: `statements.on_conflict` asks which partial indexes a conflict target covers.
+"""
+
+from tenure.expr.datatype import Datum, Type
+from tenure.expr.expressions import Call, Const, InList, IsNull, Node, Or
+from tenure.expr.functions import function_with_id
+from tenure.expr.types import EnumLookup, type_of
+from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts
+
+
+def implies(condition: Node | None, wanted: Node, enum: EnumLookup | None = None) -> bool:
+    """Whether every row for which the condition is true is one for which `wanted` is."""
+    facts = [_equality(each) for each in conjuncts(condition)]
+    return all(any(_follows(part, fact, enum) for fact in facts) for part in conjuncts(wanted))
+
+
+def _follows(wanted: Node, fact: Node, enum: EnumLookup | None) -> bool:
+    if wanted == fact:
+        return True
+    if isinstance(fact, Or):
+        return all(implies(each, wanted, enum) for each in fact.operands)
+    if isinstance(wanted, Or):
+        return any(implies(fact, each, enum) for each in wanted.operands)
+    known = _with_constant(fact)
+    if known is None:
+        return False
+    if isinstance(wanted, IsNull):
+        return wanted.is_negated and wanted.operand == known.left
+    asked = _with_constant(wanted)
+    return asked is not None and asked.left == known.left and _is_weaker(asked, known, enum)
+
+
+def _equality(tree: Node) -> Node:
+    """x IN (a) is x = a."""
+    if isinstance(tree, InList) and len(tree.items) == 1 and not tree.is_negated:
+        return Call(tree.equality, (tree.operand, tree.items[0]))
+    return tree
+
+
+def _with_constant(tree: Node) -> Comparison | None:
+    """A comparison of something with a constant, which stands on the right."""
+    found = comparison(tree)
+    if found is None or not compares_as_is(found.families):
+        return None
+    for each in (found, found.turned):
+        if isinstance(each.right, Const) and each.right.packed is not None:
+            return each
+    return None
+
+
+_IMPLIED = {
+    ("=", "="): "=",
+    ("=", "<"): "<",
+    ("=", "<="): "<=",
+    ("=", ">"): ">",
+    ("=", ">="): ">=",
+    ("<", "<"): "<=",
+    ("<", "<="): "<=",
+    ("<=", "<"): "<",
+    ("<=", "<="): "<=",
+    (">", ">"): ">=",
+    (">", ">="): ">=",
+    (">=", ">"): ">",
+    (">=", ">="): ">=",
+}
+"""x <known> a implies x <asked> b if a <this> b."""
+
+
+def _is_weaker(asked: Comparison, known: Comparison, enum: EnumLookup | None) -> bool:
+    sign = _IMPLIED.get((known.sign, asked.sign))
+    if sign is None:
+        return False
+    function = function_with_id(f"{sign}({known.families[1]},{asked.families[1]})")
+    (first, value), (second, other) = (_constant(each.right, enum) for each in (known, asked))
+    compare = function.run(first, second) if function.wants_types else function.run
+    return compare(value, other) is True
+
+
+def _constant(node: Node, enum: EnumLookup | None) -> tuple[Type, Datum]:
+    assert isinstance(node, Const)
+    kind = type_of(node.type, enum)
+    return kind, kind.unpack(node.packed)
