@@ -23,7 +23,7 @@ from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
-from tests.simulation import schema_changes
+from tests.simulation import clean_changes, schema_changes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
 from tests.simulation.schema_changes import (
@@ -37,6 +37,7 @@ from tests.simulation.schema_changes import (
     TWO_CHANGES,
     U,
     W,
+    no_tables,
 )
 from tests.simulation.schema_knobs import EXPIRING, SchemaKnobs
 from tests.simulation.schema_trace import Declared, Effect, SchemaTrace, UseRecord
@@ -159,7 +160,7 @@ class SchemaClient(Client):
     def write(self, use: Use, table: Table, *, rows: int = 1) -> None:
         """Inserts, changes or deletes some rows."""
         layout = self.layout(table)
-        writer = Writer(layout, _no_tables, self.process.context())
+        writer = Writer(layout, no_tables, self.process.context())
         for _ in range(rows):
             key = self.pick(self.knobs.keys)
             row = read.get(use.txn, layout, (key,))
@@ -193,10 +194,6 @@ class SchemaClient(Client):
 
 def _of(client: SchemaClient, run: Callable[[SchemaClient], None]) -> Callable[[Client], None]:
     return lambda _: run(client)
-
-
-def _no_tables(id: int) -> Layout:
-    raise AssertionError("there are no foreign keys here")
 
 
 # ── reading and writing ──────────────────────────────────────────────────────────────────────────
@@ -315,6 +312,7 @@ def _change(client: SchemaClient, kind: str, step: Step) -> None:
             raise
         except TenureError as error:
             declared.outcome = "retry" if isinstance(error, RetryError) else "refused"
+            declared.sqlstate = error.sqlstate
             raise
         finally:
             declared.ended = client.schema_trace.tick()
@@ -396,6 +394,11 @@ def change_elsewhere(client: SchemaClient) -> None:
     _change(client, "rows here, a change there", step)
 
 
+def clean_and_constrain(client: SchemaClient) -> None:
+    step = partial(clean_changes.clean_and_constrain, client)
+    _change(client, clean_changes.KIND, step)
+
+
 def recreate(client: SchemaClient) -> None:
     """Drops a table and makes one of the same name, with rows, as soon as that is to be had."""
     change_table("drop", client)
@@ -434,6 +437,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "create with rows": create_with_rows,
     "two changes": change_twice,
     "rows and a change": change_with_rows,
+    clean_changes.KIND: clean_and_constrain,
     "change elsewhere": change_elsewhere,
     "recreate": recreate,
     "cancel": cancel,
@@ -478,6 +482,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "linger": 1.0,
         "look": 1.0,
         "rows and a change": 4.0,
+        clean_changes.KIND: 3.0,
         "change elsewhere": 2.0,
     },
 }

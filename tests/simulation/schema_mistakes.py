@@ -41,6 +41,8 @@ from tenure.schema_change.in_transaction import InTransaction
 from tenure.schema_change.job import Payload, RunProgress
 from tenure.schema_change.stages import work_before
 from tenure.schema_change.walk import Walk
+from tenure.schema_change.work import Worker
+from tenure.table.rows import Layout
 from tests.simulation import schema_processes
 from tests.simulation.job_mistakes import frontier_before_ack
 from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Knobs
@@ -281,6 +283,15 @@ def made_from_the_lease(self: InTransaction, use: Use, declared: AnyDescriptor, 
     return replace(_last_step(self, use, declared, job), version=use.draft.made_from[declared.id])
 
 
+def nothing_left_out(self: Worker, layout: Layout) -> frozenset[bytes]:
+    """Children fill and prove all committed rows, those that their parent has written too."""
+    return frozenset()
+
+
+def completed_by_children(self: Worker, txn: Transaction, declared: Table) -> None:
+    """What is proved of committed rows is proved, it is thought."""
+
+
 def check_nothing(
     self: Publisher, former: AnyDescriptor | None, descriptor: AnyDescriptor, settled: Settled
 ) -> None:
@@ -438,6 +449,18 @@ ALL: tuple[tuple[Any, ...], ...] = (
     (
         "child's version not seen by its parent",
         ((InTransaction, "_last_step", made_from_the_lease), (Publisher, "_check", check_nothing)),
+        "rows and changes",
+        quiet,
+    ),
+    (
+        "proof counts rows that its transaction has removed",
+        ((Worker, "_without", nothing_left_out),),
+        "rows and changes",
+        quiet,
+    ),
+    (
+        "proof by committed rows only",
+        ((Worker, "complete", completed_by_children),),
         "rows and changes",
         quiet,
     ),

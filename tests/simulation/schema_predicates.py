@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator
 from tenure.catalog.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
 from tenure.storage.sqlite import SqliteEngine
-from tests.simulation import catalog_predicates, change_predicates, expiring_predicates, lease_predicates
+from tests.simulation import (
+    catalog_predicates,
+    change_predicates,
+    clean_changes,
+    expiring_predicates,
+    lease_predicates,
+)
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import SchemaTrace
@@ -23,6 +29,7 @@ PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     change_predicates.atomicity,
     change_predicates.reverts,
     change_predicates.adoptions,
+    clean_changes.needless_refusals,
 )
 
 

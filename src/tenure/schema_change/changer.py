@@ -289,6 +289,7 @@ class SchemaChanger:
     def _by_children(
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
     ) -> Timestamp:
+        use.refresh()  # one that has lost already tells nobody of its change
         waiter = Waiter(use.started_at, use, asked.check)
         fence = self._in_transaction.begin(
             use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
