@@ -252,9 +252,9 @@ class SchemaChanger:
                 self._await_known(commit_at)
         return commit_at
 
-    def _await_known(self, commit_at: Timestamp) -> None:
+    def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
         """Returns when every other node has a lease from after that, whatever it still pins besides."""
-        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at))
+        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at, check=check))
 
     # ── others are there ───────────────────────────────────────────────────────────────────────
 
@@ -326,6 +326,12 @@ class SchemaChanger:
     def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """What failed is told when nothing is left of it that others would have to obey, or after a while."""
         use.close()  # what takes it back waits for what this one uses
+        check = self._while_in_time(asked)
+        with suppress(TenureError):
+            self._await_end(job, asked._replace(check=check))
+            self._make_known(declared, check)
+
+    def _while_in_time(self, asked: Asked) -> Callable[[], None]:
         env = self._store.env
         until = env.monotonic() + UNDONE_SECONDS
 
@@ -334,9 +340,7 @@ class SchemaChanger:
             if env.monotonic() > until:
                 raise RetryError("it takes long")
 
-        with suppress(TenureError):
-            self._await_end(job, asked._replace(check=check))
-            self._catch_up(declared)
+        return check
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.
@@ -351,9 +355,20 @@ class SchemaChanger:
         progress = self._jobs.progress(self._store.snapshot(), id)
         is_too_late = control is not None and control.state is JobState.REVERT_FAILED
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
-            _check_succeeded(control)
+            try:
+                _check_succeeded(control)
+            except ChangeFailed:
+                with suppress(TenureError):
+                    self._make_known(declared, self._while_in_time(asked))
+                raise
+        self._make_known(declared)
+
+    def _make_known(
+        self, declared: Sequence[AnyDescriptor], check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Returns when all nodes use what a job has made of these."""
         self._catch_up(declared)
-        self._await_known(self._modified_at(declared))
+        self._await_known(self._modified_at(declared), check)
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
         """What a statement has changed, the next one on this node sees, whoever has run the job."""
