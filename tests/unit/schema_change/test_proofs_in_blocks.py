@@ -1,12 +1,13 @@
 """Proofs of a change whose transaction has written rows itself, while another node writes too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tenure.base.errors import TenureError
-from tenure.catalog.descriptors import Action, ElementState, Table
+from tenure.catalog.descriptors import Action, AnyDescriptor, ElementState, Table
 from tenure.catalog.uses import Use
+from tenure.schema_change.in_transaction import Prepared
 from tenure.table.read import find, get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states
@@ -40,6 +41,24 @@ def _once(cluster: Cluster, is_time: Callable[[], bool], act: Callable[[], None]
     return came
 
 
+def _before_completion(
+    monkeypatch: pytest.MonkeyPatch, node: SchemaNode, act: Callable[[], None]
+) -> list[str]:
+    """The same between the proof and the moment when the transaction completes its rows."""
+    came: list[str] = []
+    in_transaction = node.changer._in_transaction
+    complete = in_transaction.complete
+
+    def late(use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
+        if not came:
+            act()
+            came.append("done")
+        complete(use, declared, prepared)
+
+    monkeypatch.setattr(in_transaction, "complete", late)
+    return came
+
+
 def _has_key(node: SchemaNode, id: int) -> bool:
     return any(key.state is WRITE_ONLY for key in node.table(id).foreign_keys)
 
@@ -49,13 +68,26 @@ def _has_unique(node: SchemaNode, id: int) -> bool:
 
 
 @pytest.mark.invariant("completion-checks")
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the proof", "after it"])
 @pytest.mark.parametrize("action", [Action.CASCADE, Action.SET_NULL, Action.SET_DEFAULT])
 def test_a_row_that_comes_to_refer_to_a_removed_one_stops_the_foreign_key_and_stays(
-    cluster: Cluster, node: SchemaNode, other: SchemaNode, action: Action
+    cluster: Cluster,
+    node: SchemaNode,
+    other: SchemaNode,
+    action: Action,
+    is_late: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parent, child = created(node, "parent"), created(node, "child")
     node.put_rows(parent, (1, 1, 1), (2, 2, 2))
-    came = _once(cluster, lambda: _has_key(node, child), lambda: other.put_rows(child, (7, 2, 7)))
+
+    def refer() -> None:
+        other.put_rows(child, (7, 2, 7))
+
+    if is_late:
+        came = _before_completion(monkeypatch, node, refer)
+    else:
+        came = _once(cluster, lambda: _has_key(node, child), refer)
 
     def work(use: Use) -> None:
         _delete(node, use, parent, 2)
@@ -69,6 +101,40 @@ def test_a_row_that_comes_to_refer_to_a_removed_one_stops_the_foreign_key_and_st
     assert node.shown(parent) == [(1, 1, 1), (2, 2, 2)]
     assert node.shown(child) == [(7, 2, 7)]
     assert node.table(child).foreign_keys == ()
+
+
+def test_a_reference_to_a_row_that_the_transaction_brings_is_good(
+    node: SchemaNode, other: SchemaNode
+) -> None:
+    parent, child = created(node, "parent"), created(node, "child")
+    other.put_rows(child, (1, 2, 1))
+
+    def work(use: Use) -> None:
+        node.insert(use, parent, 2, 2, 2)
+        add_foreign_key(use, child, parent)
+
+    node.run(work)
+    assert node.table(child).foreign_keys[0].state is PUBLIC
+    assert node.shown(child) == [(1, 2, 1)]
+
+
+def test_equal_rows_of_which_the_transaction_has_removed_or_changed_one_are_not_in_the_way(
+    node: SchemaNode, other: SchemaNode
+) -> None:
+    id = created(node)
+    other.put_rows(id, (1, 5, 1), (2, 5, 2), (3, 6, 3), (4, 6, 4))
+
+    def work(use: Use) -> None:
+        _delete(node, use, id, 1)
+        with node.writer(use, id) as writer:
+            row = get(use.txn, writer.layout, [3])
+            assert row is not None
+            writer.update(use.txn, row, {A: 9})
+        add_index(use, id, A, unique=True)
+
+    node.run(work)
+    assert node.shown(id) == [(2, 5, 2), (3, 9, 3), (4, 6, 4)]
+    assert_whole(node, id)
 
 
 @pytest.mark.invariant("completion-read")
