@@ -13,11 +13,10 @@ from tenure.catalog.descriptors import ElementState, Index, KeyPart, Table, repl
 from tenure.catalog.uses import Use
 from tenure.expr.datatype import Datum
 from tenure.table import read
-from tenure.table.write import Writer
 from tests.simulation.predicates import Violation
-from tests.simulation.schema_changes import ID, INDEXES_MAX, U, no_tables
+from tests.simulation.schema_changes import ID, INDEXES_MAX, U
 from tests.simulation.schema_history import SchemaIndex
-from tests.simulation.schema_trace import Cleaned, Declared, Effect, record_of
+from tests.simulation.schema_trace import Cleaned, Declared, record_of
 
 if TYPE_CHECKING:
     from tests.simulation.schema_client import SchemaClient
@@ -46,7 +45,7 @@ def clean_and_constrain(client: "SchemaClient", use: Use, declared: Declared) ->
 
 def _clean_up(client: "SchemaClient", use: Use, table: Table) -> None:
     layout = client.layout(table)
-    writer = Writer(layout, no_tables, client.process.context())
+    writer = client.writer(table)
     taken: set[object] = set()
     for row in list(read.rows(use.txn, layout)):
         client.pause()
@@ -56,11 +55,11 @@ def _clean_up(client: "SchemaClient", use: Use, table: Table) -> None:
             taken.add(value)
         elif any(check.is_enforced for check in layout.checks) or client.maybe(0.5):
             writer.delete(use.txn, row)
-            client.record(use).effects.append(Effect(table.id, key, None, False))
+            client.note(use, table, key, None)
         else:
             values: dict[int, Datum] = {U: 100 + key}  # nobody else gives such a value
             writer.update(use.txn, row, values)
-            client.record(use).effects.append(Effect(table.id, key, dict(values), False))
+            client.note(use, table, key, values)
     writer.finish(use.txn)
 
 

@@ -34,6 +34,10 @@ STEPS_AT_ONCE_MAX = 20_000
 _STEP = struct.Struct("<dI")
 
 
+DOOMED_SITES = frozenset({"event", "commit", "commit answered"})
+"""Where a task that is doomed may be stopped: in these waits a commit spends its time."""
+
+
 class Cancelled(BaseException):
     """Thrown into a client's task at one of its waits."""
 
@@ -49,6 +53,8 @@ class Task:
         self.token = 0
         self.is_over = False
         self.thrown: BaseException | None = None
+        self.is_doomed = False
+        """Whether it is to be stopped at one of the next waits of a commit."""
         self._run = run
         self._joiners: list[SimEvent] = []
         self.greenlet = greenlet(self._main, hub.main)
@@ -173,6 +179,8 @@ class Hub:
             raise GreenletExit
         task.site = site
         self.main.switch()
+        if task.is_doomed and site in DOOMED_SITES and self.tape.chance(f"{task.name}.stopped", 0.4):
+            task.is_doomed, task.thrown = False, Cancelled()
         if task.thrown is not None:
             error, task.thrown = task.thrown, None
             raise error

@@ -37,6 +37,8 @@ NEMESIS_FAULTS = (
     "clock drift",
     "cancel",
 )
+STORE_NEMESIS_FAULTS = (*NEMESIS_FAULTS, "interrupt")
+"""Where clients commit by themselves: a thread may be stopped at any wait of its commit."""
 SKEWS = ("none", "within max_offset", "beyond max_offset")
 
 _SCALE = {
@@ -82,7 +84,7 @@ class Knobs:
 
 
 def draw_knobs(tape: Tape, *, seconds: float, nodes: int) -> Knobs:
-    return draw_into(Knobs(seconds, nodes), tape, NEMESIS_FAULTS)
+    return draw_into(Knobs(seconds, nodes), tape, STORE_NEMESIS_FAULTS)
 
 
 def draw_into(knobs: K, tape: Tape, nemesis_faults: Sequence[str]) -> K:

@@ -25,6 +25,7 @@ from tenure.kv.keys import Span
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import AS_PUBLISHED, File, Manifest, Manifests, Shape, Written, no_base
 from tenure.table.lake.publishing import Merges, Replaced, publish
+from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
 from tests.simulation.nodes import Cluster, Node
 from tests.simulation.shapes import blind_write, read_modify_write
@@ -277,6 +278,7 @@ SHAPES: dict[str, Callable[[LakeClient], None]] = {
     "delete files": delete_files,
     "blind write": blind_write,
     "read-modify-write": read_modify_write,
+    **lake_edges.SHAPES,
 }
 
 PROFILES: dict[str, dict[str, float]] = {
@@ -291,7 +293,9 @@ PROFILES: dict[str, dict[str, float]] = {
         "delete files": 1,
         "blind write": 1,
         "read-modify-write": 1,
+        **lake_edges.WEIGHTS,
     },
+    **lake_edges.PROFILES,
 }
 
 

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from tests.simulation import cluster, job_mistakes, lake_mistakes, mistakes, schema_mistakes, upgrade_mistakes
+from tests.simulation import (
+    cluster,
+    edge_mistakes,
+    job_mistakes,
+    lake_mistakes,
+    mistakes,
+    schema_mistakes,
+    upgrade_mistakes,
+)
 from tests.simulation.cluster import Result
 from tests.simulation.knobs import Knobs
 
@@ -73,5 +81,6 @@ MUTANTS: tuple[Mutant, ...] = tuple(
         *upgrade_mistakes.ALL,
         *schema_mistakes.ALL,
         *lake_mistakes.ALL,
+        *edge_mistakes.ALL,
     )
 )

@@ -14,7 +14,7 @@ from functools import partial
 from tenure.base.settings import DEFINITIONS, WATCH_POLL_INTERVAL, Settings
 from tests.simulation import predicates
 from tests.simulation.hub import Cancelled, Hub, Machine, SimEnv, Task
-from tests.simulation.knobs import NEMESIS_FAULTS, Knobs
+from tests.simulation.knobs import STORE_NEMESIS_FAULTS, Knobs
 from tests.simulation.predicates import Violation
 from tests.simulation.shapes import SHAPES
 from tests.simulation.tape import Tape
@@ -99,7 +99,7 @@ class Node:
 
 
 class Cluster:
-    nemesis_faults: Sequence[str] = NEMESIS_FAULTS
+    nemesis_faults: Sequence[str] = STORE_NEMESIS_FAULTS
 
     def __init__(
         self, tape: Tape, knobs: Knobs, weights: Mapping[str, float], trace: Trace | None = None
@@ -182,6 +182,8 @@ class Cluster:
                 machine.set_clock(rate=self.tape.between("nemesis.rate", 0.9, 1.1))
             case "cancel":
                 self._cancel(node)
+            case "interrupt":
+                self._interrupt(node)
 
     def _bury(self, node: Node, generation: int) -> None:
         if node.machine.is_up and node.machine.generation == generation:
@@ -193,3 +195,9 @@ class Cluster:
         client, task = node.clients[self.tape.pick("nemesis.client", len(node.clients))]
         if client.operation and not task.is_over:
             task.thrown = Cancelled()
+
+    def _interrupt(self, node: Node) -> None:
+        """Stops clients at some wait of their next commits: as a leader, a waiter, or on the wire."""
+        for _, task in node.clients:
+            if not task.is_over:
+                task.is_doomed = True

@@ -23,9 +23,10 @@ from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
-from tests.simulation import clean_changes, schema_changes
+from tests.simulation import clean_changes, kept_shapes, schema_changes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
+from tests.simulation.kept_shapes import KeptPlan
 from tests.simulation.schema_changes import (
     ADDING,
     ID,
@@ -62,6 +63,8 @@ class SchemaClient(Client):
         self.process = process
         self.is_leaving = False
         self.is_committing = False
+        self.kept: dict[str, KeptPlan] = {}
+        """By a table's name: what was planned for it last."""
 
     @property
     def schema_trace(self) -> SchemaTrace:
@@ -159,32 +162,34 @@ class SchemaClient(Client):
 
     def write(self, use: Use, table: Table, *, rows: int = 1) -> None:
         """Inserts, changes or deletes some rows."""
-        layout = self.layout(table)
-        writer = Writer(layout, no_tables, self.process.context())
+        layout, writer = self.layout(table), self.writer(table)
         for _ in range(rows):
             key = self.pick(self.knobs.keys)
             row = read.get(use.txn, layout, (key,))
             self.pause()
             if row is None:
-                values = {ID: key, **self._values(layout)}
+                values = {ID: key, **self.values(layout)}
                 writer.insert(use.txn, values)
-                self._note(use, table, key, values, is_insert=True)
+                self.note(use, table, key, values, is_insert=True)
             elif self.maybe(0.3):
                 writer.delete(use.txn, row)
-                self._note(use, table, key, None)
+                self.note(use, table, key, None)
             else:
-                values = self._values(layout)
+                values = self.values(layout)
                 writer.update(use.txn, row, values)
-                self._note(use, table, key, values)
+                self.note(use, table, key, values)
         writer.finish(use.txn)
 
-    def _note(
+    def writer(self, table: Table) -> Writer:
+        return Writer(self.layout(table), no_tables, self.process.context())
+
+    def note(
         self, use: Use, table: Table, key: int, values: dict[int, Datum] | None, *, is_insert: bool = False
     ) -> None:
         given = None if values is None else dict(values)
         self.record(use).effects.append(Effect(table.id, key, given, is_insert))
 
-    def _values(self, layout: Layout) -> dict[int, Datum]:
+    def values(self, layout: Layout) -> dict[int, Datum]:
         values: dict[int, Datum] = {U: self.pick(6), W: None if self.maybe(0.2) else self.pick(3)}
         for id in layout.public:
             if id > W and self.maybe(0.4):
@@ -441,6 +446,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "change elsewhere": change_elsewhere,
     "recreate": recreate,
     "cancel": cancel,
+    **kept_shapes.SHAPES,
 }
 
 _ROWS = {"write": 6.0, "write two": 1.0, "look": 2.0, "linger": 1.0, "look back": 0.3}
@@ -457,6 +463,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "change elsewhere": 0.5,
         "recreate": 0.3,
         "cancel": 0.4,
+        **kept_shapes.WEIGHTS,
     },
     "indexes": {
         "write": 8.0,
@@ -485,6 +492,7 @@ PROFILES: dict[str, dict[str, float]] = {
         clean_changes.KIND: 3.0,
         "change elsewhere": 2.0,
     },
+    **kept_shapes.PROFILES,
 }
 """By name, beside those of the store and of jobs."""
 

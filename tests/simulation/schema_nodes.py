@@ -209,19 +209,17 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (runner, "RETRY_SECONDS_MAX", 1.0),
         (runner, "_log", _RunnerLog()),
         (changer, "ALONE_ROWS_MAX", knobs.alone_rows),
+        (backfill, "BATCH_ROWS", knobs.fill_rows),
+        (backfill, "BATCH_ROWS_MIN", 1),
+        (backfill, "BATCH_ROWS_MAX", max(knobs.fill_rows, 1)),
     ]
-    fills = (backfill.backfill_index, backfill.backfill_column, backfill.remove_index)
     former = [(module, name, getattr(module, name)) for module, name, _ in changed]
     logging.disable(logging.CRITICAL)
     try:
         for module, name, value in changed:
             setattr(module, name, value)
-        for fill in fills:
-            cast(dict[str, Any], fill.__kwdefaults__)["rows_max"] = knobs.fill_rows
         yield
     finally:
         logging.disable(logging.NOTSET)
         for module, name, value in former:
             setattr(module, name, value)
-        for fill in fills:
-            cast(dict[str, Any], fill.__kwdefaults__)["rows_max"] = backfill.BATCH_ROWS

@@ -13,6 +13,7 @@ from tests.simulation import (
     change_predicates,
     clean_changes,
     expiring_predicates,
+    kept_predicates,
     lease_predicates,
 )
 from tests.simulation.predicates import Violation
@@ -23,6 +24,7 @@ from tests.simulation.trace import head
 PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     *lease_predicates.PREDICATES,
     *expiring_predicates.PREDICATES,
+    *kept_predicates.PREDICATES,
     catalog_predicates.consistency,
     catalog_predicates.draining,
     catalog_predicates.resolutions,

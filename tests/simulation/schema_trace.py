@@ -64,6 +64,14 @@ class Frontier(NamedTuple):
     expires_at: Timestamp
 
 
+class Believed(NamedTuple):
+    """A read without pins that was believed: by which descriptors, under whose lease, as of when."""
+
+    descriptors: tuple[AnyDescriptor, ...]
+    session: SessionId
+    at: Timestamp
+
+
 class Effect(NamedTuple):
     """What a transaction does to a row, in words of the table: values by column id, None deletes."""
 
@@ -130,6 +138,8 @@ class SchemaTrace(Trace):
         self.declared: list[Declared] = []
         self.frontiers: list[Frontier] = []
         self.row_frontiers: list[RowFrontier] = []
+        self.believed: list[tuple[int, Believed]] = []
+        """With the steps at which they were."""
         self.releases: set[SessionId] = set()
         """Sessions that were given up, or were about to be, by the process they were of."""
         self.found: list[Violation] = []
@@ -151,6 +161,9 @@ class SchemaTrace(Trace):
         txn = self.txn_of(commit)
         if txn.landed == self.step and txn.landed_at is not None:
             self.landed(txn)
+
+    def believe(self, read: Believed) -> None:
+        self.believed.append((self.tick(), read))
 
     def wrong(self, predicate: str, message: str, *txns: Txn) -> None:
         self.found.append(Violation(predicate, message, self.step, tuple(txn.id for txn in txns)))
@@ -182,11 +195,22 @@ class TracingLeases(Leases):
     def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
         descriptor = super()._pin(use, id)
         if descriptor is not None:
-            record, lease_at = self.record(use), use.pins[id].lease.at
-            record.handed.append(Handed(self.trace.tick(), descriptor, lease_at))
-            record.pinned[id] = lease_at
-            record.given_up.discard(id)
+            self._note_handed(use, descriptor)
         return descriptor
+
+    def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
+        is_pinned = super().pin_known(use, ids)
+        for id in ids if is_pinned else ():
+            descriptor = bound(use).version.descriptor(id)
+            assert descriptor is not None, "a plan was kept of what its lease does not have"
+            self._note_handed(use, descriptor)
+        return is_pinned
+
+    def _note_handed(self, use: Use, descriptor: AnyDescriptor) -> None:
+        record, lease_at = self.record(use), use.pins[descriptor.id].lease.at
+        record.handed.append(Handed(self.trace.tick(), descriptor, lease_at))
+        record.pinned[descriptor.id] = lease_at
+        record.given_up.discard(descriptor.id)
 
     def id_at(self, use: Use, place: Place) -> int | None:
         id = super().id_at(use, place)

@@ -36,6 +36,7 @@ SOMETIMES = (
     "phantom refused",
     "crash after commit before ack",
     "operation cancelled",
+    "reads forgotten",
     "restart",
 )
 
@@ -93,6 +94,10 @@ SCHEMA_SOMETIMES = (
     "use of a lost session ended",
     "session frozen",
     "phantom refused",
+    "kept plan used",
+    "glance believed",
+    "glance not believed",
+    "insert left what was there",
     "drain",
     "restart",
 )

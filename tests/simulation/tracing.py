@@ -43,6 +43,8 @@ class TracingTransaction(Transaction):
             self._hub.t,
         )
         self.record.is_from_known = self._known is not None
+        self._reads_then: dict[Reads, int] = {}
+        """By mark: how many reads had been recorded."""
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
@@ -83,6 +85,22 @@ class TracingTransaction(Transaction):
     def expect_absent(self, key: bytes, taken: Taken) -> None:
         super().expect_absent(key, taken)
         self.record.absent.append(key)
+
+    def mark_reads(self) -> Reads:
+        before = super().mark_reads()
+        self._reads_then[before] = len(self.record.reads)
+        return before
+
+    def forget_reads(self, since: Reads, within: Span | None = None) -> None:
+        super().forget_reads(since, within)
+        reads, first = self.record.reads, self._reads_then[since]
+        former = {read.key for read in reads[:first] if isinstance(read, Get)}
+        reads[first:] = [
+            read
+            for read in reads[first:]
+            if not _is_within(read, within) or (isinstance(read, Get) and read.key in former)
+        ]
+        self.trace.seen["reads forgotten"] += 1
 
     def relax_reads(self, since: Reads) -> None:
         former = set(self._reads.present)
@@ -153,6 +171,14 @@ class TracingTransaction(Transaction):
 
 def _nothing() -> None:
     return None
+
+
+def _is_within(read: Get | Range, within: Span | None) -> bool:
+    if within is None:
+        return True
+    if isinstance(read, Get):
+        return within.lo <= read.key < within.hi
+    return within.lo <= read.span.lo and read.span.hi <= within.hi
 
 
 class Refusals:

@@ -26,6 +26,7 @@ from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
 from tenure.sql.parts import Parts
+from tenure.sql.portals import Portal
 from tenure.sql.variables import NOTHING_SET, State
 from tenure.table.rows import Layout
 
@@ -43,7 +44,8 @@ class Savepoint(NamedTuple):
     variables: State
     locks: tuple[int, int]
     """How many rows and numbers were locked: see `sql.surroundings`."""
-    cursors: frozenset[str]
+    portals: dict[str, Portal]
+    """Cursors and portals there were: those that came later are gone when the block goes back."""
 
 
 LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1

@@ -33,6 +33,7 @@ from tenure.sql.answers import NotShort
 from tenure.sql.bind.relations import Relation
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
+from tenure.sql.parse import TooComplex
 from tenure.sql.tables.sequence_relation import sequence_relation
 from tenure.sql.view_names import view_query
 
@@ -55,6 +56,13 @@ LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
 """The second is how the document on liveness spells it."""
 
 NOTHING: sequence_names.Known = {}
+
+
+INLINE_LEVELS_MAX = 4
+"""SELECTs of a statement that is planned on the door's loop: some 0.2 ms each."""
+
+LEVELS_MAX = 2_000
+"""SELECTs of a plan: about a second of planning, and some 20 MB."""
 
 
 class SessionNames:
@@ -98,6 +106,16 @@ class SessionNames:
         raise RetryError(f'"{name}" is newer than this node\'s schema lease')
 
     # ── what the binder asks ───────────────────────────────────────────────────────────────────
+
+    def check_size(self, levels: int) -> None:
+        if self._session.is_inline and levels > INLINE_LEVELS_MAX:
+            raise NotShort
+        if levels > LEVELS_MAX:
+            raise TooComplex(
+                f"the statement is made of more than {LEVELS_MAX} queries",
+                hint="Views and WITH queries that are NOT MATERIALIZED count as often as they are read.",
+            )
+        self._session.interrupts.check_time()
 
     def relation(self, name: Sequence[str], position: int = 0) -> Relation:
         virtual = self._session.parts.virtual.table(name, self)

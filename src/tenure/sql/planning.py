@@ -143,6 +143,7 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "VacuumStmt": utility.plan_vacuum,
     "ConstraintsSetStmt": utility.plan_set_constraints,
     "CheckPointStmt": utility.plan_checkpoint,
+    "UnlistenStmt": utility.plan_unlisten,
 }
 
 
@@ -161,20 +162,41 @@ OWN: dict[tuple[str, ...], own.Own] = {
 
 
 def split(text: str) -> list[str]:
-    """The statements of a query string, by the semicolons between them; empty ones are left out."""
+    """The statements of a query string, by the semicolons between them; empty ones are left out.
+
+    A syntax error in one of several is raised here: none of them is run then.
+    """
     found = parse.tokens(text)
     data = text.encode()
-    pieces, start = [], None
+    spans: list[tuple[int, int]] = []
+    start = None
     for token in found:
         if token.kind == "ASCII_59":
             if start is not None:
-                pieces.append(data[start : token.start].decode())
+                spans.append((start, token.start))
             start = None
         elif start is None:
             start = token.start
     if start is not None:
-        pieces.append(data[start:].decode())
-    return pieces
+        spans.append((start, len(data)))
+    if len(spans) > 1:
+        for begin, end in spans:
+            _check_syntax(data[begin:end].decode(), chars_before=len(data[:begin].decode()))
+    return [data[begin:end].decode() for begin, end in spans]
+
+
+def is_statement(text: str) -> bool:
+    """Whether there is anything in it. Raises SyntaxFault (42601)."""
+    return own.is_own(text, OWN) or parse.one(as_of.cut(text)[0]) is not None
+
+
+def _check_syntax(text: str, *, chars_before: int) -> None:
+    try:
+        is_statement(text)
+    except SyntaxFault as error:
+        if error.position:
+            error.position += chars_before
+        raise
 
 
 def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:

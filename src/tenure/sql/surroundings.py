@@ -17,6 +17,7 @@ from tenure.sql.block import Block
 from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
 from tenure.sql.tables import regs
+from tenure.table.errors import ConstraintViolation
 from tenure.table.sequences import SessionSequences
 
 if TYPE_CHECKING:
@@ -65,11 +66,21 @@ class Surroundings:
 
     def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
         session = self._session
-        if is_local and session.block is not None and session.block.is_explicit:
+        if is_local and session.block is not None:
             session.variables.set_local(name, value)
         else:
             session.variables.set(name, value)
         return session.variables.show(name)[1]
+
+    def name_schema(self, error: BaseException | None) -> None:
+        """Tables know the numbers of their schemas only; clients are told names."""
+        if isinstance(error, ConstraintViolation):
+            block, newest = self._session.block, self._parts.leases.newest
+            draft = block.begun.draft.descriptors if block is not None and block.begun is not None else {}
+            found = draft.get(error.schema_id)
+            if found is None and newest is not None:
+                found = newest.descriptor(error.schema_id)
+            error.schema = "" if found is None else found.name
 
     def _sequences(self, block: Block) -> SessionSequences:
         """The values that this session was given last, over the catalog as the block sees it."""

@@ -158,15 +158,36 @@ _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_86
 
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
+
+def _encoding(text: str) -> str:
+    """Only letters and digits count: asyncpg sends quotes along."""
+    return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
+
+
+def _nobody_else(text: str) -> str:
+    raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
+
+
+def _no_role(text: str) -> str:
+    return text if text == "none" else _nobody_else(text)
+
+
+_SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
+
+
+def _severity(text: str) -> str:
+    return _one_of(*_SEVERITIES)("debug2" if text.strip().lower() == "debug" else text)
+
+
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
     Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
-    Variable("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "UTF8.", is_reported=True),
+    Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
     Variable(
         "client_min_messages",
         "notice",
-        _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
-        "What the client is told.",
+        _severity,
+        "The least that the client is told beside answers: debug5 to debug1, log, notice, warning, error.",
     ),
     Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
     Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
@@ -229,7 +250,8 @@ DEFINITIONS: tuple[Variable, ...] = (
         is_fixed=True,
     ),
     Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
-    Variable("session_authorization", "", _text, "The user.", is_reported=True, is_fixed=True),
+    Variable("role", "none", _no_role, "None: the user's own rights count."),
+    Variable("session_authorization", "", _nobody_else, "The user.", is_reported=True),
     Variable(
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
     ),
@@ -334,9 +356,8 @@ class Variables:
         self.restore(State(values, {}))
 
     def _meant(self, variable: Variable, value: str | None) -> str:
-        if value is None:
-            return self._defaults.get(variable.name, variable.default)
-        return self._checked(variable, value)
+        default = self._defaults.get(variable.name, variable.default)
+        return default if value is None or value == default else self._checked(variable, value)
 
     def _checked(self, variable: Variable, value: str) -> str:
         try:
@@ -373,6 +394,13 @@ class Variables:
 
     def all_reported(self) -> dict[str, str]:
         return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+
+    def lets_pass(self, severity: str) -> bool:
+        """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""
+        level = self.values.get("client_min_messages")
+        if level is None or severity == "INFO":
+            return True
+        return _SEVERITIES.index(severity.lower()) >= _SEVERITIES.index(level)
 
     def seconds(self, name: str) -> float | None:
         """A time-out; None: there is none."""

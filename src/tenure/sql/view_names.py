@@ -57,6 +57,9 @@ class ViewNames:
             return self._names.type_named(name, modifiers, is_array=is_array)
         return self._names.enum_type(source.id, is_array=is_array)
 
+    def check_size(self, levels: int) -> None:
+        self._names.check_size(levels)
+
     def enum(self, id: int) -> EnumType:
         return self._names.enum(id)
 

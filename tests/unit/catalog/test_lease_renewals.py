@@ -204,3 +204,15 @@ def _written_row(node: SchemaNode) -> int:
     txn = node.store.begin()
     node.leases.carry(txn)
     return txn.commit()
+
+
+@pytest.mark.invariant("I12")
+def test_a_node_is_past_a_version_only_once_its_newest_lease_is(node: SchemaNode) -> None:
+    """Until then a transaction may still begin here under what is older."""
+    id = created(node)
+    bump(node, id)
+    modified_at = node.table(id).modified_at
+    assert modified_at > node.leases.newest_at()
+    assert not node.leases.is_past(id, modified_at)
+    node.leases.renew()
+    assert node.leases.is_past(id, modified_at)

@@ -155,3 +155,13 @@ def test_a_child_looks_at_once_and_sees_what_its_parent_has_written(store: Store
     with pytest.raises(Taken):
         parent.child().expect_absent(row("a"), lambda: Taken("a"))
     parent.rollback()
+
+
+def test_a_row_left_below_the_mark_is_looked_for_in_the_lake_before_it_is_called_taken(store: Store) -> None:
+    """What is still in the store below the mark may have been deleted by an import."""
+    write(store, a=b"1")
+    txn = store.begin()
+    _insert(txn, "a")
+    store.transact(lambda other: clean(other, store.keyspace, HEAD, other.read_at, limit=0))
+    with pytest.raises(BelowMark):
+        txn.commit()

@@ -8,7 +8,8 @@ from tenure.base.memory import OutOfMemory
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import Given, Nested
 from tenure.kv.store import Store
-from tenure.sql.plans.facts import free_givens, is_bounded, is_point_query
+from tenure.sql.plans.facts import is_bounded, is_point_query
+from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import (
     Access,
     Distinct,
@@ -177,5 +178,5 @@ def test_a_plan_is_bounded_if_all_its_tables_are_read_by_key() -> None:
 def test_values_that_a_lateral_join_fills_are_not_free() -> None:
     right = scan(T, access=Access(1, (Given(4, INT.ref),), is_point=True))
     join = Join(JoinKind.INNER, ints(1), right, lateral=((4, 0),))
-    assert free_givens(right, Query(right)) == {4}
-    assert free_givens(join, Query(join)) == set()
+    assert FreeValues(Query(right)).givens(right) == {4}
+    assert FreeValues(Query(join)).givens(join) == set()

@@ -187,6 +187,9 @@ def _ddl(table: Table) -> str:
 
 
 class Names:
+    def check_size(self, levels: int) -> None:
+        pass
+
     def relation(self, name: Sequence[str], position: int) -> Relation:
         if len(name) == 1 and name[0] in TABLES:
             return TABLES[name[0]]

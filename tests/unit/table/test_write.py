@@ -346,6 +346,19 @@ def test_upsert_inserts_or_changes_the_row_in_the_way(store: Store) -> None:
     assert bench.rows() == [(1, 5, 111)]
 
 
+@pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
+def test_upsert_finds_what_is_in_the_way_on_an_index_that_is_being_built(store: Store, state: Any) -> None:
+    bench = Bench(store, with_states(table(UNIQUE_A), state, 2))
+    bench.insert(1, 5, 0)
+    writer = bench.writer()
+
+    def upsert(txn: Transaction) -> Row | None:
+        return writer.upsert(txn, {ID: 2, A: 5, B: 0}, lambda there, proposed: None)
+
+    assert bench.statement(writer, upsert) is None
+    assert bench.rows() == [(1, 5, 0)]
+
+
 def test_upsert_looks_only_at_its_arbiters_and_may_leave_the_row(store: Store) -> None:
     bench = Bench(store, table(UNIQUE_A))
     bench.insert(1, 5, 6)

@@ -30,7 +30,8 @@ from tenure.sql.access.columns import whole
 from tenure.sql.access.filters import pushed
 from tenure.sql.access.joins import arranged, exists_joined, is_small
 from tenure.sql.access.order import ordered
-from tenure.sql.plans.facts import everything, free_givens, is_bounded, is_point_query, is_volatile_plan
+from tenure.sql.plans.facts import everything, is_bounded, is_point_query, is_volatile_plan
+from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Lock, NestedKind, Plan, Query, Subquery
 from tenure.sql.plans.trees import compares_as_is
 
@@ -96,7 +97,7 @@ def _is_list(inner: Subquery) -> bool:
 def _is_steady(plan: Plan, query: Query) -> bool:
     """Whether it gives the same however often it is run, and does nothing else."""
     has_lock = any(isinstance(node, Lock) for node in everything(plan, query))
-    return not (has_lock or free_givens(plan, query) or is_volatile_plan(plan, query))
+    return not (has_lock or FreeValues(query).givens(plan) or is_volatile_plan(plan, query))
 
 
 def _array_type(inner: Subquery) -> Type:

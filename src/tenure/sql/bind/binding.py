@@ -28,6 +28,8 @@ class Binding:
     """Binds a SelectStmt below a level: `sql.bind.select.bind`."""
     root: Tree
     """The whole statement."""
+    levels: int = 0
+    """How many SELECTs the plan is made of, each counted as often as it stands there."""
     nested: list[Subquery] = field(default_factory=list)
     shared: list[Plan] = field(default_factory=list)
     origins: dict[int, tuple[Level, int]] = field(default_factory=dict)

@@ -95,7 +95,7 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     cte = _cte_named(path[0], level) if len(path) == 1 else None
     if cte is not None:
-        plan, added = _placed(cte.reference(tree.location), tree, level, path[-1])
+        plan, added = _placed(cte.reference(tree.location, level), tree, level, path[-1])
         added[0].source = "a WITH query"
         level.reads_working = level.reads_working or isinstance(plan, Working)
         return plan, added

@@ -63,6 +63,10 @@ class Names(Protocol):
 
     def enum(self, id: int) -> EnumType: ...
 
+    def check_size(self, levels: int) -> None:
+        """Told how many SELECTs a plan has so far. Raises if these are too many, or who waits gave up."""
+        ...
+
     def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
         """A function that asks the session: current_schema(), version(). None: there is none such."""
         ...

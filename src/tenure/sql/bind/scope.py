@@ -149,6 +149,11 @@ class Level:
         if self.clause not in ("", "JOIN/ON", "WHERE", "GROUP BY"):
             self.locations.setdefault(position, location)
 
+    def grow(self, levels: int) -> None:
+        """So many more SELECTs stand in the plan."""
+        self.binding.levels += levels
+        self.names.check_size(self.binding.levels)
+
     def ancestors(self) -> Iterator["Level"]:
         level: Level | None = self
         while level is not None:

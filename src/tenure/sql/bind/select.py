@@ -60,6 +60,7 @@ def bind(tree: Tree, parent: Level, *, keeps_unknown: bool = False, locks: tuple
     if tree.HasField("into_clause"):
         raise NotSupported("SELECT INTO is not supported")
     level = Level(parent.binding, parent.names, parent=parent)
+    level.grow(1)
     level.locks = (*locks, *bind_locks.clauses(tree))
     if tree.HasField("with_clause"):
         bind_with.declare(tree.with_clause, level, tree)

@@ -9,7 +9,8 @@ share, so it always stands where it is read.
 Walk: `sql.bind.select` declares them before FROM; `sql.bind.from_clause` asks for a `reference`.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenure.expr.errors import DatatypeMismatch, NotSupported
@@ -30,54 +31,68 @@ class Cte:
     """What a reference stands for."""
     check: Callable[[int], None] | None = None
     """Called with the place of each reference."""
+    levels: int = 0
+    """How many SELECTs come with each reference: none where all share one."""
 
-    def reference(self, location: int) -> Plan:
+    def reference(self, location: int, level: Level) -> Plan:
         if self.check is not None:
             self.check(location)
+        if self.levels:
+            level.grow(self.levels)
         return self.plan
 
 
 def declare(tree: Tree, level: Level, statement: Tree | None = None) -> None:
     """Puts the queries of a WithClause in sight of a level; `statement` is what it stands in front of."""
     queries = items(tree.ctes)
-    for at, each in enumerate(queries):
-        if any(other.ctename == each.ctename for other in queries[:at]):
+    level.later_ctes = set()
+    for each in queries:
+        if each.ctename in level.later_ctes:
             raise DuplicateAlias(
                 f'WITH query name "{each.ctename}" specified more than once', position=each.location + 1
             )
-    level.later_ctes = {each.ctename for each in queries}
-    for each in _in_order(queries) if tree.recursive else queries:
-        is_recursive = tree.recursive and _mentions(each.ctequery, each.ctename) > 0
+        level.later_ctes.add(each.ctename)
+    reads = _names_read(statement or level.binding.root)
+    inside = {each.ctename: _names_read(each.ctequery) for each in queries} if tree.recursive else {}
+    for each in _in_order(queries, inside) if tree.recursive else queries:
+        is_recursive = tree.recursive and inside[each.ctename][each.ctename] > 0
         level.later_ctes.discard(each.ctename)
-        level.ctes[each.ctename] = _recursive(each, level) if is_recursive else _plain(each, level, statement)
+        is_read_often = reads[each.ctename] > 1
+        level.ctes[each.ctename] = (
+            _recursive(each, level) if is_recursive else _plain(each, level, is_read_often=is_read_often)
+        )
 
 
-def _in_order(queries: list[Tree]) -> list[Tree]:
+def _in_order(queries: list[Tree], inside: Mapping[str, Mapping[str, int]]) -> list[Tree]:
     """Under RECURSIVE a query may read one that comes after it."""
     ordered: list[Tree] = []
-    waiting = list(queries)
+    waiting = {each.ctename: each for each in queries}
     while waiting:
         ready = [
             each
-            for each in waiting
-            if not any(other is not each and _mentions(each.ctequery, other.ctename) for other in waiting)
+            for name, each in waiting.items()
+            if not any(other in waiting and other != name for other in inside[name])
         ]
         if not ready:
+            first = next(iter(waiting.values()))
             raise NotSupported(
-                "mutual recursion between WITH items is not implemented", position=waiting[0].location + 1
+                "mutual recursion between WITH items is not implemented", position=first.location + 1
             )
         ordered += ready
-        waiting = [each for each in waiting if not any(each is other for other in ready)]
+        for each in ready:
+            del waiting[each.ctename]
     return ordered
 
 
-def _mentions(tree: Tree, name: str) -> int:
-    """How often FROM names it; a query inside that has its own meaning for the name counts too."""
-    found, waiting = 0, [tree]
+def _names_read(tree: Tree) -> Counter[str]:
+    """How often FROM has each bare name; a query inside that has its own meaning for one counts too."""
+    found: Counter[str] = Counter()
+    waiting = [tree]
     while waiting:
         message = waiting.pop()
         if message.DESCRIPTOR.name == "RangeVar":
-            found += message.relname == name and not message.schemaname
+            if not message.schemaname:
+                found[message.relname] += 1
             continue
         for descriptor, value in message.ListFields():
             if descriptor.message_type is not None:
@@ -95,15 +110,15 @@ def _checked_query(tree: Tree) -> Tree:
     return query
 
 
-def _plain(tree: Tree, level: Level, statement: Tree | None) -> Cte:
+def _plain(tree: Tree, level: Level, *, is_read_often: bool) -> Cte:
     binding = level.binding
     query = _checked_query(tree)
+    before = binding.levels
     plan = _titled(binding.query(query, Level(binding, level.names, parent=level)), tree)
     how = option(tree, "ctematerialized")
-    is_read_often = _mentions(statement or binding.root, tree.ctename) > 1
     is_shared = how.endswith("Always") or (is_read_often and not how.endswith("Never"))
     if not is_shared or binding.taken_by(plan, level):
-        return Cte(tree.ctename, plan)
+        return Cte(tree.ctename, plan, levels=binding.levels - before)
     binding.shared.append(plan)
     return Cte(tree.ctename, Shared(plan.outputs, len(binding.shared) - 1))
 
@@ -123,6 +138,7 @@ def _recursive(tree: Tree, level: Level) -> Cte:
     binding = level.binding
     query = _checked_query(tree)
     _check_form(tree, query)
+    before = binding.levels
     number, binding.next_recursion = binding.next_recursion, binding.next_recursion + 1
     inner = Level(binding, level.names, parent=level)
     inner.ctes[tree.ctename] = Cte(tree.ctename, Working((), number), _refusing(tree.ctename))
@@ -136,7 +152,7 @@ def _recursive(tree: Tree, level: Level) -> Cte:
     step = _matched(tree.ctename, outputs, step, places, binding.places)
     plan: Plan = Recursive(outputs, number, start, step, query.all)
     if binding.taken_by(plan, level):
-        return Cte(tree.ctename, plan)
+        return Cte(tree.ctename, plan, levels=binding.levels - before)
     binding.shared.append(plan)
     return Cte(tree.ctename, Shared(outputs, len(binding.shared) - 1))
 

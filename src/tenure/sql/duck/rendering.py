@@ -27,7 +27,7 @@ from tenure.expr.types import EnumLookup
 from tenure.sql.duck.aggregates import aggregate_sql, window_sql
 from tenure.sql.duck.expressions import Expressions, Known, unified
 from tenure.sql.duck.shapes import NotShared, Shape, Value, literal, shape_of
-from tenure.sql.plans.facts import free_givens
+from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
@@ -109,6 +109,7 @@ def render(query: Query, plan: Plan, context: Context, enum: EnumLookup | None =
 class _Renderer:
     def __init__(self, query: Query, context: Context, enum: EnumLookup | None) -> None:
         self.query = query
+        self.free = FreeValues(query)
         self.context = context
         self.enum = enum
         self.tables: dict[int, Used] = {}
@@ -339,7 +340,7 @@ class _Renderer:
 
     def _takes(self, number: int) -> set[int]:
         nested = self.query.nested[number]
-        return free_givens(nested.plan, self.query) - set(nested.takes)
+        return {*self.free.givens(nested.plan)} - {*nested.takes}
 
     def _subquery(self, tree: Nested, over: Expressions) -> Value:
         """A subquery that depends on the row: DuckDB knows correlated ones."""

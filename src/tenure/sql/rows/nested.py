@@ -19,7 +19,7 @@ from typing import Any
 from tenure.base.errors import UserError
 from tenure.expr.arrays import check_shape
 from tenure.expr.functions import function_with_id
-from tenure.sql.plans.facts import free_givens, free_workings, is_volatile_plan
+from tenure.sql.plans.facts import is_volatile_plan
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
 from tenure.sql.plans.trees import compares_as_is
 from tenure.sql.rows.ordering import comparable_of, exactly, row_key
@@ -39,8 +39,8 @@ class CompiledSubquery:
     def __init__(self, subquery: Subquery, query: Query, compiler: Compiler) -> None:
         self._subquery = subquery
         self._node = compiler.node(subquery.plan)
-        self._free = sorted(free_givens(subquery.plan, query))
-        self._workings = sorted(free_workings(subquery.plan, query))
+        self._free = sorted(compiler.free.givens(subquery.plan))
+        self._workings = sorted(compiler.free.workings(subquery.plan))
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
         self._answer = _ANSWERS.get(subquery.kind) or _quantified(subquery)
 
@@ -193,8 +193,8 @@ class SharedRows(RowNode):
         self.plan: Shared = plan
         self._of = query.shared[plan.number]
         self._node = compiler.node(self._of)
-        self._free = sorted(free_givens(self._of, query))
-        self._workings = sorted(free_workings(self._of, query))
+        self._free = sorted(compiler.free.givens(self._of))
+        self._workings = sorted(compiler.free.workings(self._of))
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         key = (self.plan.number, *exactly([run.given[number] for number in self._free]))

@@ -31,6 +31,7 @@ from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import Node
 from tenure.expr.function import Context
+from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Lock, Output, Plan, Query
 from tenure.table.read import Source
 from tenure.table.rows import Layout
@@ -157,6 +158,8 @@ class RowNode(ABC):
 
 class Compiler(Protocol):
     """What a node is made with."""
+
+    free: FreeValues
 
     def node(self, plan: Plan) -> RowNode: ...
 

@@ -26,6 +26,7 @@ from tenure.expr.expressions import ColumnRef, Node
 from tenure.expr.folding import Fold, folds
 from tenure.expr.types import EnumLookup
 from tenure.sql.plans import plan as plans
+from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Plan, Query
 from tenure.sql.rows.groups import AggregateRows, DistinctRows, SetOperationRows
 from tenure.sql.rows.joins import JoinRows
@@ -91,6 +92,7 @@ class _Compiler:
     def __init__(self, query: Query, enum: EnumLookup | None) -> None:
         self._query = query
         self._enum = enum
+        self.free = FreeValues(query)
         self._shared: dict[int, SharedRows] = {}
 
     def node(self, plan: Plan) -> RowNode:

@@ -7,7 +7,7 @@ Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyO
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -241,18 +241,24 @@ class _Outgoing:
     def batches(self) -> Iterator[Sequence[bytes]]:
         rows = self._copy.select.rows(self._execution)
         encode = self._encoder()
-        if self._copy.kind is CopyFormat.BINARY:
-            yield [SIGNATURE + bytes(8)]
-        elif self._copy.format.has_header:
-            header = [each.name for each in self._copy.select.columns]
-            yield [writer(self._copy.format)(header, self._copy.format)]
+        is_binary = self._copy.kind is CopyFormat.BINARY
+        head = SIGNATURE + bytes(8) if is_binary else b""
+        if self._copy.format.has_header:
+            yield [self._header()]
         while batch := list(islice(rows, BATCH_ROWS)):
             self._execution.check()
             self._count += len(batch)
-            yield [encode(row) for row in batch]
-        if self._copy.kind is CopyFormat.BINARY:
-            yield [b"\xff\xff"]
+            encoded = [encode(row) for row in batch]
+            encoded[0], head = head + encoded[0], b""
+            yield encoded
+        if is_binary:
+            yield [head + b"\xff\xff"]
         self._execution.session.finish_copy()
+
+    def _header(self) -> bytes:
+        """FORCE_QUOTE is about values."""
+        format = replace(self._copy.format, force_quote=frozenset())
+        return writer(format)([each.name for each in self._copy.select.columns], format)
 
     def _encoder(self) -> Callable[[Sequence[Datum]], bytes]:
         types = [each.type for each in self._copy.select.columns]

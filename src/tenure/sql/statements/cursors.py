@@ -16,14 +16,16 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column
-from tenure.sql.errors import InFailedTransaction, NoTransaction
+from tenure.sql.errors import ActivePortal, InFailedTransaction, NoTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.parse import Tree
+from tenure.sql.portal_runs import open_portal
 from tenure.sql.portals import Portal, Prepared
-from tenure.sql.statement import Control, Result
+from tenure.sql.statement import ByName, Control, Result
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
+    from tenure.sql.session import Session
 
 SCROLL, NO_SCROLL, HOLD = 0x0002, 0x0004, 0x0020
 """PostgreSQL's bits in DeclareCursorStmt.options."""
@@ -47,7 +49,7 @@ class Declare:
 
     def run(self, execution: Execution) -> Result:
         session, block = execution.session, execution.block
-        if not block.is_explicit and not self.is_held:
+        if not session.is_in_block and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
@@ -58,7 +60,8 @@ class Declare:
             self.prepared.columns,
             is_short=False,
             rows=result.rows,
-            tag="FETCH",
+            tag="SELECT",
+            counts=True,
             is_cursor=True,
             is_held=self.is_held,
             is_scrollable=self.is_scrollable,
@@ -71,7 +74,7 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(ByName):
     name: str
     direction: str
     count: int
@@ -80,8 +83,14 @@ class Fetch:
     parameters: tuple[Type, ...] = ()
     is_short: bool = False
 
+    def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
+        portal = None if self.is_move else session.portals.portals.get(self.name)
+        return None if portal is None else portal.columns
+
     def run(self, execution: Execution) -> Result:
-        portal = execution.session.portals.cursor_named(self.name)
+        session = execution.session
+        portal = session.portals.cursor_named(self.name)
+        open_portal(session, self.name, portal, execution.block)
         rows = list(_fetched(portal, self.direction, self.count, is_move=self.is_move))
         if self.is_move:
             return Result(f"MOVE {len(rows)}")
@@ -177,11 +186,11 @@ class Close(Control):
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
         if self.name:
-            session.portals.cursor_named(self.name)
+            if session.portals.cursor_named(self.name) is session.active_portal:
+                raise ActivePortal(f'cannot drop active portal "{self.name}"')
             session.close_portal(self.name)
             return Answer((), "CLOSE CURSOR")
-        portals = session.portals
-        portals.portals = {name: each for name, each in portals.portals.items() if not each.is_cursor}
+        session.portals.close_all(session.active_portal)
         return Answer((), "CLOSE CURSOR ALL")
 
 
@@ -199,9 +208,9 @@ def plan_declare(planner: "Planner", tree: Tree) -> Declare:
 
 
 def plan_fetch(planner: "Planner", tree: Tree) -> Fetch:
-    portal = planner.session.portals.cursor_named(tree.portalname)
+    portal = planner.session.portals.portals.get(tree.portalname)
     direction = parse.option(tree, "direction").removeprefix("FETCH_")
-    columns = None if tree.ismove else portal.columns
+    columns = None if tree.ismove or portal is None else portal.columns
     return Fetch(tree.portalname, direction, min(tree.how_many, ALL), tree.ismove, columns)
 
 

@@ -81,7 +81,8 @@ class Transaction(Control):
     def _savepoint(self, session: "Session") -> Answer:
         block = session.block
         if block is None or not block.is_explicit:
-            raise NoTransaction(f"{self.verb} can only be used in transaction blocks")
+            what = "RELEASE SAVEPOINT" if self.verb == "RELEASE" else self.verb
+            raise NoTransaction(f"{what} can only be used in transaction blocks")
         if block.is_failed and self.verb != "ROLLBACK TO SAVEPOINT":
             raise InFailedTransaction
         if self.verb == "SAVEPOINT":

@@ -33,13 +33,15 @@ class Set(Control):
     value: str | None
     """None: the default."""
     is_local: bool = False
+    tag: str = "SET"
+    is_undone: ClassVar[bool] = True
 
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
         _check(session.block)
-        tag = "SET" if self.value is not None else "RESET"
+        tag = self.tag
         if self.is_local:
-            if session.block is None or not session.block.is_explicit:
+            if not session.is_in_block:
                 session.notice("SET LOCAL can only be used in transaction blocks", "WARNING", "25P01")
                 return Answer((), tag)
             session.variables.set_local(self.name, self.value)
@@ -50,6 +52,8 @@ class Set(Control):
 
 @dataclass(frozen=True, slots=True)
 class ResetAll(Control):
+    is_undone: ClassVar[bool] = True
+
     def control(self, execution: "Execution") -> Answer:
         _check(execution.session.block)
         execution.session.variables.reset_all()
@@ -62,6 +66,7 @@ class SetDefaults(Control):
 
     isolation: str
     is_read_only: bool | None
+    is_undone: ClassVar[bool] = True
 
     def control(self, execution: "Execution") -> Answer:
         variables = execution.session.variables
@@ -108,8 +113,10 @@ def plan_set(planner: "Planner", tree: Tree) -> Control:
     match parse.option(tree, "kind"):
         case "VAR_SET_VALUE":
             return Set(tree.name, ", ".join(_values(tree)), tree.is_local)
-        case "VAR_SET_DEFAULT" | "VAR_RESET":
+        case "VAR_SET_DEFAULT":
             return Set(tree.name, None, tree.is_local)
+        case "VAR_RESET":
+            return Set(tree.name, None, tree.is_local, tag="RESET")
         case "VAR_RESET_ALL":
             return ResetAll()
         case "VAR_SET_MULTI":

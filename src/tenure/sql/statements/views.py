@@ -153,6 +153,9 @@ class ReadNames:
             self._note(name, made.ref.enum)
         return made
 
+    def check_size(self, levels: int) -> None:
+        self._names.check_size(levels)
+
     def enum(self, id: int) -> EnumType:
         return self._names.enum(id)
 

@@ -120,15 +120,14 @@ class Insert:
             raise
 
     def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
-        tag = f"INSERT 0 {len(written)}"
         returning, visible, context = self.returning, self.visible, execution.context
         if returning is None:
-            return Result(tag)
+            return Result(f"INSERT 0 {len(written)}")
         rows = []
         for old, new in written:
             now = _shown(new, visible)
             rows.append(returning.of(now, None if old is None else _shown(old, visible), now, context))
-        return Result(tag, iter(rows))
+        return Result("INSERT 0", iter(rows), counts=True)
 
     def _written(
         self, execution: Execution, txn: Transaction, writer: Writer
@@ -276,7 +275,7 @@ class Change:
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
-        return Result(f"{self.verb} {len(rows)}", iter(rows))
+        return Result(self.verb, iter(rows), counts=True)
 
     def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
         now = _shown(row, self.visible)
