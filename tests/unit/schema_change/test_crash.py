@@ -220,7 +220,7 @@ def _foreign_key_to_a_removed_row(node: SchemaNode, use: Use, ids: dict[str, int
 
 def _drop_unique_index_and_equal_row(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
     drop_index(use, ids["u"], "u_one")
-    node.insert(use, ids["u"], 10, 10, 1)
+    node.insert(use, ids["u"], 10, 1, 10)
 
 
 CHANGES = (
@@ -268,7 +268,7 @@ class Scene:
         self.victim, self.survivor = self.cluster.add(), self.cluster.add()
         self.ids = {name: created(self.survivor, name) for name in ("t", "u")}
         self.survivor.run(lambda use: add_index(use, self.ids["t"], B, name="t_old"))
-        self.survivor.run(lambda use: add_index(use, self.ids["u"], B, name="u_one", unique=True))
+        self.survivor.run(lambda use: add_index(use, self.ids["u"], A, name="u_one", unique=True))
         for name, id in self.ids.items():
             self.survivor.run(lambda use, id=id, name=name: add_check(use, id, name=f"{name}_check"))  # type: ignore[misc]
         self.survivor.put_rows(self.ids["t"], (1, 1, 5), (2, 2, 5))
