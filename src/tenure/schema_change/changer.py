@@ -21,13 +21,12 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
-    BaseMoved,
     OutcomeUnknown,
     RetryError,
     SessionLost,
-    SnapshotTooOld,
     StoreError,
     TenureError,
+    Unavailable,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
@@ -43,12 +42,12 @@ from tenure.catalog.wait_records import Awaited
 from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
+from tenure.cluster.job_waits import await_jobs, outcome_of
 from tenure.cluster.jobs import Control, Fence, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
 from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
 from tenure.schema_change.job import KIND, Payload, is_taken_back
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
@@ -173,7 +172,10 @@ class SchemaChanger:
     def await_change(self, use: Use, changing: Table | EnumType, asked: Asked = NOBODY) -> NoReturn:
         """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
         use.close()  # that one may be waiting for what this one uses
-        self._await_end(changing.job, asked)
+        try:
+            self._await_end(changing.job, asked)
+        except OutcomeUnknown as error:  # of the other change: nothing was done of this one
+            raise Unavailable(str(error)) from error
         self._catch_up([changing])
         raise RetryError(f'"{changing.name}" was being changed by job {changing.job}')
 
@@ -206,9 +208,13 @@ class SchemaChanger:
     def _is_small(self, table: Table) -> bool:
         if is_finished(table):
             return True
-        span = self._store.keyspace.index_span(table.id, table.primary)
-        rows = sum(1 for _ in self._store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1))
-        return rows <= ALONE_ROWS_MAX
+        store, span = self._store, self._store.keyspace.index_span(table.id, table.primary)
+        base = store.bases.of(store.keyspace.head(table.id, table.primary))
+        if base is None:
+            return sum(1 for _ in store.snapshot().scan(span, limit=ALONE_ROWS_MAX + 1)) <= ALONE_ROWS_MAX
+        # No file is read for this: one that is damaged must not keep the table from being dropped.
+        newer = store.engine.spread(span.lo, span.hi, base.flushed_at, ALONE_ROWS_MAX)
+        return base.rows_within(span) + newer.keys <= ALONE_ROWS_MAX
 
     def _complete(self, use: Use, descriptor: AnyDescriptor) -> None:
         """Does in the transaction itself all the work that lies between the stages."""
@@ -273,7 +279,7 @@ class SchemaChanger:
         )
         stages = [_made_from(use, with_job(first_stage(_hidden(use, each)), job.id)) for each in declared]
         commit_at = self._publish_now(use, stages, settled)
-        with _after_commit(commit_at):
+        with outcome_of(job.id):
             self._await_job(job.id, declared, asked)
         return commit_at
 
@@ -304,7 +310,7 @@ class SchemaChanger:
         finally:
             self._in_transaction.over(fence.job)
         if not all(map(is_finished, last)):
-            with _after_commit(commit_at):
+            with outcome_of(fence.job):
                 self._await_job(fence.job, declared, asked)
         return commit_at
 
@@ -349,6 +355,8 @@ class SchemaChanger:
         """
         try:
             control = self._await_end(id, asked)
+        except OutcomeUnknown:
+            raise
         except TenureError as error:
             error.detail = error.detail or f"The change is committed; job {id} goes on with it."
             raise
@@ -383,23 +391,11 @@ class SchemaChanger:
 
     def _await_end(self, id: int, asked: Asked) -> Control | None:
         """What a job came to, once it has ended; None if nobody remembers."""
-        while True:
-            watch = self._store.watch([self._jobs.open_span()], since_at=self._store.snapshot().at)
-            try:
-                return self._follow(watch, id, asked)
-            except (SnapshotTooOld, BaseMoved):
-                continue  # it has fallen behind what is kept: looks again, from now on
-            finally:
-                watch.close()
-
-    def _follow(self, watch: Watch, id: int, asked: Asked) -> Control | None:
-        while (control := self._jobs.control(self._store.snapshot(), id)) is not None:
-            if control.state in TERMINAL:
-                return control
-            asked.check()
-            seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
-            watch.next(seconds, changes_only=True)
-        return None
+        seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
+        snapshot = await_jobs(
+            self._store, self._jobs, [id], TERMINAL.__contains__, check=asked.check, look_seconds=seconds
+        )
+        return self._jobs.control(snapshot, id)
 
 
 @contextmanager

@@ -59,6 +59,7 @@ class Block:
         "_use",
         "as_of",
         "began",
+        "fence",
         "has_locks",
         "is_explicit",
         "is_failed",
@@ -83,6 +84,8 @@ class Block:
         self.is_read_only = False
         self.pause: Callable[[float], None] | None = None
         """How it waits for a lease; None: whoever runs it tries again by itself."""
+        self.fence: Callable[[Transaction | None], None] | None = None
+        """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
         self.proves_late = False
         """Nobody is told anything of it before it commits: what is in its way may be found then."""
         self.has_locks = False
@@ -111,11 +114,23 @@ class Block:
         until = env.monotonic() + LEASE_SECONDS
         while True:
             try:
-                return self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                return self._fenced(use)
             except RetryError:
                 if self.pause is None or env.monotonic() > until:
                     raise
             self.pause(LEASE_PAUSE_SECONDS)
+
+    def _fenced(self, use: Use) -> Use:
+        """The node may have another session than when its SQL session got what it holds."""
+        use.on_commit = self.fence
+        if self.fence is not None:
+            try:
+                self.fence(None)
+            except BaseException:
+                use.close()
+                raise
+        return use
 
     def begin_statement(self, text: str) -> None:
         """Says what it is doing, for whoever has to wait for it."""
@@ -170,9 +185,12 @@ class Block:
 
     def txn(self, what: str) -> Transaction:
         """The transaction, to write in; `what` is the statement's name, for the refusal (25006)."""
+        self.require_writable(what)
+        return self.use.txn
+
+    def require_writable(self, what: str) -> None:
         if self.is_read_only:
             raise ReadOnlyTransaction(f"cannot execute {what} in a read-only transaction")
-        return self.use.txn
 
     @property
     def draft(self) -> Draft:
@@ -246,6 +264,8 @@ class Block:
                 return
             if not self.has_writes:
                 self._use.check_frontier()
+                if self.fence is not None:
+                    self.fence(None)
                 return
             self._come_up_to_date()
             self._parts.changer.commit(self._use, asked=asked)

@@ -28,7 +28,7 @@ from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning
+from tenure.sql import planning, transaction_modes
 from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
@@ -196,7 +196,7 @@ class Session:
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
-        self.surroundings.check_locks()
+        self.surroundings.fence()
         check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
         lookup = prepared.lookup
@@ -248,6 +248,8 @@ class Session:
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        block.fence = self.surroundings.fence
+        block.is_read_only = transaction_modes.reads_only(self)
         if is_explicit:
             block.pause = self._pause
         return block
@@ -421,15 +423,14 @@ class Session:
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
-    def begin(self, *, is_read_only: bool) -> Block:
-        if self.block is not None:
-            if self.block.is_explicit:
-                self.notice("there is already a transaction in progress", "WARNING", "25001")
-            self.block.is_explicit = True
-        else:
-            self.block = self._begun(is_explicit=True)
-        self.block.is_read_only = self.block.is_read_only or is_read_only
-        return self.block
+    def begin(self) -> Block:
+        if self.block is not None and self.block.is_explicit:
+            self.notice("there is already a transaction in progress", "WARNING", "25001")
+            return self.block
+        block = self.block = self.block or self._begun(is_explicit=True)
+        block.is_explicit = True
+        transaction_modes.begin(self)
+        return block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
         block = self.block
@@ -465,6 +466,7 @@ class Session:
     def back_to(self, block: Block, name: str) -> None:
         savepoint = block.back_to(name)
         self.variables.restore(savepoint.variables)
+        transaction_modes.restore(self, block)
         self.surroundings.release_since(savepoint.locks)
         self._portals.keep(savepoint.portals)
 
