@@ -30,13 +30,14 @@ from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.publisher import Publisher, check_made_from
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
+from tenure.cluster.job_records import Progress
 from tenure.cluster.job_states import State as JobState
 from tenure.cluster.jobs import Fence, Job, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.overlay import Overlay
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.job import KIND, Payload, Saved
 from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
@@ -163,6 +164,9 @@ class InTransaction:
         if all(map(is_finished, prepared.last)):
             self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
         else:
+            # Dropped objects leave marks as well: by those alone it would look as if nothing had committed.
+            saved = Progress(prepared.fence.job, data=pack(Saved((), is_committed=True)))
+            self._jobs.checkpoint(use.txn, prepared.fence, saved)
             self._jobs.release(use.txn, prepared.fence)
 
     def over(self, job: int) -> None:
