@@ -19,7 +19,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.types import parse_type_name
 from tenure.pgwire.door import RECEIVE_BYTES
 from tenure.pgwire.server import Server
-from tenure.sql.answers import Answer, Column, Notice, Pending, Status, Timeouts
+from tenure.sql.answers import Answer, Column, Endpoints, Notice, Pending, Status, Timeouts
 
 INT4 = type_of(parse_type_name("int4"))
 
@@ -73,7 +73,7 @@ class CannedClient:
     def sync(self, *, inline: bool = False) -> Pending | None:
         return None
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException | None = None) -> None:
         pass
 
     def close_prepared(self, name: str) -> None:
@@ -91,7 +91,7 @@ class CannedClient:
 
 class CannedClients:
     def open(
-        self, *, user: str, database: str, options: dict[str, str], address: str, pid: int = 0
+        self, *, user: str, database: str, options: dict[str, str], endpoints: Endpoints, pid: int = 0
     ) -> CannedClient:
         return CannedClient()
 

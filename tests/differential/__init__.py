@@ -9,7 +9,10 @@
     batches              cursors, views, tables that are made and changed
     texts, time_texts    texts that types accept or do not; `text_run` asks both sides about them
     run                  a run of many statements by seed; failures as scripts
+    conversations        messages by seed; `wire_scripts` has known ones, `wire_sides` says them
     known.sql            what once was answered wrongly
+    transactions         whole scripts: blocks, savepoints, definitions, cursors; one node and two
 
-Walk: `test_differential` and `test_texts` run few, `python -m tests.differential` as many as wished.
+Walk: `test_differential`, `test_texts`, `test_conversations` and `transactions.test_transactions` run few,
+`python -m tests.differential` as many as wished.
 """

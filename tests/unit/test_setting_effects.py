@@ -4,6 +4,7 @@ Other tests show the effects of the other settings; `tests/tidy/test_settings.py
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tenure.cluster.settings import ClusterSettings
 from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
+from tenure.kv.watch import Batch, Watch
 from tenure.node import Node
 from tenure.sql.duck.taking import Duck
 from tenure.storage.engine import Group
@@ -123,9 +124,14 @@ def test_how_often_a_watch_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> N
     watch = store.watch([store.keyspace.table_span(1)], since_at=store.snapshot().at)
     looks = []
     look = Watch._look
-    monkeypatch.setattr("tenure.kv.watch.Watch._look", lambda self: looks.append(self) or look(self))
-    for seconds, times in ((5, 3), (2, 6)):
-        store.transact(lambda txn, text=f"{seconds}s": settings.set(txn, "kv.watch.poll_interval", text))
+
+    def counted(self: Watch) -> Batch | None:
+        looks.append(self)
+        return look(self)
+
+    monkeypatch.setattr("tenure.kv.watch.Watch._look", counted)
+    for seconds, times in (("5s", 3), ("2s", 6)):
+        store.transact(partial(settings.set, name="kv.watch.poll_interval", text=seconds))
         settings.load()
         looks.clear()
         watch.next(10.0, changes_only=True)

@@ -23,6 +23,8 @@ _BY_OID = {
     if oid
 }
 
+SYNTAX_ERROR = "42601"
+
 
 def functions() -> Iterator[Function]:
     stable = partial(Function, volatility=Volatility.STABLE, wants_context=True)
@@ -72,12 +74,14 @@ def _modifiers(name: str, modifier: int) -> tuple[int, ...]:
 
 
 def _finder(kind: str) -> Callable[[Context, str], Datum]:
-    """As the cast, but NULL where there is no such object."""
+    """As the cast, but NULL where there is no such object; what is no name at all is still an error."""
 
     def find(context: Context, name: str) -> Datum:
         try:
             return context.object(kind, name)
-        except UserError:
+        except UserError as error:
+            if error.sqlstate == SYNTAX_ERROR:
+                raise
             return None
 
     return find

@@ -87,17 +87,36 @@ def to_name(text: str) -> str:
     return text.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
 
 
+_OCTAL = re.compile(r"\\([0-3][0-7][0-7])")
+
+
+def to_letter(text: str) -> str:
+    """The first byte of a text, or the one that it writes in octal."""
+    if octal := _OCTAL.fullmatch(text):
+        return letter_of_byte(int(octal[1], 8))
+    return letter_of_byte(text.encode()[0]) if text else ""
+
+
+def letter_of_byte(byte: int) -> str:
+    return chr(byte) if byte else ""
+
+
+def letter_text(letter: str) -> str:
+    """A byte that is no character by itself is written in octal."""
+    return letter if letter.isascii() else f"\\{ord(letter):03o}"
+
+
 @dataclass(frozen=True)
 class LetterType(Type):
-    """PostgreSQL's "char", in quotes: one byte."""
+    """PostgreSQL's "char", in quotes: one byte, as the character of that number; "" is the byte 0."""
 
     category = "Z"
 
     def parse(self, text: str) -> str:
-        return check_characters(text)[:1]
+        return to_letter(check_characters(text))
 
     def render(self, value: str) -> str:
-        return value
+        return letter_text(value)
 
     def _accept(self, value: Datum) -> str:
         if not isinstance(value, str):
@@ -176,7 +195,7 @@ def _signed(value: int) -> int:
 def _letter(value: int) -> str:
     if not -128 <= value <= 127:
         raise OutOfRange('"char" out of range')
-    return "" if value == 0 else chr(value % 256)
+    return letter_of_byte(value % 256)
 
 
 def _letter_code(value: str) -> int:
@@ -198,12 +217,12 @@ def cast_rules() -> dict[tuple[str, str], Rule]:
         ("text", "name"): ("implicit", to_name),
         ("varchar", "name"): ("implicit", to_name),
         ("char", "name"): ("implicit", lambda value: to_name(value.rstrip(" "))),
-        ('"char"', "text"): ("implicit", None),
-        ('"char"', "varchar"): ("assignment", None),
-        ('"char"', "char"): ("assignment", None),
+        ('"char"', "text"): ("implicit", letter_text),
+        ('"char"', "varchar"): ("assignment", letter_text),
+        ('"char"', "char"): ("assignment", letter_text),
         ('"char"', "int4"): ("explicit", _letter_code),
         ("int4", '"char"'): ("explicit", _letter),
-        **{(kind, '"char"'): ("assignment", lambda value: value[:1]) for kind in ("text", "varchar", "char")},
+        **{(kind, '"char"'): ("assignment", to_letter) for kind in ("text", "varchar", "char")},
     }
     for reg in REGS:
         rules[reg, "oid"] = ("implicit", lambda value: value.oid)

@@ -27,7 +27,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import DatetimeOverflow, InvalidBinary, NotSupported, UnknownCharacter
 from tenure.expr.interval import MICROS_PER_DAY, Interval
 from tenure.expr.json_values import Json, Jsonb
-from tenure.expr.system_types import REGS
+from tenure.expr.system_types import REGS, letter_of_byte
 from tenure.expr.times import beyond_dates, instant_of, micros_of, time_micros, time_of, timestamp_of
 from tenure.pgwire.binary_numeric import decode_numeric, encode_numeric
 from tenure.pgwire.errors import BytesLeft, ProtocolViolation
@@ -102,6 +102,14 @@ def _decode_bool(data: bytes) -> bool:
     if len(data) > 1:
         raise BytesLeft
     return data != b"\0"
+
+
+def _decode_letter(data: bytes) -> str:
+    if not data:
+        raise ProtocolViolation("no data left in message")
+    if len(data) > 1:
+        raise BytesLeft
+    return letter_of_byte(data[0])
 
 
 def _decode_uuid(data: bytes) -> UUID:
@@ -192,7 +200,7 @@ ENCODERS: dict[str, Encode] = {
     "varchar": str.encode,
     "char": str.encode,
     "name": str.encode,
-    '"char"': str.encode,
+    '"char"': lambda value: value.encode("latin-1") or b"\0",
     **dict.fromkeys(REGS, lambda reg: struct.pack("!I", reg.oid)),
     "unknown": str.encode,
     "bytea": bytes,
@@ -208,6 +216,7 @@ ENCODERS: dict[str, Encode] = {
 }
 DECODERS: dict[str, Decode] = {
     "bytea": bytes,
+    '"char"': _decode_letter,
     "uuid": _decode_uuid,
     "numeric": decode_numeric,
     "date": _fixed(_DAYS, _date_of),

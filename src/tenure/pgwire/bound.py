@@ -115,10 +115,8 @@ class Bound:
         self._portals[name] = BoundPortal(portal, shape)
 
     def portal(self, name: str) -> BoundPortal:
-        """Raises 34000 if there is none. One that SQL has made sends text; SQL makes none without a name."""
+        """Raises 34000 if there is none. One that SQL has made sends text."""
         known = self._portals.get(name)
-        if known is not None and not name:
-            return known
         portal = self._client.portal(name)
         if known is None or known.portal is not portal:
             columns = portal.columns
@@ -135,7 +133,7 @@ class Bound:
         self._client.close_portal(name)
 
     def forget_portals(self) -> None:
-        """The transaction is over, or has failed, and its portals with it."""
+        """The transaction is over, and its portals with it."""
         self._portals.clear()
 
 

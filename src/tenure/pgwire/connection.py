@@ -28,7 +28,7 @@ from tenure.pgwire.reports import error_response
 from tenure.pgwire.seats import Seat
 from tenure.pgwire.startup import Service, start_up
 from tenure.pgwire.waits import Need, Talk, Wait
-from tenure.sql.answers import Client, Status, Terminated
+from tenure.sql.answers import Client, Endpoints, Status, Terminated
 
 STARTUP_BYTES_MAX = 10_000
 """Of a packet or message before the login, as in PostgreSQL."""
@@ -53,8 +53,8 @@ _log = logging.getLogger(__name__)
 
 
 class Connection:
-    def __init__(self, service: Service, address: str) -> None:
-        self.address = address
+    def __init__(self, service: Service, endpoints: Endpoints) -> None:
+        self.endpoints = endpoints
         self.output: list[bytes] = []
         self.wait: Wait | None = None
         self.is_closing = False

@@ -50,6 +50,7 @@ from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.rows import Shape
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
 from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
+from tenure.sql.errors import InFailedTransaction
 
 INLINE_BYTES_MAX = 256 * 1024
 """Of values to read or rows to write on the loop: some milliseconds. What is more is done in a thread."""
@@ -66,7 +67,16 @@ _complete = lru_cache(maxsize=4096)(command_complete)
 
 
 class Conversation:
-    __slots__ = ("_bound", "_offset", "_unsynced", "client", "is_canceled", "output", "unsent_bytes")
+    __slots__ = (
+        "_bound",
+        "_offset",
+        "_reported",
+        "_unsynced",
+        "client",
+        "is_canceled",
+        "output",
+        "unsent_bytes",
+    )
 
     def __init__(self, client: Client, output: list[bytes]) -> None:
         self.client = client
@@ -75,6 +85,7 @@ class Conversation:
         """Of rows and descriptions in `output`: the rest is small."""
         self.is_canceled = False
         self._bound = Bound(client)
+        self._reported = client.parameters()
         self._offset = 0
         """Where in its query string the current statement begins, in characters."""
         self._unsynced = False
@@ -123,13 +134,21 @@ class Conversation:
         kind, name = _kind_and_name(data, at, stop)
         if kind == _PORTAL:
             self._describe(self._bound.portal(name).shape)
-        else:
-            statement = self._bound.statement(name)
-            oids = [oid_of(type)[0] for type in statement.prepared.parameters]
-            self.output.append(parameter_description(oids))
-            self._describe(statement.shape(statement.prepared.columns, ALL_TEXT))
+            return
+        statement = self._bound.statement(name)
+        shape = statement.shape(statement.prepared.columns, ALL_TEXT)
+        self._check_describable(shape)
+        oids = [oid_of(type)[0] for type in statement.prepared.parameters]
+        self.output.append(parameter_description(oids))
+        self._describe(shape)
+
+    def _check_describable(self, shape: Shape | None) -> None:
+        """What columns a result has is looked up in the catalog: not in a block that has failed."""
+        if shape is not None and self.client.status is Status.FAILED:
+            raise InFailedTransaction
 
     def _describe(self, shape: Shape | None) -> None:
+        self._check_describable(shape)
         if shape is None:
             self.output.append(NO_DATA)
         else:
@@ -273,6 +292,15 @@ class Conversation:
 
     def _query(self, text: str) -> Talk[None]:
         """All statements are one implicit transaction; the last one ends it."""
+        self._bound.close_statement("")
+        try:
+            yield from self._statements(text)
+        finally:
+            # Neither Bind nor Execute finds anything of it.
+            self._bound.close_statement("")
+        yield from self._finish() or ()
+
+    def _statements(self, text: str) -> Talk[None]:
         if len(text) > INLINE_TEXT_CHARS_MAX:
             statements = yield self._in_thread(partial(self.client.split, text))
         else:
@@ -287,7 +315,6 @@ class Conversation:
             if len(self.output) > ANSWERS_AT_ONCE:
                 yield Need.FLUSH
         self._offset = 0
-        yield from self._finish() or ()
 
     def _simple(self, statement: str, *, ends: bool) -> Talk[None]:
         client = self.client
@@ -303,6 +330,7 @@ class Conversation:
         self._unsynced |= not ends
         self._bound.bind("", portal, shape)
         yield from self._run_portal("", self._bound.portal(""), 0, ends=ends)
+        self._bound.close_portal("")
 
     def flush(self, data: bytes, at: int, stop: int) -> None:
         """All that is there is written after each piece of input anyway."""
@@ -311,13 +339,14 @@ class Conversation:
         raise NotOffered("the function call message is not supported", hint="Use SELECT.")
 
     def fail(self, error: BaseException) -> None:
-        """Tells the client, then the session, which rolls back what was implicit."""
+        """Tells the session, which rolls back what was implicit, then the client."""
         self._tell_notices()
+        self.client.failed(error)
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
-        self._bound.forget_portals()
-        self.client.failed()
+        if self.client.status is Status.IDLE:
+            self._bound.forget_portals()
 
     def ready(self) -> None:
         client = self.client
@@ -325,7 +354,7 @@ class Conversation:
             self._tell_notices()
         if client.changed:
             self._bound.follow_zone()
-            self.output.append(parameter_statuses(client.changed))
+            self._report(client.changed)
             client.changed.clear()
         status = client.status
         if status is Status.IDLE:
@@ -336,6 +365,12 @@ class Conversation:
         else:
             self.output.append(READY_IN_TRANSACTION)
         self._unsynced = False
+
+    def _report(self, settings: dict[str, str]) -> None:
+        """What is again as the client was told last is no news."""
+        news = {name: value for name, value in settings.items() if self._reported.get(name) != value}
+        self._reported |= news
+        self.output.append(parameter_statuses(news))
 
     def _tell_notices(self) -> None:
         self.output += map(notice_response, self.client.notices)

@@ -42,7 +42,7 @@ from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.startup import Service
 from tenure.pgwire.tls import Tls
 from tenure.pgwire.waits import Commit, Delay, InThread, Need, Wait
-from tenure.sql.answers import Client, Pending
+from tenure.sql.answers import Client, Endpoints, Pending
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -179,8 +179,7 @@ class Door(asyncio.Protocol):
         self._transport.max_size = RECEIVE_BYTES  # type: ignore[attr-defined]
         self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        peer = transport.get_extra_info("peername")
-        self.connection = Connection(self._hall.service, str(peer[0]) if peer else "")
+        self.connection = Connection(self._hall.service, _endpoints(transport))
         if self._hall.is_full():
             self._hall.make_room()
         self._hall.doors.add(self)
@@ -281,7 +280,7 @@ class Door(asyncio.Protocol):
                 self._transport, self, tls.context, server_side=True, ssl_handshake_timeout=seconds
             )
         except OSError as error:  # what ssl raises is one, a time-out too
-            _log.info("TLS handshake with %s failed: %s", self.connection.address, error)
+            _log.info("TLS handshake with %s failed: %s", self.connection.endpoints.client_address, error)
             self.connection_lost(error)
             return
         assert transport is not None
@@ -367,3 +366,9 @@ def _close(client: Client) -> None:
         client.close()
     except Exception:
         _log.exception("a session could not be closed")
+
+
+def _endpoints(transport: asyncio.BaseTransport) -> Endpoints:
+    """Each end is a host and a port, and more in IPv6; a client that is gone already has none."""
+    client, server = (transport.get_extra_info(name) or ("", 0) for name in ("peername", "sockname"))
+    return Endpoints(str(client[0]), client[1], str(server[0]), server[1])

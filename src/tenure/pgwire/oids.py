@@ -65,15 +65,13 @@ _SIZES = {
 """Of those that are always as long; -1 is any length."""
 _BUILT_IN = {name: _BuiltIn(oid, array, _SIZES.get(name, -1)) for name, (oid, array) in TYPE_OIDS.items()}
 _STAND_INS = {
-    18: "text",
     19: "text",
-    1002: "text[]",
     1003: "text[]",
     2205: "text",
     2206: "text",
     2275: "text",
 }
-"""As what a parameter of such a type comes: "char", name, cstring, regclass and regtype look like text."""
+"""As what a parameter of such a type comes: name, cstring, regclass and regtype look like text."""
 
 
 def oid_of(type: Type) -> TypeInfo:
@@ -127,7 +125,7 @@ def type_with_oid(oid: int, enum: EnumLookup | None = None) -> Type | None:
 def _by_oid() -> dict[int, Type]:
     types: dict[int, Type] = {}
     for name, built_in in _BUILT_IN.items():
-        if name not in ("name", '"char"', "void", "unknown", *REGS):
+        if name not in ("name", "void", "unknown", *REGS):
             types[built_in.oid] = type_of(TypeRef(name))
             types[built_in.array] = type_of(TypeRef(name, is_array=True))
     for oid, name in _STAND_INS.items():

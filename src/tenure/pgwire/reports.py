@@ -9,6 +9,8 @@ learns that there was one (XX000) and the log where.
 Walk: `pgwire.connection` calls `error_response` and `notice_response`.
 """
 
+from pathlib import Path
+
 from tenure.base.errors import TenureError
 from tenure.pgwire.messages import message, string
 from tenure.sql.answers import Notice
@@ -35,6 +37,7 @@ def error_response(error: BaseException, *, severity: str = "ERROR", offset: int
         "t": _named(error, "table"),
         "c": _named(error, "column"),
         "n": _named(error, "constraint"),
+        **_source(error),
     }
     return _fields(b"E", fields)
 
@@ -49,6 +52,23 @@ def notice_response(notice: Notice) -> bytes:
         "H": notice.hint,
     }
     return _fields(b"N", fields)
+
+
+def _source(error: TenureError) -> dict[str, str]:
+    """Where it was raised: file, line and routine. A class that stands for an error of PostgreSQL's which
+    clients know by its routine has that one's name.
+    """
+    trace = error.__traceback__
+    if trace is None:
+        return {"R": _named(error, "routine")}
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return {
+        "F": Path(code.co_filename).name,
+        "L": str(trace.tb_lineno),
+        "R": _named(error, "routine") or code.co_name,
+    }
 
 
 def _named(error: TenureError, field: str) -> str:

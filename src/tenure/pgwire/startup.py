@@ -43,7 +43,7 @@ from tenure.pgwire.messages import (
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.seats import SECRET_BYTES, SECRET_BYTES_OLD, Seat, Seats
 from tenure.pgwire.waits import Delay, InThread, Need, Talk
-from tenure.sql.answers import Client, Clients
+from tenure.sql.answers import Client, Clients, Endpoints
 
 PASSWORD = ord("p")
 
@@ -89,7 +89,7 @@ class Service:
 class Starting(Protocol):
     """The connection, as it starts."""
 
-    address: str
+    endpoints: Endpoints
     output: list[bytes]
     seat: Seat | None
     client: Client | None
@@ -158,7 +158,9 @@ def _negotiate_version(connection: Starting, startup: Startup) -> None:
 
 
 def _log_in(connection: Starting, service: Service, user: str, binding: bytes | None) -> Talk[None]:
-    find = partial(service.authenticator.login, user=user, address=connection.address, binding=binding)
+    find = partial(
+        service.authenticator.login, user=user, address=connection.endpoints.client_address, binding=binding
+    )
     login: Login | None = yield InThread(find)
     if login is not None:
         try:
@@ -195,7 +197,7 @@ def _open(connection: Starting, clients: Clients, parameters: dict[str, str]) ->
         user=user,
         database=parameters.get("database") or user,
         options=settings_of(parameters),
-        address=connection.address,
+        endpoints=connection.endpoints,
         pid=0 if connection.seat is None else connection.seat.pid,
     )
 

@@ -110,7 +110,7 @@ class CopyOut(Protocol):
 
     def batches(self) -> Iterable[Sequence[bytes]]:
         """Some rows at a time, each row with its newline: clients rely on one row per message. In the
-        binary format the header stands before the first row, the trailer alone at the end.
+        binary format the header is part of the first, the trailer of the last.
         """
         ...
 
@@ -151,6 +151,15 @@ class Notice(NamedTuple):
     hint: str = ""
 
 
+class Endpoints(NamedTuple):
+    """The two ends of a client's connection; nothing where there is none."""
+
+    client_address: str = ""
+    client_port: int = 0
+    server_address: str = ""
+    server_port: int = 0
+
+
 class Timeouts(NamedTuple):
     """After how many seconds without a word the door ends the session; 0: never."""
 
@@ -188,8 +197,8 @@ class Client(Protocol):
         ...
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a query string, each as it stands in the text; empty ones are left out.
-        Raises SyntaxError_ (42601).
+        """The statements of a query string, each as it stands in the text; empty ones are left out. Several
+        are one implicit block, up to `sync` or `failed`. Raises SyntaxFault (42601).
         """
         ...
 
@@ -226,8 +235,10 @@ class Client(Protocol):
         """Ends an implicit transaction that is open: commits it."""
         ...
 
-    def failed(self) -> None:
-        """The door has sent an error: what was implicit is rolled back, a block counts as failed."""
+    def failed(self, error: BaseException | None = None) -> None:
+        """The door is about to send an error: what was implicit is rolled back, a block counts as failed, and
+        what the error names by numbers gets its names.
+        """
         ...
 
     def close_prepared(self, name: str) -> None: ...
@@ -250,7 +261,9 @@ class Client(Protocol):
 
 
 class Clients(Protocol):
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str, pid: int) -> Client:
+    def open(
+        self, *, user: str, database: str, options: dict[str, str], endpoints: Endpoints, pid: int
+    ) -> Client:
         """Raises 3D000 if there is no such database; `user` is who has logged in, `pid` what its client
         knows the session by.
         """

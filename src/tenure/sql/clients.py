@@ -5,12 +5,14 @@ Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged i
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database, Place, State
+from tenure.sql.answers import Endpoints
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedDatabase
 from tenure.sql.parts import Parts
 from tenure.sql.preparing import ATTEMPTS
 from tenure.sql.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
 
+NOWHERE = Endpoints()
 IGNORED = ("user", "database", "options", "replication")
 """Of the start-up packet: what is no variable."""
 
@@ -23,7 +25,13 @@ class SqlSessions:
         self._open = parts.sessions
 
     def open(
-        self, *, user: str, database: str, options: dict[str, str], address: str = "", pid: int = 0
+        self,
+        *,
+        user: str,
+        database: str,
+        options: dict[str, str],
+        endpoints: Endpoints = NOWHERE,
+        pid: int = 0,
     ) -> Session:
         """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
         found = self._database(database)
@@ -37,7 +45,7 @@ class SqlSessions:
             user=user,
             database=found,
             options=kept,
-            address=address,
+            endpoints=endpoints,
         )
         session.on_close.append(lambda: self._closed(number))
         with self._lock:

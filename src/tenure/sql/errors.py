@@ -12,6 +12,9 @@
     ├── UndefinedPrepared       26000
     ├── DuplicateCursor         42P03
     ├── UndefinedCursor         34000
+    ├── ActivePortal            24000  a portal cannot close itself
+    ├── PortalOver              55000  it has been run, or has failed
+    ├── PortalWithoutRows       0A000  nothing can be fetched from it
     ├── UndefinedVariable       42704
     ├── FixedVariable           55P02
     ├── PlanChanged             0A000  the result of a prepared statement would have other columns
@@ -78,6 +81,18 @@ class UndefinedCursor(UserError):
     sqlstate = "34000"
 
 
+class ActivePortal(UserError):
+    sqlstate = "24000"
+
+
+class PortalOver(UserError):
+    sqlstate = "55000"
+
+
+class PortalWithoutRows(UserError):
+    sqlstate = "0A000"
+
+
 class UndefinedVariable(UserError):
     sqlstate = "42704"
 
@@ -88,6 +103,8 @@ class FixedVariable(UserError):
 
 class PlanChanged(UserError):
     sqlstate = "0A000"
+    routine = "RevalidateCachedQuery"
+    """PostgreSQL's: by this name, not by the text, drivers know that they have to prepare again."""
 
 
 class TooFewParameters(UserError):

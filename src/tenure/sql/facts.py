@@ -56,6 +56,8 @@ class Facts(Mapping[str, Datum]):
                 return datetime.fromtimestamp(session.parts.started_micros / 1_000_000, UTC)
             case "transaction":
                 return self._block.now_micros
+            case "client_addr" | "client_port" | "server_addr" | "server_port":
+                return getattr(session.endpoints, name.replace("addr", "address")) or None
         return FACTS[name]
 
     def _schemas(self) -> tuple[str, ...]:

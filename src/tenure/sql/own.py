@@ -145,8 +145,7 @@ LATER = (
 def plan(planner: "Planner", statements: dict[tuple[str, ...], Own]) -> "Statement | Control | None":
     """None: it is PostgreSQL's to read."""
     text = planner.text
-    first = text.lstrip()[:10].lower().split(None, 1)
-    if not first or first[0].rstrip(";(") not in FIRST_WORDS:
+    if not _may_be_own(text):
         return None
     found = parse.tokens(text)
     words = tuple(each.text.lower() for each in found[:4])
@@ -159,6 +158,21 @@ def plan(planner: "Planner", statements: dict[tuple[str, ...], Own]) -> "Stateme
     if "configure" in words or _has(found, "configure", "zone"):
         raise NotSupported("CONFIGURE ZONE is not supported yet")
     return None
+
+
+def is_own(text: str, statements: dict[tuple[str, ...], Own]) -> bool:
+    """Whether `plan` has something to say about it."""
+    if not _may_be_own(text):
+        return False
+    found = parse.tokens(text)
+    words = tuple(each.text.lower() for each in found[:4])
+    begins = any(words[:length] in statements or words[:length] in LATER for length in range(1, 5))
+    return begins or _has(found, "configure")
+
+
+def _may_be_own(text: str) -> bool:
+    first = text.lstrip()[:10].lower().split(None, 1)
+    return bool(first) and first[0].rstrip(";(") in FIRST_WORDS
 
 
 def _has(found: Sequence[Token], *words: str) -> bool:

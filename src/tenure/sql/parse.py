@@ -94,6 +94,19 @@ def expression(text: str) -> Tree:
     return child(unwrap(found.tree.target_list[0]), "val")
 
 
+def type_name(text: str) -> Tree:
+    """The TypeName that a text is. Raises SyntaxFault (42601) if it is none."""
+    try:
+        found = one(f"SELECT CAST(NULL AS {text})")
+    except SyntaxFault as error:
+        error.position = 0  # of no text that the client knows
+        raise
+    cast = child(unwrap(found.tree.target_list[0]), "val") if found is not None else None
+    if cast is None or kind(cast) != "TypeCast" or len(found.tree.target_list) > 1:  # type: ignore[union-attr]
+        raise SyntaxFault(f'invalid type name "{text}"')
+    return cast.type_name
+
+
 def deparsed(tree: Tree) -> str:
     """The text of a SELECT, written anew: the names in it are those of the tree."""
     whole = postgast.ParseResult()

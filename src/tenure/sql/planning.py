@@ -87,7 +87,12 @@ class Planner:
         return type_at(tree, self.names)
 
     def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Evaluate, ...]:
-        """Expressions without columns, one for each type: what EXECUTE gives."""
+        """Expressions without columns, one for each type: what EXECUTE gives.
+
+        As in PostgreSQL, whatever is given to a statement without parameters is not looked at.
+        """
+        if not types:
+            return ()
         if len(nodes) != len(types):
             raise SyntaxFault(
                 f"wrong number of parameters for {what}",
@@ -144,6 +149,7 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     "VacuumStmt": utility.plan_vacuum,
     "ConstraintsSetStmt": utility.plan_set_constraints,
     "CheckPointStmt": utility.plan_checkpoint,
+    "UnlistenStmt": utility.plan_unlisten,
 }
 
 
@@ -162,20 +168,41 @@ OWN: dict[tuple[str, ...], own.Own] = {
 
 
 def split(text: str) -> list[str]:
-    """The statements of a query string, by the semicolons between them; empty ones are left out."""
+    """The statements of a query string, by the semicolons between them; empty ones are left out.
+
+    A syntax error in one of several is raised here: none of them is run then.
+    """
     found = parse.tokens(text)
     data = text.encode()
-    pieces, start = [], None
+    spans: list[tuple[int, int]] = []
+    start = None
     for token in found:
         if token.kind == "ASCII_59":
             if start is not None:
-                pieces.append(data[start : token.start].decode())
+                spans.append((start, token.start))
             start = None
         elif start is None:
             start = token.start
     if start is not None:
-        pieces.append(data[start:].decode())
-    return pieces
+        spans.append((start, len(data)))
+    if len(spans) > 1:
+        for begin, end in spans:
+            _check_syntax(data[begin:end].decode(), chars_before=len(data[:begin].decode()))
+    return [data[begin:end].decode() for begin, end in spans]
+
+
+def is_statement(text: str) -> bool:
+    """Whether there is anything in it. Raises SyntaxFault (42601)."""
+    return own.is_own(text, OWN) or parse.one(as_of.cut(text)[0]) is not None
+
+
+def _check_syntax(text: str, *, chars_before: int) -> None:
+    try:
+        is_statement(text)
+    except SyntaxFault as error:
+        if error.position:
+            error.position += chars_before
+        raise
 
 
 def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
@@ -200,13 +227,16 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
     planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
     names = planner.names
+    # Only a plan that has read the catalog may ask: SET TRANSACTION must not begin to read.
+    is_of_draft = is_kept and block.past is None and bool(block.draft)
     return Made(
         statement,
         path=session.path,
         uses=names.used if is_kept else {},
         names=names.resolved if is_kept else {},
-        lease=block.use.lease if is_kept and block.past is None else None,
+        lease=block.use.lease if is_kept and block.past is None and not is_of_draft else None,
         is_kept=is_kept,
+        is_of_draft=is_of_draft,
     )
 
 

@@ -7,7 +7,8 @@ The names "" are overwritten at will; all others must be free.
     portal     a prepared statement with its values; once run, the rows still to come
 
 A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all
-fetched when the transaction was committed.
+fetched when it was opened. It reads what was there when it was opened (`sql.execution`), whatever its
+transaction has written, or taken back, since.
 
 Walk: `sql.session` keeps both tables; `statements.cursors` and `statements.prepared` use them.
 """
@@ -48,11 +49,20 @@ class Prepared:
     constants: tuple[Datum, ...] | None = None
     """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
     from_sql: bool = False
+    has_enums: bool = False
+    """Among its parameters: see `sql.preparing`."""
     made_at_micros: int = 0
 
     @property
     def statement(self) -> Statement | None:
         return None if self.made is None else self.made.statement
+
+    @property
+    def fixed_types(self) -> tuple[Type | None, ...]:
+        """Of the parameters, to plan it again: clients send values of the types that they were told."""
+        if self.constants is not None:
+            return self.types
+        return tuple(None if each.ref.enum else each for each in self.parameters)
 
     def values(self, given: Sequence[Datum]) -> Sequence[Datum]:
         """The values of the plan's parameters: those that are given, or those lifted out of the text."""
@@ -67,9 +77,15 @@ class Portal:
     is_short: bool
     rows: Iterator[Sequence[Datum]] | None = None
     """Still to come, once it runs."""
+    stays: bool = True
+    """Other statements may come between its rows; not so if all of them are asked for at once."""
     tag: str = ""
     counts: bool = False
     is_done: bool = False
+    is_failed: bool = False
+    """An error has ended it: it cannot be run again, though a savepoint may outlive the error."""
+    is_at_rest: bool = True
+    """No Execute is under way: the next one is a statement of its own, with its own time limit."""
     is_cursor: bool = False
     is_held: bool = False
     """WITH HOLD: outlives its transaction, if that commits."""
@@ -83,6 +99,11 @@ class Portal:
     """Of one that only goes forward: whether it has come to its end."""
     given_bytes: int = 0
     """How large what it has given so far is, about."""
+
+    def start_over(self) -> None:
+        """Nobody was told of what it gave: its statement is run once more."""
+        self.rows, self.is_done, self.is_at_rest = None, False, True
+        self.position, self.is_at_end = 0, False
 
 
 class Portals:
@@ -137,11 +158,14 @@ class Portals:
             name: each for name, each in self.portals.items() if each.is_committed or each is again
         }
 
-    def cursors(self) -> frozenset[str]:
-        return frozenset(name for name, each in self.portals.items() if each.is_cursor)
+    def keep(self, former: dict[str, Portal]) -> None:
+        """Closes all others: they came after a savepoint that the transaction goes back to."""
+        self.portals = {name: each for name, each in self.portals.items() if former.get(name) is each}
 
-    def keep_cursors(self, names: frozenset[str]) -> None:
-        """Closes all others: they were declared after a savepoint that the transaction goes back to."""
-        self.portals = {
-            name: each for name, each in self.portals.items() if not each.is_cursor or name in names
-        }
+    def close_all(self, active: Portal | None = None) -> None:
+        """But for the one that is being executed."""
+        self.portals = {name: each for name, each in self.portals.items() if each is active}
+
+    def forget_prepared(self) -> None:
+        """All that have a name: the one without lasts until the next."""
+        self.prepared = {name: each for name, each in self.prepared.items() if not name}

@@ -9,10 +9,13 @@ each run.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError, UserError
+from tenure.catalog.descriptors import EnumType
 from tenure.expr.datatype import Type
+from tenure.expr.types import type_of
 from tenure.sql import planning
 from tenure.sql.answers import Column
 from tenure.sql.block import Block
@@ -35,7 +38,9 @@ class Preparing:
         self._session = session
 
     def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
-        self._check_not_failed(text)
+        block = self._session.block
+        if block is not None and block.is_failed and planning.is_statement(text):
+            self.check_not_failed(text)
         lifted = self._with_constants_lifted(text) if not types else None
         if lifted is not None:
             return lifted
@@ -64,7 +69,21 @@ class Preparing:
         statement = made.statement
         is_short = statement.is_short and self._session.parts.runs_inline
         lookup = statement.lookup if is_short and isinstance(statement, Select) else None
-        return Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
+        prepared = Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
+        prepared.has_enums = any(each.ref.enum for each in statement.parameters)
+        return prepared
+
+    def with_labels_now(self, name: str, prepared: Prepared) -> Prepared:
+        """The same with its parameters' enums as they are: labels come and change after it was prepared."""
+        newest = self._session.parts.leases.newest
+        found = {} if newest is None else {each: newest.descriptor(each) for each in _enums(prepared)}
+        enums = {id: each for id, each in found.items() if isinstance(each, EnumType)}
+        if enums.keys() != _enums(prepared):
+            return prepared  # one is gone: running it says so
+        types = tuple(type_of(each.ref, enums.__getitem__) for each in prepared.parameters)
+        if types != prepared.parameters:
+            prepared = self._session.portals.prepared[name] = replace(prepared, parameters=types)
+        return prepared
 
     def _with_catalog(self, plan: "Callable[[Block], Made | None]") -> "Made | None":
         """Plans in the block there is, or in one of its own that is over at once."""
@@ -106,7 +125,7 @@ class Preparing:
         is_current = made.path == self._session.path and block.past is None
         if not made.is_kept or (is_current and made.is_good_for(block.use)):
             return made.statement
-        fresh = self._plan(prepared.text, prepared.types, block)
+        fresh = self._plan(prepared.text, prepared.fixed_types, block)
         assert fresh is not None
         if _shape(fresh.statement.columns) != _shape(prepared.columns):
             raise PlanChanged("cached plan must not change result type")
@@ -114,6 +133,12 @@ class Preparing:
         if isinstance(fresh.statement, Select) and prepared.lookup is not None:
             prepared.lookup = fresh.statement.lookup
         return fresh.statement
+
+    def plan_again(self, text: str, types: tuple[Type | None, ...], block: Block) -> Statement:
+        """A statement that names another one, which is not there any more, or was not yet."""
+        made = planning.plan(self._session, block, text, types)
+        assert made is not None
+        return made.statement
 
     def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
         """Plans a query in a block that reads the past."""
@@ -125,10 +150,15 @@ class Preparing:
         """To plan a statement again, when it runs."""
         return planning.Planner(self._session, block, text, types)
 
-    def _check_not_failed(self, text: str) -> None:
+    def check_not_failed(self, text: str) -> None:
+        """Raises InFailedTransaction (25P02) where the block has failed and the text does not end it."""
         block = self._session.block
         if block is not None and block.is_failed and not planning.ends_transaction(text):
             raise InFailedTransaction
+
+
+def _enums(prepared: Prepared) -> set[int]:
+    return {each.ref.enum for each in prepared.parameters if each.ref.enum}
 
 
 def _shape(columns: tuple[Column, ...] | None) -> object:

@@ -22,37 +22,28 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
-from itertools import islice
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning, result_size
-from tenure.sql.answers import Answer, Notice, NotShort, Pending, Status, Timeouts
+from tenure.sql import planning, transaction_modes
+from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
-from tenure.sql.errors import (
-    InFailedTransaction,
-    TooFewParameters,
-)
+from tenure.sql.errors import InFailedTransaction, TooFewParameters
 from tenure.sql.execution import Execution
 from tenure.sql.interrupts import Interrupts
 from tenure.sql.parts import Parts
+from tenure.sql.portal_runs import batch, check_may_run, control
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_secrets
-from tenure.sql.statement import Result
+from tenure.sql.statement import ByName, Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
 from tenure.sql.variables import Variables
-
-BATCH_ROWS = 1_000
-PIECE_ROWS, LARGE_ROW_BYTES = 32, 16 * 1024
-BATCH_BYTES_MAX = 1 << 20
-"""A batch of large rows ends early: looked at after every so many rows, or each of those that are large."""
-"""Rows given at once: enough to make the cost of a turn small, few enough to bound what waits."""
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.001, 0.25
 """Between two tries of an implicit transaction: they grow from the first to the second."""
@@ -70,7 +61,7 @@ class Session:
         user: str,
         database: Database,
         options: Mapping[str, str],
-        address: str = "",
+        endpoints: Endpoints,
     ) -> None:
         self.parts = parts
         self.number = number
@@ -79,7 +70,7 @@ class Session:
         self.user = user
         self.database = database.id
         self.database_name = database.name
-        self.address = address
+        self.endpoints = endpoints
         self.variables = Variables(options)
         self.variables.fix("session_authorization", user)
         self.notices: list[Notice] = []
@@ -91,6 +82,12 @@ class Session:
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
         self._portals = Portals()
+        self._is_string = self._has_executed = False
+        """It runs the statements of one query string, or has run some since the last Sync."""
+        self.is_several = False
+        """The statement under way is one of several that are one implicit transaction: as in a block."""
+        self.active_portal: Portal | None = None
+        """The one that is being executed: it cannot close itself."""
         self._path: tuple[str, Path] = "", Path(0)
         """What search_path says, and what that means."""
         self.interrupts = Interrupts(self)
@@ -133,12 +130,15 @@ class Session:
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
     ) -> None:
-        self.notices.append(Notice(message, severity, sqlstate, detail))
+        if self.variables.lets_pass(severity):
+            self.notices.append(Notice(message, severity, sqlstate, detail))
 
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
     def split(self, text: str) -> list[str]:
-        return planning.split(text)
+        pieces = planning.split(text)
+        self._is_string = len(pieces) > 1
+        return pieces
 
     def prepare(
         self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
@@ -157,7 +157,8 @@ class Session:
         return prepared
 
     def prepared(self, name: str) -> Prepared:
-        return self._portals.prepared_named(name)
+        prepared = self._portals.prepared_named(name)
+        return self.preparing.with_labels_now(name, prepared) if prepared.has_enums else prepared
 
     def bind(self, portal: str, statement: str, values: Sequence[Datum], *, inline: bool = False) -> Portal:
         prepared = self._portals.prepared_named(statement)
@@ -166,7 +167,12 @@ class Session:
                 f"bind message supplies {len(values)} parameters, but prepared statement "
                 f'"{statement}" requires {len(prepared.parameters)}'
             )
-        made = Portal(prepared, prepared.values(values), prepared.columns, prepared.is_short)
+        if self.block is not None and self.block.is_failed:
+            self.preparing.check_not_failed(prepared.text)
+        columns = prepared.columns
+        if isinstance(prepared.statement, ByName):
+            columns = prepared.statement.columns_now(self)
+        made = Portal(prepared, prepared.values(values), columns, prepared.is_short)
         self._portals.add(portal, made)
         return made
 
@@ -187,36 +193,48 @@ class Session:
 
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
-        self.surroundings.check_locks()
-        if made.rows is not None or made.is_done:
-            return self._more(made, limit, ends)
         prepared = made.prepared
         if prepared.made is None:
             return EMPTY
+        self.surroundings.fence()
+        check_may_run(self, portal, made)
+        has_begun = made.rows is not None or made.is_done
         lookup = prepared.lookup
-        is_alone = ends and inline and self.block is None
+        is_alone = ends and inline and self.block is None and not has_begun
         if lookup is not None and is_alone and prepared.made.path == self.path:
             rows = lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
-        self._start(prepared.text)
+        made.stays = limit > 0
+        has_executed, self._has_executed = self._has_executed, True
+        self.is_several = self._is_string or has_executed
+        if made.is_at_rest:
+            self._start(prepared.text)
         told = len(self.notices)
-        self.is_inline = inline
+        self.is_inline, self.active_portal = inline, made
         try:
-            return self._execute(made, limit, ends, inline)
+            answer = (self._more if has_begun else self._execute)(made, limit, ends, inline)
         except NotShort:
             del self.notices[told:]  # they come again
+            made.is_at_rest, self._has_executed = True, has_executed
+            raise
+        except BaseException:
+            made.is_failed = True
             raise
         finally:
             self.is_inline = self.is_active = False
+            self.active_portal = None
+        made.is_at_rest = isinstance(answer, Answer) and 0 < limit <= len(answer.rows)
+        return answer
 
     def _execute(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
-            return statement.control(
-                Execution(self, self.block or self._begun(), portal.values, inline=inline)
-            )
+            if self.block is None and statement.is_undone and (self.is_several or not ends):
+                self.block = self._begun()
+            execution = Execution(self, self.block or self._begun(), portal.values, inline=inline)
+            return control(execution, statement, portal, limit)
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
@@ -231,6 +249,8 @@ class Session:
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        block.fence = self.surroundings.fence
+        block.is_read_only = transaction_modes.reads_only(self)
         if is_explicit:
             block.pause = self._pause
         return block
@@ -243,12 +263,12 @@ class Session:
     def _run_in(self, block: Block, portal: Portal, inline: bool) -> Result:
         """Runs in a block that goes on: what turns out not to be short leaves nothing behind."""
         if not inline or isinstance(portal.prepared.statement, Select):
-            return self._run(portal, block, inline)
+            return self.run(portal, block, inline)
         place = block.mark()
         try:
-            result = self._run(portal, block, inline)
+            result = self.run(portal, block, inline)
         except NotShort:
-            block.back(place)
+            block.undo(place)
             raise
         block.forget(place)
         return result
@@ -287,7 +307,7 @@ class Session:
             block = self.block = self._begun()
             block.proves_late, proves_late = proves_late, False  # a second try looks first
             try:
-                answer = self._answer(portal, self._run(portal, block, inline), limit)
+                answer = self._answer(portal, self.run(portal, block, inline), limit)
                 return self._ended(block, answer, inline, again=portal)
             except RetryError as error:
                 self.abandon(portal)
@@ -306,10 +326,10 @@ class Session:
             self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
 
-    def _run(self, portal: Portal, block: Block, inline: bool) -> Result:
+    def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
-        execution = Execution(self, block, portal.values, inline=inline)
+        execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
         return statement.run(execution)
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -320,34 +340,17 @@ class Session:
             portal.is_done = True
             return Answer((), result.tag)
         portal.rows = result.rows
-        return self._batch(portal, limit)
+        return batch(self, portal, limit)
 
-    def _batch(self, portal: Portal, limit: int) -> Answer:
-        assert portal.rows is not None
-        wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
-        rows: list[Sequence[Datum]] = []
-        size_bytes = 0
-        while len(rows) < wanted and size_bytes < BATCH_BYTES_MAX and not portal.is_done:
-            are_large = size_bytes > len(rows) * LARGE_ROW_BYTES or not rows
-            asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
-            piece = list(islice(portal.rows, asked))
-            portal.is_done = len(piece) < asked
-            if are_large:
-                self.check()  # such rows take their time to be made, and to be written
-            size_bytes += result_size.bytes_of(piece, portal.columns or ())
-            rows += piece
-        portal.given_bytes += size_bytes
-        result_size.check(portal.given_bytes, self.parts.settings.current())
-        return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)
-
-    def _more(self, portal: Portal, limit: int, ends: bool) -> "Answer | Pending":
+    def _more(self, portal: Portal, limit: int, ends: bool, inline: bool) -> "Answer | Pending":
         if portal.is_done or portal.rows is None:
             return Answer((), portal.tag, counts=portal.counts)
-        answer = self._batch(portal, limit)
         block = self.block
-        if answer.is_done and ends and block is not None and not block.is_explicit:
-            self._commit(block)
-        return answer
+        if block is None or block.is_explicit or not ends:
+            return batch(self, portal, limit)
+        if inline and block.has_writes and not block.can_submit:
+            raise NotShort  # now: rows that are taken out do not come again
+        return self._ended(block, batch(self, portal, limit), inline)
 
     # ── ending transactions ────────────────────────────────────────────────────────────────────
 
@@ -362,26 +365,29 @@ class Session:
     def over(self, block: Block) -> None:
         """It is committed."""
         block.close()
-        self.block = None
+        self.block, self._has_executed = None, False
         self.variables.end_transaction()
         self._portals.end_transaction(is_committed=True)
 
     def abandon(self, again: Portal | None = None) -> None:
         """`again`: the portal whose statement is to be run once more."""
         if again is not None:
-            again.rows = None
-            again.is_done = False
+            again.start_over()
         block = self.block
         if block is None:
             return
         block.close()
-        self.block = None
+        self.block, self._has_executed = None, False
         self.variables.restore(block.variables)
         self._portals.end_transaction(again, is_committed=False)
 
     def sync(self, *, inline: bool = False) -> "Pending | None":
         block = self.block
-        if block is None or block.is_explicit:
+        self._is_string = self._has_executed = False
+        if block is None:
+            self._portals.end_transaction(is_committed=True)
+            return None
+        if block.is_explicit:
             return None
         if inline and block.has_writes:
             if not block.can_submit:
@@ -390,14 +396,18 @@ class Session:
         self._commit(block)
         return None
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException | None = None) -> None:
+        self.surroundings.name_schema(error)
         block = self.block
+        self._is_string = self._has_executed = False
         if block is None:
+            self._portals.end_transaction(is_committed=False)
             return
         if not block.is_explicit:
             self.abandon()
             return
         block.is_failed = True
+        self.variables.restore(block.savepoints[-1].variables if block.savepoints else block.variables)
         if not block.savepoints:
             block.close()
 
@@ -407,17 +417,21 @@ class Session:
         if block is not None and block is self.block and not block.is_explicit:
             self._commit(block)
 
+    @property
+    def is_in_block(self) -> bool:
+        """Of BEGIN, or of several statements sent together."""
+        return self.is_several or (self.block is not None and self.block.is_explicit)
+
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
-    def begin(self, *, is_read_only: bool) -> Block:
-        if self.block is not None:
-            if self.block.is_explicit:
-                self.notice("there is already a transaction in progress", "WARNING", "25001")
-            self.block.is_explicit = True
-        else:
-            self.block = self._begun(is_explicit=True)
-        self.block.is_read_only = self.block.is_read_only or is_read_only
-        return self.block
+    def begin(self) -> Block:
+        if self.block is not None and self.block.is_explicit:
+            self.notice("there is already a transaction in progress", "WARNING", "25001")
+            return self.block
+        block = self.block = self.block or self._begun(is_explicit=True)
+        block.is_explicit = True
+        transaction_modes.begin(self)
+        return block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
         block = self.block
@@ -425,6 +439,8 @@ class Session:
             self.notice("there is no transaction in progress", "WARNING", "25P01")
             if block is not None:
                 self._commit(block)
+            else:
+                self._portals.end_transaction(is_committed=True)
             return Answer((), tag)
         if block.is_failed:
             self.abandon()
@@ -440,18 +456,20 @@ class Session:
         if self.block is None or not self.block.is_explicit:
             self.notice("there is no transaction in progress", "WARNING", "25P01")
         self.abandon()
+        self._portals.end_transaction(is_committed=False)
         return Answer((), "ROLLBACK")
 
     def save(self, block: Block, name: str) -> None:
         marks = self.surroundings.mark_locks()
-        cursors = self._portals.cursors()
-        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, cursors))
+        portals = self._portals.portals.copy()
+        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, portals))
 
     def back_to(self, block: Block, name: str) -> None:
         savepoint = block.back_to(name)
         self.variables.restore(savepoint.variables)
+        transaction_modes.restore(self, block)
         self.surroundings.release_since(savepoint.locks)
-        self._portals.keep_cursors(savepoint.cursors)
+        self._portals.keep(savepoint.portals)
 
     # ── names, time and interruption ───────────────────────────────────────────────────────────
 

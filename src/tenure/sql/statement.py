@@ -9,6 +9,7 @@ transaction in which each of them is still the very same.
 Walk: `sql.planning` makes them; `sql.session` runs them; `sql.plan_cache` keeps them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -18,6 +19,7 @@ from tenure.sql.answers import Answer, Column, CopyIn, CopyOut, Pending
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
+    from tenure.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,22 @@ class Statement(Protocol):
     def run(self, execution: "Execution") -> Result: ...
 
 
+class ByName(ABC):
+    """A statement about another one, which it names: what the name stands for may be another one later."""
+
+    @abstractmethod
+    def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
+        """Asked when it is bound."""
+
+
 class Control:
     """A statement about the session itself: it needs no transaction, and may begin or end one."""
 
     columns: ClassVar[tuple[Column, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = True
+    is_undone: ClassVar[bool] = False
+    """An error in its transaction takes it back."""
 
     def control(self, execution: "Execution") -> "Answer | Pending":
         raise NotImplementedError

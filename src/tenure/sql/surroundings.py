@@ -3,8 +3,8 @@
 Walk: `sql.execution` asks for the `context` of a statement; `sql.locking` and `sql.facts` for owners.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from tenure.base.errors import SessionLost
@@ -12,11 +12,15 @@ from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
+from tenure.kv.transaction import Transaction
 from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
 from tenure.sql.tables import regs
+from tenure.sql.transaction_modes import set_modes
+from tenure.sql.variables import MODES, definition
+from tenure.table.errors import ConstraintViolation
 from tenure.table.sequences import SessionSequences
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 UUID_BITS, UUIDS_AT_ONCE = 128, 16
 UUID_MASK = (1 << UUID_BITS) - 1
+
+T = TypeVar("T")
 
 
 class Surroundings:
@@ -34,7 +40,9 @@ class Surroundings:
         self._random: list[int] = []
         """Drawn and not used yet."""
         self._sequence_block: Block | None = None
-        self._sequence_values = SessionSequences(session.parts.sequences, self._sequence, self._may_wait)
+        self._sequence_values = SessionSequences(
+            session.parts.sequences, self._sequence, self._may_wait, self._may_write, self.fence
+        )
         self.discard_sequences = self._sequence_values.discard
         session.on_discard.append(self.discard_sequences)
 
@@ -65,11 +73,24 @@ class Surroundings:
 
     def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
         session = self._session
-        if is_local and session.block is not None and session.block.is_explicit:
+        mode = definition(name).name
+        if mode in MODES and value is not None:
+            set_modes(session, {mode: value})
+        elif is_local and session.block is not None:
             session.variables.set_local(name, value)
         else:
             session.variables.set(name, value)
         return session.variables.show(name)[1]
+
+    def name_schema(self, error: BaseException | None) -> None:
+        """Tables know the numbers of their schemas only; clients are told names."""
+        if isinstance(error, ConstraintViolation):
+            block, newest = self._session.block, self._parts.leases.newest
+            draft = block.begun.draft.descriptors if block is not None and block.begun is not None else {}
+            found = draft.get(error.schema_id)
+            if found is None and newest is not None:
+                found = newest.descriptor(error.schema_id)
+            error.schema = "" if found is None else found.name
 
     def _sequences(self, block: Block) -> SessionSequences:
         """The values that this session was given last, over the catalog as the block sees it."""
@@ -82,6 +103,10 @@ class Surroundings:
         if not isinstance(found, Sequence_):
             raise UndefinedTable(f"could not open relation with OID {id}")
         return found
+
+    def _may_write(self, function: str) -> None:
+        assert self._sequence_block is not None
+        self._sequence_block.require_writable(f"{function}()")
 
     def _may_wait(self) -> None:
         """Asked before the store is written: not on the door's loop."""
@@ -129,10 +154,29 @@ class Surroundings:
             self._parts.locks.release_since(self._owner, mark[0])
             self._parts.advisory.release_since(self._owner, mark[1])
 
-    def check_locks(self) -> None:
-        """Raises LocksLost if this session held advisory locks that the node has lost."""
+    # ── what is held through the node's session ────────────────────────────────────────────────
+
+    def fence(self, txn: Transaction | None = None) -> None:
+        """Raises LocksLost if this session held advisory locks that the node has lost.
+
+        A transaction that is about to commit is bounded by what is held: it commits before that can be lost.
+        Rows that are locked are no matter of this: they are proved by the transaction that locked them.
+        """
         if self._owner is not None:
             try:
-                self._parts.advisory.check(self._owner)
+                if txn is None:
+                    self._parts.advisory.check(self._owner)
+                else:
+                    self._parts.advisory.fence(self._owner, txn)
             except SessionLost as error:
                 raise LocksLost(str(error), detail=error.detail, hint=error.hint) from error
+
+    def transact(self, run: Callable[[Transaction], T]) -> T:
+        """Runs what a statement writes outside of its block, within the same bounds."""
+
+        def fenced(txn: Transaction) -> T:
+            result = run(txn)
+            self.fence(txn)
+            return result
+
+        return self._parts.store.transact(fenced)

@@ -156,20 +156,53 @@ _ISO_STYLE = _style(
 )
 _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_8601")
 
+MODES = {
+    "transaction_isolation": "default_transaction_isolation",
+    "transaction_read_only": "default_transaction_read_only",
+    "transaction_deferrable": "default_transaction_deferrable",
+}
+"""What belongs to a transaction, and where it comes from: see `sql.transaction_modes`."""
+
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
+
+
+def _encoding(text: str) -> str:
+    """Only letters and digits count: asyncpg sends quotes along."""
+    return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
+
+
+def _nobody_else(text: str) -> str:
+    raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
+
+
+def _no_role(text: str) -> str:
+    return text if text == "none" else _nobody_else(text)
+
+
+_SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
+
+
+def _severity(text: str) -> str:
+    return _one_of(*_SEVERITIES)("debug2" if text.strip().lower() == "debug" else text)
+
 
 DEFINITIONS: tuple[Variable, ...] = (
     Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
     Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
-    Variable("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "UTF8.", is_reported=True),
+    Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
     Variable(
         "client_min_messages",
         "notice",
-        _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
-        "What the client is told.",
+        _severity,
+        "The least that the client is told beside answers: debug5 to debug1, log, notice, warning, error.",
     ),
     Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
-    Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
+    Variable(
+        "default_transaction_isolation",
+        "serializable",
+        _one_of(*ISOLATION),
+        "Of new transactions; served as serializable.",
+    ),
     Variable(
         "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
     ),
@@ -229,12 +262,13 @@ DEFINITIONS: tuple[Variable, ...] = (
         is_fixed=True,
     ),
     Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
-    Variable("session_authorization", "", _text, "The user.", is_reported=True, is_fixed=True),
+    Variable("role", "none", _no_role, "None: the user's own rights count."),
+    Variable("session_authorization", "", _nobody_else, "The user.", is_reported=True),
     Variable(
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
     ),
     Variable("TimeZone", "UTC", _zone, "Of timestamps with time zone.", is_reported=True),
-    Variable("transaction_deferrable", "off", _boolean, "Without effect."),
+    Variable("transaction_deferrable", "off", _boolean, "Of this transaction; without effect."),
     Variable("transaction_isolation", "serializable", _one_of(*ISOLATION), "Of this transaction."),
     Variable("transaction_read_only", "off", _boolean, "Whether this transaction only reads."),
     Variable("tenure.executor", "auto", _one_of("auto", "rows", "duckdb"), "Which executor runs queries."),
@@ -285,7 +319,9 @@ class Variables:
         self._defaults: dict[str, str] = {}
         for name, value in opened_with.items():
             variable = _changeable(name)
-            self._defaults[variable.name] = self._checked(variable, value)
+            value = self._checked(variable, value)
+            if variable.name not in MODES:  # which no transaction has begun with yet
+                self._defaults[variable.name] = value
         self.values: dict[str, str] = dict(self._defaults)
         self._hidden: dict[str, str | None] = {}
         self.reported: dict[str, str] = {}
@@ -298,6 +334,8 @@ class Variables:
 
     def __getitem__(self, name: str) -> str:
         found = self.values.get(name)
+        if found is None and name in MODES:
+            return self[MODES[name]]
         return BY_NAME[name.lower()].default if found is None else found
 
     def show(self, name: str) -> tuple[str, str]:
@@ -305,6 +343,8 @@ class Variables:
         variable = definition(name)
         if "." in variable.name and variable.name not in BY_NAME and variable.name not in self.values:
             raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+        if variable.name in MODES:
+            return variable.name, self[variable.name]
         return variable.name, self.values.get(variable.name, variable.default)
 
     def set(self, name: str, value: str | None) -> str:
@@ -325,6 +365,15 @@ class Variables:
         self._hidden = {variable.name: self.values.get(variable.name)} | self._hidden
         self._change(variable, meant)
 
+    def set_all_local(self, checked: Mapping[str, str]) -> None:
+        """The same of several, whose values are known to be right and none of which is reported."""
+        self._hidden = {name: self.values.get(name) for name in checked} | self._hidden
+        self.values = {**self.values, **checked}
+
+    def checked(self, name: str, value: str) -> str:
+        """The value as it is shown; raises InvalidParameter if it is none."""
+        return self._checked(definition(name), value)
+
     def end_transaction(self) -> None:
         """What was set for the transaction counts no more."""
         if not self._hidden:
@@ -334,9 +383,8 @@ class Variables:
         self.restore(State(values, {}))
 
     def _meant(self, variable: Variable, value: str | None) -> str:
-        if value is None:
-            return self._defaults.get(variable.name, variable.default)
-        return self._checked(variable, value)
+        default = self._defaults.get(variable.name, variable.default)
+        return default if value is None or value == default else self._checked(variable, value)
 
     def _checked(self, variable: Variable, value: str) -> str:
         try:
@@ -369,10 +417,19 @@ class Variables:
         kept = {
             each.name: self[each.name] for each in DEFINITIONS if each.is_fixed and each.name in self.values
         }
-        self.restore(State(self._defaults | kept, {}))
+        modes = {name: self.values[name] for name in MODES if name in self.values}
+        hidden = {name: value for name, value in self._hidden.items() if name in MODES}
+        self.restore(State(self._defaults | kept | modes, hidden))
 
     def all_reported(self) -> dict[str, str]:
         return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+
+    def lets_pass(self, severity: str) -> bool:
+        """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""
+        level = self.values.get("client_min_messages")
+        if level is None or severity == "INFO":
+            return True
+        return _SEVERITIES.index(severity.lower()) >= _SEVERITIES.index(level)
 
     def seconds(self, name: str) -> float | None:
         """A time-out; None: there is none."""

@@ -28,6 +28,8 @@ class ConstraintViolation(UserError):
         super().__init__(message)
         self.detail = detail
         self.schema_id = table.schema
+        self.schema = ""
+        """Its name, once the session has looked it up."""
         self.table_id = table.id
         self.table = table.name
         self.column = column

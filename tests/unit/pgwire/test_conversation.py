@@ -67,7 +67,11 @@ def test_an_error_carries_every_field() -> None:
         "t": "t",
         "c": "id",
         "n": "t_pkey",
+        "F": "toy.py",
+        "L": talk.error["L"],
+        "R": "_answer",
     }
+    assert talk.error["L"].isdigit()
 
 
 def test_an_error_is_placed_in_the_whole_query_string() -> None:

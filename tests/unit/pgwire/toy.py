@@ -28,6 +28,7 @@ from tenure.sql.answers import (
     Answer,
     Column,
     CopyFormat,
+    Endpoints,
     Notice,
     NotShort,
     Pending,
@@ -288,7 +289,7 @@ class ToyClient:
         self._canceled.clear()
         return None
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException | None = None) -> None:
         self._canceled.clear()
         self.log.append("failed")
         if self.status is Status.IN_TRANSACTION:
@@ -333,7 +334,9 @@ class Toys:
     waiting: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
-    def open(self, *, user: str, database: str, options: dict[str, str], address: str, pid: int) -> ToyClient:
+    def open(
+        self, *, user: str, database: str, options: dict[str, str], endpoints: Endpoints, pid: int
+    ) -> ToyClient:
         if database == "missing":
             raise ToyError("3D000", 'database "missing" does not exist')
         self.clients.append(ToyClient(self, user, options))

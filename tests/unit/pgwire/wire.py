@@ -14,6 +14,7 @@ from tenure.pgwire.connection import Connection
 from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Authenticator, Service
 from tenure.pgwire.waits import Commit, InThread
+from tenure.sql.answers import Endpoints
 from tests.unit.pgwire.toy import LetIn, Toys
 
 VERSION_3_0, VERSION_3_2 = 3 << 16, 3 << 16 | 2
@@ -123,7 +124,7 @@ class Talk:
 
     def __init__(self, toys: Toys | None = None, *, service: Service | None = None) -> None:
         self.toys = toys or Toys()
-        self.connection = Connection(service or service_of(self.toys), "127.0.0.1")
+        self.connection = Connection(service or service_of(self.toys), Endpoints("127.0.0.1", 5555))
         self.last: list[Heard] = []
 
     def say(self, *messages: bytes) -> str:

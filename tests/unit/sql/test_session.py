@@ -302,11 +302,16 @@ def test_a_rollback_takes_settings_back_and_tells_the_client(one: Speaker) -> No
     assert one.session.changed == {"application_name": "before"}
 
 
-@pytest.mark.parametrize("name", ["server_version", "is_superuser", "session_authorization"])
-def test_a_client_cannot_open_a_session_with_what_the_node_says_of_itself(node: Node, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sqlstate"),
+    [("server_version", "55P02"), ("is_superuser", "55P02"), ("session_authorization", "0A000")],
+)
+def test_a_client_cannot_open_a_session_with_what_the_node_says_of_itself(
+    node: Node, name: str, sqlstate: str
+) -> None:
     with pytest.raises(TenureError) as caught:
         Speaker(node, **{name: "x"})
-    assert caught.value.sqlstate == "55P02"
+    assert caught.value.sqlstate == sqlstate
 
 
 # ── prepared statements and cursors ────────────────────────────────────────────────────────────
@@ -488,3 +493,19 @@ def test_a_session_that_is_closed_gives_up_its_locks(node: Node, other: Speaker)
     gone.close()
     assert other.rows("SELECT pg_try_advisory_lock(3)") == [(True,)]
     assert other.session.parts.locks.held(gone.session.surroundings.owner()) == 0
+
+
+def test_the_time_limit_of_a_portal_begins_anew_with_each_execute(node: Node) -> None:
+    one = Speaker(node)
+    one.run("SET statement_timeout = '200ms'")
+    one.run("BEGIN")
+    session = one.session
+    session.prepare("q", "SELECT n FROM generate_series(1, 9) AS g (n)", ())
+    session.bind("p", "q", ())
+    assert isinstance(first := session.execute("p", 2, ends=False), Answer)
+    assert not first.is_done
+    one.env.sleep(0.3)
+    assert isinstance(second := session.execute("p", 2, ends=False), Answer)
+    assert [tuple(row) for row in second.rows] == [(3,), (4,)]
+    one.run("ROLLBACK")
+    one.close()

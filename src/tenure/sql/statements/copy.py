@@ -7,7 +7,7 @@ Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyO
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 from tenure.base.errors import InvalidParameter, UserError
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, visible
+from tenure.catalog.errors import DuplicateColumn
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column, CopyFormat, Pending, QueryCanceled
+from tenure.sql.bind.errors import WrongReference
 from tenure.sql.copy_text import BadCopy, Field, Format, Reader, writer
 from tenure.sql.errors import ReadOnlyTransaction
 from tenure.sql.execution import Execution
@@ -241,18 +243,24 @@ class _Outgoing:
     def batches(self) -> Iterator[Sequence[bytes]]:
         rows = self._copy.select.rows(self._execution)
         encode = self._encoder()
-        if self._copy.kind is CopyFormat.BINARY:
-            yield [SIGNATURE + bytes(8)]
-        elif self._copy.format.has_header:
-            header = [each.name for each in self._copy.select.columns]
-            yield [writer(self._copy.format)(header, self._copy.format)]
+        is_binary = self._copy.kind is CopyFormat.BINARY
+        head = SIGNATURE + bytes(8) if is_binary else b""
+        if self._copy.format.has_header:
+            yield [self._header()]
         while batch := list(islice(rows, BATCH_ROWS)):
             self._execution.check()
             self._count += len(batch)
-            yield [encode(row) for row in batch]
-        if self._copy.kind is CopyFormat.BINARY:
-            yield [b"\xff\xff"]
+            encoded = [encode(row) for row in batch]
+            encoded[0], head = head + encoded[0], b""
+            yield encoded
+        if is_binary:
+            yield [head + b"\xff\xff"]
         self._execution.session.finish_copy()
+
+    def _header(self) -> bytes:
+        """FORCE_QUOTE is about values."""
+        format = replace(self._copy.format, force_quote=frozenset())
+        return writer(format)([each.name for each in self._copy.select.columns], format)
 
     def _encoder(self) -> Callable[[Sequence[Datum]], bytes]:
         types = [each.type for each in self._copy.select.columns]
@@ -328,15 +336,21 @@ def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
 
 
 def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
-    shown = [each for each in visible(table.columns) if not each.is_hidden and each.generated is None]
+    shown = {each.name: each for each in visible(table.columns) if not each.is_hidden}
     wanted = names(tree.attlist)
     if not wanted:
-        return tuple(shown)
-    found = []
+        return tuple(each for each in shown.values() if each.generated is None)
+    found: list[TableColumn] = []
     for name in wanted:
-        column = next((each for each in shown if each.name == name), None)
+        column = shown.get(name)
         if column is None:
             raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        if column.generated is not None:
+            raise WrongReference(
+                f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
+            )
+        if column in found:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
         found.append(column)
     return tuple(found)
 

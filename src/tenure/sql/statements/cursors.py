@@ -1,7 +1,8 @@
 """DECLARE, FETCH, MOVE and CLOSE: cursors, which are portals with names.
 
-A cursor reads the transaction it was declared in. WITH HOLD it outlives it: its rows are fetched when
-the transaction is committed. Going back needs SCROLL: what has passed is then kept.
+A cursor reads the transaction it was declared in, as it was then. WITH HOLD it outlives it: its rows are
+fetched when it is declared. Going back needs SCROLL: what has passed is then kept. FOR UPDATE leaves out
+rows that its own transaction has changed since, as PostgreSQL does.
 
 Walk: `sql.planning` -> `plan_*` -> `Session.portals`.
 """
@@ -16,16 +17,19 @@ from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column
-from tenure.sql.errors import InFailedTransaction, NoTransaction
+from tenure.sql.errors import ActivePortal, InFailedTransaction, NoTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.parse import Tree
+from tenure.sql.portal_runs import open_portal
 from tenure.sql.portals import Portal, Prepared
-from tenure.sql.statement import Control, Result
+from tenure.sql.statement import ByName, Control, Result
+from tenure.sql.statements.queries import Select
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
+    from tenure.sql.session import Session
 
-SCROLL, NO_SCROLL, HOLD = 0x0002, 0x0004, 0x0020
+SCROLL, NO_SCROLL, INSENSITIVE, HOLD = 0x0002, 0x0004, 0x0008, 0x0020
 """PostgreSQL's bits in DeclareCursorStmt.options."""
 
 ALL = 2**31 - 1
@@ -33,6 +37,10 @@ ALL = 2**31 - 1
 
 class NotScrollable(UserError):
     sqlstate = "55000"
+
+
+class InvalidCursor(UserError):
+    sqlstate = "42P11"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +55,19 @@ class Declare:
 
     def run(self, execution: Execution) -> Result:
         session, block = execution.session, execution.block
-        if not block.is_explicit and not self.is_held:
+        if not session.is_in_block and not self.is_held:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
-        result = statement.run(Execution(session, block, values))
+        result = statement.run(Execution(session, block, values, stays=not self.is_held))
         portal = Portal(
             self.prepared,
             values,
             self.prepared.columns,
             is_short=False,
             rows=result.rows,
-            tag="FETCH",
+            tag="SELECT",
+            counts=True,
             is_cursor=True,
             is_held=self.is_held,
             is_scrollable=self.is_scrollable,
@@ -71,7 +80,7 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(ByName):
     name: str
     direction: str
     count: int
@@ -80,8 +89,14 @@ class Fetch:
     parameters: tuple[Type, ...] = ()
     is_short: bool = False
 
+    def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
+        portal = None if self.is_move else session.portals.portals.get(self.name)
+        return None if portal is None else portal.columns
+
     def run(self, execution: Execution) -> Result:
-        portal = execution.session.portals.cursor_named(self.name)
+        session = execution.session
+        portal = session.portals.cursor_named(self.name)
+        open_portal(session, self.name, portal, execution.block)
         rows = list(_fetched(portal, self.direction, self.count, is_move=self.is_move))
         if self.is_move:
             return Result(f"MOVE {len(rows)}")
@@ -177,11 +192,11 @@ class Close(Control):
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
         if self.name:
-            session.portals.cursor_named(self.name)
+            if session.portals.cursor_named(self.name) is session.active_portal:
+                raise ActivePortal(f'cannot drop active portal "{self.name}"')
             session.close_portal(self.name)
             return Answer((), "CLOSE CURSOR")
-        portals = session.portals
-        portals.portals = {name: each for name, each in portals.portals.items() if not each.is_cursor}
+        session.portals.close_all(session.active_portal)
         return Answer((), "CLOSE CURSOR ALL")
 
 
@@ -189,6 +204,8 @@ def plan_declare(planner: "Planner", tree: Tree) -> Declare:
     prepared = planner.session.preparing.make(planner.text_after_for(tree), planner.types)
     if prepared.columns is None:
         raise NotSupported("DECLARE CURSOR needs a query that returns rows")
+    if isinstance(prepared.statement, Select) and prepared.statement.locks:
+        _check_may_lock(tree.options)
     return Declare(
         tree.portalname,
         prepared,
@@ -198,10 +215,28 @@ def plan_declare(planner: "Planner", tree: Tree) -> Declare:
     )
 
 
+def _check_may_lock(options: int) -> None:
+    if options & HOLD:
+        raise NotSupported(
+            "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported",
+            detail="Holdable cursors must be READ ONLY.",
+        )
+    if options & SCROLL:
+        raise NotSupported(
+            "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported",
+            detail="Scrollable cursors must be READ ONLY.",
+        )
+    if options & INSENSITIVE:
+        raise InvalidCursor(
+            "DECLARE INSENSITIVE CURSOR ... FOR UPDATE is not valid",
+            detail="Insensitive cursors must be READ ONLY.",
+        )
+
+
 def plan_fetch(planner: "Planner", tree: Tree) -> Fetch:
-    portal = planner.session.portals.cursor_named(tree.portalname)
+    portal = planner.session.portals.portals.get(tree.portalname)
     direction = parse.option(tree, "direction").removeprefix("FETCH_")
-    columns = None if tree.ismove else portal.columns
+    columns = None if tree.ismove or portal is None else portal.columns
     return Fetch(tree.portalname, direction, min(tree.how_many, ALL), tree.ismove, columns)
 
 

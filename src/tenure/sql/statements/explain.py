@@ -51,7 +51,8 @@ class Explain:
             yield from _lines(self.inner, execution)
             result = self.inner.run(execution)
             count = sum(1 for _ in result.rows or ())
-            yield f"Actual: {result.tag}{f', {count} rows' if result.rows is not None else ''}"
+            counted = f" {count}" if result.counts else ""
+            yield f"Actual: {result.tag}{counted}{f', {count} rows' if result.rows is not None else ''}"
         yield f"Execution Time: {(monotonic() - began) * 1000:.3f} ms"
 
 

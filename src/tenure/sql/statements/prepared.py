@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 
 from tenure.expr.compiled import Evaluate
 from tenure.expr.datatype import Type
+from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.execution import Execution
 from tenure.sql.parse import Tree
 from tenure.sql.portals import Prepared
-from tenure.sql.statement import Control, Result
+from tenure.sql.statement import ByName, Control, Result
+from tenure.sql.statements.transactions import Transaction
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
+    from tenure.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +44,42 @@ class Prepare(Control):
 
 
 @dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(ByName):
     name: str
-    prepared: Prepared
+    text: str
+    prepared: Prepared | None
+    """What the name stood for; None: nothing."""
     arguments: tuple[Evaluate, ...]
     columns: tuple[Column, ...] | None
     parameters: tuple[Type, ...]
 
     @property
     def is_short(self) -> bool:
-        return self.prepared.is_short
+        prepared = self.prepared
+        return prepared is not None and prepared.is_short and not isinstance(prepared.statement, Control)
+
+    def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
+        now = session.portals.prepared.get(self.name)
+        return None if now is None else now.columns
 
     def run(self, execution: Execution) -> Result:
-        prepared = execution.session.prepared(self.name)
+        session, block = execution.session, execution.block
+        prepared = session.prepared(self.name)
+        if prepared is not self.prepared:
+            return session.preparing.plan_again(self.text, self.parameters, block).run(execution)
+        if prepared.made is None:
+            return Result("EXECUTE")  # of an empty statement
         given = [each((), execution.context) for each in self.arguments]
-        statement = execution.session.preparing.statement_for(prepared, execution.block)
+        statement = session.preparing.statement_for(prepared, block)
         values = prepared.values(given)
-        return statement.run(Execution(execution.session, execution.block, values, inline=execution.inline))
+        if isinstance(statement, Transaction):
+            raise NotSupported(f"EXECUTE of {statement.verb} is not supported")
+        if isinstance(statement, Control):
+            answer = statement.control(Execution(session, block, values))
+            assert isinstance(answer, Answer), "what commits was refused"
+            return Result(answer.tag, iter(answer.rows) if statement.columns is not None else None)
+        inline, stays = execution.inline, execution.stays
+        return statement.run(Execution(session, block, values, inline=inline, stays=stays))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +95,7 @@ class Deallocate(Control):
             session.prepared(self.name)
             session.close_prepared(self.name)
             return Answer((), "DEALLOCATE")
-        session.portals.prepared.clear()
+        session.portals.forget_prepared()
         return Answer((), "DEALLOCATE ALL")
 
 
@@ -86,10 +108,10 @@ class Discard(Control):
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
         if self.what == "ALL":
-            if session.block is not None and session.block.is_explicit:
+            if session.is_in_block:
                 raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block")
-            session.portals.prepared.clear()
-            session.portals.portals.clear()
+            session.portals.forget_prepared()
+            session.portals.close_all()
             session.variables.reset_all()
             for each in session.on_discard:
                 each()
@@ -104,9 +126,12 @@ def plan_prepare(planner: "Planner", tree: Tree) -> Prepare:
 
 
 def plan_execute(planner: "Planner", tree: Tree) -> Execute:
-    prepared = planner.session.prepared(tree.name)
+    prepared = planner.session.portals.prepared.get(tree.name)
+    if prepared is None:
+        return Execute(tree.name, planner.text, None, (), None, ())  # it may be there when this is run
     arguments = planner.arguments(tree.params, prepared.parameters, f'prepared statement "{tree.name}"')
-    return Execute(tree.name, prepared, arguments, prepared.columns, planner.parameters.types())
+    types = planner.parameters.types()
+    return Execute(tree.name, planner.text, prepared, arguments, prepared.columns, types)
 
 
 def plan_deallocate(planner: "Planner", tree: Tree) -> Deallocate:

@@ -31,7 +31,7 @@ class Nothing(Control):
         session = execution.session
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
-        if self.not_in_block and session.block is not None and session.block.is_explicit:
+        if self.not_in_block and session.is_in_block:
             raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
         if self.why:
             session.notice(self.why)
@@ -58,6 +58,11 @@ def _check_there(planner: "Planner", tree: Tree) -> None:
 
 def plan_set_constraints(planner: "Planner", tree: Tree) -> Nothing:
     return Nothing("SET CONSTRAINTS", "constraints are checked at the end of each statement")
+
+
+def plan_unlisten(planner: "Planner", tree: Tree) -> Nothing:
+    """There is no LISTEN, so nothing is listened to; pools say this when they take a session back."""
+    return Nothing("UNLISTEN")
 
 
 def plan_checkpoint(planner: "Planner", tree: Tree) -> Nothing:

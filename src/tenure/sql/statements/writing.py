@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import RetryError, UserError
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
@@ -136,15 +136,14 @@ class Insert:
             raise
 
     def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
-        tag = f"INSERT 0 {len(written)}"
         returning, visible, context = self.returning, self.visible, execution.context
         if returning is None:
-            return Result(tag)
+            return Result(f"INSERT 0 {len(written)}")
         rows = []
         for old, new in written:
             now = _shown(new, visible)
             rows.append(returning.of(now, None if old is None else _shown(old, visible), now, context))
-        return Result(tag, iter(rows))
+        return Result("INSERT 0", iter(rows), counts=True)
 
     def _written(
         self, execution: Execution, txn: Transaction, writer: Writer
@@ -295,7 +294,7 @@ class Change:
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
-        return Result(f"{self.verb} {len(rows)}", iter(rows))
+        return Result(self.verb, iter(rows), counts=True)
 
     def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
         now = _shown(row, self.visible)
@@ -342,7 +341,9 @@ def writer_of(execution: Execution, table: Table) -> Writer:
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
-        assert isinstance(found, Table), f"table {id} is gone although a foreign key leads to it"
+        if not isinstance(found, Table):
+            # Another transaction makes that table, and has told writers of this one beforehand.
+            raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
         return block.layout(found)
 
     return Writer(block.layout(table), layout_of, execution.context)

@@ -54,7 +54,7 @@ def _sessions(execution: "Execution") -> Rows:
                 instance,
                 each.number,
                 each.user,
-                each.address,
+                each.endpoints.client_address,
                 each.database_name,
                 each.variables["application_name"],
                 state_of(each),

@@ -8,16 +8,18 @@ Walk: `sql.surroundings` puts `find` into the Context; `expr.casts` asks it.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import UserError
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Schema, TypeRef
 from tenure.catalog.errors import UndefinedSchema
 from tenure.catalog.resolution import find as resolve
 from tenure.catalog.resolution import schemas_of
 from tenure.expr.datatype import Datum
+from tenure.expr.enums import EnumOf
 from tenure.expr.errors import NotSupported, UndefinedObject
 from tenure.expr.session_functions import type_reg
 from tenure.expr.system_types import ENUM_OIDS_FROM, TYPE_OIDS, Reg
-from tenure.expr.types import parse_type_name, type_of
+from tenure.expr.types import type_of
+from tenure.sql import parse
+from tenure.sql.bind.types import type_at
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.names import SessionNames
@@ -64,12 +66,14 @@ def _type(names: SessionNames, sought: Datum) -> Reg:
     if isinstance(sought, int):
         return Reg(sought, _BY_OID.get(sought) or _enum_name(names, sought) or str(sought))
     try:
-        return type_reg(type_of(parse_type_name(str(sought))))
-    except UserError:
-        found = names.object(split_names(str(sought).replace(".", ",")))
-        if not isinstance(found, EnumType):
-            raise UndefinedObject(f'type "{sought}" does not exist') from None
-        return Reg(ENUM_OIDS_FROM + found.id, _shown(names, found))
+        found = type_at(parse.type_name(str(sought)), names)
+    except NotSupported as error:
+        raise UndefinedObject(f'type "{sought}" does not exist') from error
+    if isinstance(found, EnumOf):
+        enum = names.descriptor(found.ref.enum)
+        assert enum is not None
+        return Reg(ENUM_OIDS_FROM + enum.id, _shown(names, enum))
+    return type_reg(found)
 
 
 def _names_by_oid() -> Iterator[tuple[int, str]]:
