@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import CommitTooLarge, RetryError, TenureError
 from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import seconds_between
 from tenure.cluster.settings import ClusterSettings
@@ -24,6 +24,7 @@ from tenure.sql.duck.taking import Duck
 from tenure.storage.engine import Group
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.lake.bases import LakeBases
+from tenure.table.write import Writer
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -38,6 +39,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def root(node: Node) -> Iterator[Speaker]:
     speaker = Speaker(node)
     yield speaker
+    speaker.close()
+
+
+@pytest.fixture(autouse=True)
+def empty(node: Node) -> None:
+    speaker = Speaker(node)
+    speaker.run("DELETE FROM t")
     speaker.close()
 
 
@@ -71,7 +79,33 @@ def test_the_most_rows_of_a_transaction(root: Speaker, change: Change) -> None:
     assert _sqlstate(root, text) == "54000"
     change("kv.transaction.max_rows", "2000")
     assert root.tag(text) == "INSERT 0 1001"
-    root.run("DELETE FROM t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t SELECT g, '' FROM generate_series(2000, 3500) g",
+        "UPDATE t SET v = 'x'",
+        "DELETE FROM t",
+        "TRUNCATE t",
+    ],
+)
+def test_what_has_found_too_many_rows_writes_none(
+    root: Speaker, change: Change, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root.run("INSERT INTO t SELECT g, '' FROM generate_series(1, 1500) g")
+    change("kv.transaction.max_rows", "1000")
+    written: list[Any] = []
+
+    def note(writer: Writer, txn: Transaction, *rows: Any, **named: Any) -> None:
+        written.extend(filter(None, rows))
+
+    monkeypatch.setattr("tenure.table.write.Writer._add", note)
+    monkeypatch.setattr("tenure.table.write.Writer._write", note)
+    with pytest.raises(CommitTooLarge) as caught:
+        root.run(text)
+    assert written == []
+    assert "kv.transaction.max_rows" in caught.value.hint
 
 
 @pytest.mark.setting("kv.transaction.max_bytes")
@@ -81,7 +115,6 @@ def test_the_most_bytes_of_a_transaction(root: Speaker, change: Change) -> None:
     assert _sqlstate(root, text) == "54000"
     change("kv.transaction.max_bytes", "200000")
     assert root.tag(text) == "INSERT 0 1"
-    root.run("DELETE FROM t")
 
 
 @pytest.mark.setting("kv.transaction.attempts")

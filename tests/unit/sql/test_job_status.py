@@ -39,3 +39,10 @@ def test_one_that_waits_for_transactions_names_what_they_use() -> None:
 def test_all_of_one_that_succeeded_is_done() -> None:
     assert fraction(Control(1, "work", State.SUCCEEDED), PROGRESS) == 1.0
     assert fraction(Control(1, "work", State.FAILED), PROGRESS) == 0.5
+
+
+def test_one_that_has_said_nothing_yet_has_begun_or_waits() -> None:
+    nothing = Progress(1)
+    assert running_status(Control(1, "work"), nothing, "") == "waits for a node to adopt it"
+    control = Control(1, "work", State.RUNNING, claim_instance=3, claim_epoch_at=7)
+    assert running_status(control, nothing, "") == "has begun"

@@ -38,6 +38,10 @@ QUEUED_ROWS_MAX = 100
 """So many rows of ON CONFLICT DO NOTHING are locked: each lock is a record that other nodes read."""
 
 
+CHECKED_ROWS = 1_000
+"""After so many rows that are found, it is seen whether there are more than may be written."""
+
+
 class RowTwice(UserError):
     sqlstate = "21000"
 
@@ -176,13 +180,18 @@ class Insert:
                 for row in self.source.rows
             ]
             return
-        if isinstance(self.source, PastRows):
-            yield from [dict(zip(targets, row, strict=True)) for row in self.source.read(execution)]
-            return
-        source, query = self.source, None if self.is_bounded else self.source.query
+        found = self._found(execution, self.source)
+        if self.conflict is None:
+            execution.block.use.txn.check_rows(len(found))
+        for row in found:
+            yield dict(zip(targets, row, strict=True))
+
+    def _found(self, execution: Execution, source: Runner | PastRows) -> list[Tuple]:
+        if isinstance(source, PastRows):
+            return list(source.read(execution))
+        query = None if self.is_bounded else source.query
         find = lambda passing: list(source.rows(run_of(execution, query, passing)))  # noqa: E731
-        for found in settled(execution, source.query, find):
-            yield dict(zip(targets, found, strict=True))
+        return settled(execution, source.query, find)
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
         """Those who upsert the same row queue: by its primary key, where that is given.
@@ -318,6 +327,9 @@ class Change:
         rests: dict[Tuple, Tuple] = {}
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
+            if not len(rests) % CHECKED_ROWS:
+                txn.check_rows(len(rests))
+        txn.check_rows(len(rests))
         keys = [layout.primary.prefix(key) for key in rests]
         txn.read_ahead(keys)
         found = []

@@ -3,7 +3,8 @@
     nobody has what it needs         waits for a process with spark: Spark needs Java, and there is none ...
     it is to be tried again later    waits until 10:00:03 UTC to be tried again, after 2 attempts that failed
     transactions use what it changes waits for transactions that use the former version of t
-    it runs, or has ended            what its last run said
+    nobody has taken it yet          waits for a node to adopt it
+    it runs, or has ended            what its last run said, or that it has begun
 
 Walk: `tables.node` shows it; `statements.job_waits` asks `is_lacking` for a statement that waits for the job.
 """
@@ -27,7 +28,7 @@ def running_status(control: Control, progress: Progress, trouble: str, awaited: 
         names = ", ".join(awaited)
         return f"waits for transactions that use the former version of {names}: see SHOW BLOCKERS"
     if control.claim != NOBODY:
-        return progress.status
+        return progress.status or "has begun"
     if control.attempts and control.retry_at:
         until = datetime.fromtimestamp(micros_of(control.retry_at) / 1_000_000, UTC)
         count = f"{control.attempts} attempt{'' if control.attempts == 1 else 's'}"
@@ -35,7 +36,7 @@ def running_status(control: Control, progress: Progress, trouble: str, awaited: 
     if is_lacking(control):
         waits = f"waits for a process with {', '.join(control.needs)}"
         return f"{waits}: {trouble}" if trouble else waits
-    return progress.status
+    return progress.status or ("waits for a node to adopt it" if control.state is State.PENDING else "")
 
 
 def fraction(control: Control, progress: Progress) -> float:
