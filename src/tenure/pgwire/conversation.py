@@ -51,9 +51,10 @@ from tenure.pgwire.rows import Shape
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
 from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
 from tenure.sql.errors import InFailedTransaction
+from tenure.sql.inline import INPUT_BYTES_MAX
 
-INLINE_BYTES_MAX = 256 * 1024
-"""Of values to read or rows to write on the loop: some milliseconds. What is more is done in a thread."""
+ANSWER_BYTES_MAX = 64 * 1024
+"""Of rows to write on the loop: some milliseconds. What is more is done in a thread."""
 
 INLINE_TEXT_CHARS_MAX = 4_000
 """Longer statements are parsed and planned in a thread: on the loop these take a few milliseconds."""
@@ -111,7 +112,7 @@ class Conversation:
         name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
         statement = self._bound.statement(statement_name)
         decode = partial(statement.decode, statement_name, formats, raw)
-        if stop - at > INLINE_BYTES_MAX:
+        if stop - at > INPUT_BYTES_MAX:
             return self._bind_in_thread(name, statement_name, decode, result_formats)
         values = decode()
         try:
@@ -183,7 +184,7 @@ class Conversation:
             type(answer) is not Answer
             or not answer.is_done
             or answer.copy is not None
-            or answer.size_bytes > INLINE_BYTES_MAX
+            or answer.size_bytes > ANSWER_BYTES_MAX
         ):
             return self._run_portal(name, bound, limit, ends=ends, begun=answer)
         self._send_rows(bound.shape, answer)
@@ -217,7 +218,7 @@ class Conversation:
             if answer.copy is not None:
                 answer = yield from self._copy(answer)
             sent += len(answer.rows)
-            if answer.size_bytes > INLINE_BYTES_MAX and bound.shape is not None:
+            if answer.size_bytes > ANSWER_BYTES_MAX and bound.shape is not None:
                 encode = partial(bound.shape.encode, answer.rows)
                 if self.client.notices:
                     self._tell_notices()

@@ -172,7 +172,7 @@ class Session:
         columns = prepared.columns
         if isinstance(prepared.statement, ByName):
             columns = prepared.statement.columns_now(self)
-        made = Portal(prepared, prepared.values(values), columns, prepared.is_short)
+        made = Portal(prepared, prepared.values(values), columns, prepared.is_short and inline)
         self._portals.add(portal, made)
         return made
 
@@ -326,6 +326,8 @@ class Session:
     def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
+        if inline and not statement.is_short:
+            raise NotShort  # planned again, over a table that is another one now
         execution = Execution(self, block, portal.values, inline=inline)
         return statement.run(execution)
 

@@ -19,9 +19,10 @@ from tenure.sql.bind import binder as bind
 from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
+from tenure.sql.inline import RowsBudget, is_cheap_query
 from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
-from tenure.sql.plans.facts import everything, is_bounded, is_point_query
+from tenure.sql.plans.facts import everything, is_bounded
 from tenure.sql.plans.plan import Lock, Output, Query
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import runner as rows
@@ -54,6 +55,9 @@ class Select:
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         if self.locks:
             return iter(self._locked(execution))
+        if execution.inline:
+            # All of the few rows there can be: what turns out not to be short has given none of them.
+            return iter(list(self.runner.rows(run_of(execution))))
         return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
 
     def _locked(self, execution: Execution) -> list[Tuple]:
@@ -69,6 +73,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     session, block = execution.session, execution.block
     parts = session.parts
     executor = session.variables["tenure.executor"]
+    budget = RowsBudget() if execution.inline else None
     run = Run(
         context=execution.context,
         source=block.source,
@@ -77,6 +82,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
         check=execution.check,
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
         lock=None if passing is None else passing.passes,
+        read=None if budget is None else budget.spend,
     )
     if query is not None and parts.duck is not None and executor != "rows":
         run.instead = parts.duck.taking(
@@ -136,13 +142,12 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 def compiled(planner: "Planner", bound: Query) -> Select:
     query = access.with_access(bound)
     locks = any(isinstance(each, Lock) for each in everything(query.plan, query))
-    is_point = is_point_query(query) and not locks
     return Select(
         query,
         rows.compile(query, planner.names.enum),
         columns_of(query.outputs),
         query.parameters,
-        is_short=is_point,
+        is_short=is_cheap_query(query) and not locks,
         is_bounded=is_bounded(query.plan, query),
         locks=locks,
         lookup=None if locks else lookup_of(query, planner.names.enum),
