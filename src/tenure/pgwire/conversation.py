@@ -48,6 +48,7 @@ from tenure.pgwire.messages import (
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.rows import Shape
+from tenure.pgwire.turns import Turns
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
 from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
 from tenure.sql.errors import InFailedTransaction
@@ -72,6 +73,7 @@ class Conversation:
         "_bound",
         "_offset",
         "_reported",
+        "_turns",
         "_unsynced",
         "client",
         "is_canceled",
@@ -79,8 +81,9 @@ class Conversation:
         "unsent_bytes",
     )
 
-    def __init__(self, client: Client, output: list[bytes]) -> None:
+    def __init__(self, client: Client, output: list[bytes], turns: Turns) -> None:
         self.client = client
+        self._turns = turns
         self.output = output
         self.unsent_bytes = 0
         """Of rows and descriptions in `output`: the rest is small."""
@@ -313,7 +316,7 @@ class Conversation:
             self._offset = max(0, text.find(statement, end))
             end = self._offset + len(statement)
             yield from self._simple(statement, ends=number == len(statements))
-            if len(self.output) > ANSWERS_AT_ONCE:
+            if len(self.output) > ANSWERS_AT_ONCE or self._turns.is_over():
                 yield Need.FLUSH
         self._offset = 0
 

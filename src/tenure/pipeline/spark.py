@@ -15,6 +15,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,9 +82,11 @@ def open_session(
     `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last.
     """
     java = find_java(os.environ)
+    # Mode 0700: what Spark spills there is rows of tables. It goes with the session, at the latest with us.
+    temporary = tempfile.mkdtemp(prefix="tenure-spark-")
     archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
     settings = {
-        **_settings(master, [*_own_path(), *python_path]),
+        **_settings(master, [*_own_path(), *python_path], temporary),
         "spark.driver.memory": driver_memory,
         "spark.executor.memory": executor_memory,
         **(options or {}),
@@ -94,7 +98,12 @@ def open_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
     is_usable = archive is not None and archive.is_whole()
-    session = _started(settings, archive, is_usable=is_usable)
+    try:
+        session = _started(settings, archive, is_usable=is_usable)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    weakref.finalize(session, shutil.rmtree, temporary, ignore_errors=True)
     _log.info(
         "spark %s master=%s java=%s driver_memory=%s executor_memory=%s archive=%s",
         pyspark.__version__,
@@ -115,8 +124,9 @@ def _own_path() -> list[str]:
     return [] if root.is_relative_to(sys.prefix) else [str(root)]
 
 
-def _settings(master: str, python_path: Sequence[str]) -> dict[str, str]:
-    java_options = f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+def _settings(master: str, python_path: Sequence[str], temporary: str) -> dict[str, str]:
+    # All that Spark writes to the disk of this machine lies below Java's directory for what is temporary.
+    java_options = f"{JAVA_OPTIONS} -Djava.io.tmpdir={temporary} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         "spark.app.name": "tenure",
         "spark.master": with_failures(master, FAILURES_MAX),

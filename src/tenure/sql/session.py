@@ -77,6 +77,8 @@ class Session:
         self.block: Block | None = None
         self.statement = ""
         """The text of what it is doing, or did last."""
+        self._text = ""
+        """The same, as it stands; also of what leaves no other trace."""
         self.active_since_micros = 0
         self.is_active = False
         self.is_inline = False
@@ -115,17 +117,15 @@ class Session:
     def zone(self) -> tzinfo:
         return self.variables.zone
 
+    @property
+    def doing(self) -> str:
+        return without_secrets(self._text)
+
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
 
     def timeouts(self) -> Timeouts:
-        ends_at = self.interrupts.transaction_ends_at()
-        left = 0.0 if ends_at is None else max(0.001, ends_at - self.parts.env.monotonic())
-        return Timeouts(
-            self.variables.seconds("idle_session_timeout") or 0.0,
-            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
-            left,
-        )
+        return self.interrupts.timeouts()
 
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
@@ -143,7 +143,7 @@ class Session:
     def prepare(
         self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
     ) -> Prepared:
-        self.is_inline = inline
+        self.is_inline, self._text = inline, text
         self.interrupts.start()
         try:
             prepared = self.preparing.make(text, tuple(types))
@@ -194,6 +194,7 @@ class Session:
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
         prepared = made.prepared
+        self._text = prepared.text
         if prepared.made is None:
             return EMPTY
         self.surroundings.check_locks()

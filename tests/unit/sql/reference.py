@@ -44,7 +44,8 @@ VARIABLES_PAGE = """
 
 `SET x = v`, `SET LOCAL x = v`, `RESET x`, `SHOW x`, `SHOW ALL`, and as options of a connection. Names with a
 dot that are not here (`myapp.user`) are the application's own. A session that says nothing of
-`statement_timeout` goes by the cluster's `sql.statement_timeout`.
+`statement_timeout` or `idle_in_transaction_session_timeout` goes by the cluster's setting of the same name
+after `sql.`.
 
 | name | default | meaning |
 |---|---|---|

@@ -16,7 +16,7 @@ from tenure.base.settings import AnySetting
 from tenure.catalog.blockers import Blocker
 from tenure.catalog.descriptors import Database, EnumType, Schema, Table, View
 from tenure.catalog.descriptors import Sequence as Sequence_
-from tenure.catalog.lease_rows import LeaseRow
+from tenure.catalog.lease_rows import Holder, LeaseRow
 from tenure.catalog.uses import Lease, Use
 from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
 from tenure.cluster.jobs import NOBODY
@@ -176,9 +176,27 @@ def _blocked(
     named = [each for each in holders if each.descriptor == awaited.descriptor]
     for each in named:
         shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
-        yield (*what, each.transaction, time_of(each.started_at), shown)
+        hint = _how_to_end(execution.session, row.instance, each, is_all=is_all)
+        yield (*what, each.transaction, time_of(each.started_at), shown, hint)
     if not named:
-        yield (*what, None, None, None)
+        yield (*what, None, None, None, None)
+
+
+def _how_to_end(own: "Session", instance: int, holder: Holder, *, is_all: bool) -> str:
+    """What helps against a transaction that holds a schema change up: one that lasts is mostly idle."""
+    if instance != own.parts.node().instance:
+        return f"SHOW TRANSACTIONS on node {instance} tells whose it is; {_LIMIT}"
+    for each in list(own.parts.sessions.values()):
+        use = None if each.block is None else each.block.begun
+        if use is not None and use.number == holder.transaction:
+            is_known = is_all or each.user == own.user
+            who = f"session {each.number} of user {each.user}" if is_known else "its session"
+            what = f"{who} is {state_of(each)}"
+            return what if each.is_active else f"{what}: have it COMMIT or ROLLBACK; {_LIMIT}"
+    return "it ends with the statement or the job that runs"
+
+
+_LIMIT = "sql.idle_in_transaction_session_timeout ends those that stay idle"
 
 
 # Locks and plans
@@ -224,6 +242,7 @@ def _nodes(execution: "Execution") -> Rows:
             each.draining,
             None if expires_at is None else time_of(expires_at),
             each.id == own,
+            parts.long_turns.count if each.id == own else None,
         )
 
 
@@ -379,6 +398,7 @@ def _of_leases() -> Iterator[Definition]:
         ("transaction", "int8", "The transaction there, where the node has told it."),
         ("started", "timestamptz", "When that began."),
         ("statement", "text", "What it was doing; null for who is no superuser."),
+        ("hint", "text", "Whether its session is idle, and what ends it."),
     )
 
 
@@ -419,6 +439,11 @@ def _of_cluster() -> Iterator[Definition]:
         ("is_draining", "bool not null", "Whether it is about to stop."),
         ("expiration", "timestamptz", "When its session would expire without a further heartbeat."),
         ("is_this", "bool not null", "Whether it is the one that answers."),
+        (
+            "long_turns",
+            "int8",
+            "How often its door was held up for more than 50 ms since it started; null of other nodes.",
+        ),
         key=("node_id",),
     )
     yield define(
