@@ -1,9 +1,20 @@
 """What is cheap by proof: a list of functions, and a bound on what they are given."""
 
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import partial
+from itertools import product
+from types import FrameType
+from uuid import UUID
+
 import pytest
 
+from tenure.base.errors import UserError
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.cheap import CHEAP, NOT_CHEAP, NUMERIC_STEPS, READING_STEPS, cost
+from tenure.expr.datatype import Datum
 from tenure.expr.expressions import (
     Call,
     Case,
@@ -16,7 +27,10 @@ from tenure.expr.expressions import (
     Node,
     Quantified,
 )
+from tenure.expr.function import Context, Function
 from tenure.expr.functions import FUNCTIONS
+from tenure.expr.interval import Interval
+from tenure.expr.types import type_of
 
 TEXT, INT, NUMERIC = TypeRef("text"), TypeRef("int4"), TypeRef("numeric")
 
@@ -114,3 +128,80 @@ def test_constants_count_by_their_size() -> None:
     assert cost([Const(TEXT, "short")]) == 0
     assert cost([Const(TEXT, "x" * 1_000_000)]) > 5_000
     assert cost([Const(TypeRef("text", (), True), ["x" * 1_000_000])]) > 5_000
+
+
+# ── the list at its limits ─────────────────────────────────────────────────────────────────────
+
+BYTES = 8 * 1024
+"""Of one input, at most: `sql.inline.INPUT_BYTES_MAX`."""
+NINES = Decimal("9" * 131_072)
+LARGEST: dict[str, tuple[Datum, ...]] = {
+    "text": ("ß" * (BYTES // 2), "9" * BYTES, " " * BYTES),
+    "name": ("x" * 63,),
+    "char": ("x" * BYTES, " " * BYTES),
+    '"char"': ("x",),
+    "bytea": (b"\xff" * BYTES,),
+    "bool": (True,),
+    "oid": (2**32 - 1,),
+    "int2": (2**15 - 1,),
+    "int4": (2**31 - 1, -(2**31)),
+    "int8": (2**63 - 1,),
+    "float4": (3.4e38,),
+    "float8": (1.7e308,),
+    "numeric": (NINES, Decimal("1e131071"), NINES.scaleb(-16_383)),
+    "uuid": (UUID(int=2**128 - 1),),
+    "date": (date.max,),
+    "time": (time.max,),
+    "timestamp": (datetime.max,),
+    "timestamptz": (datetime.max.replace(tzinfo=UTC),),
+    "interval": (Interval(months=10**6, days=10**6, micros=10**15),),
+    "jsonb": (type_of(TypeRef("jsonb")).parse("[" + "1," * (BYTES // 2 - 2) + "1]"),),
+}
+EVENTS_PER_STEP = 400
+"""Calls of functions, Python's and C's, in one step: each is about 0.1 microseconds."""
+
+
+@pytest.mark.parametrize(
+    "function", [each for each in FUNCTIONS if each.id in CHEAP and each.arguments], ids=lambda each: each.id
+)
+def test_functions_of_the_list_do_bounded_work_at_their_limits(function: Function) -> None:
+    """Work is counted, not timed. What they return is no longer than what they were given."""
+    if set(function.arguments) == {"anyenum"} or function.name.startswith("tenure_"):
+        assert (
+            CHEAP[function.id] == 1
+        )  # members are compared by some bytes; the session answers for sequences
+        return
+    for arguments in product(*(LARGEST[each] for each in function.arguments)):
+        run = function.run
+        if function.wants_types:
+            run = run(*(type_of(TypeRef(each)) for each in function.arguments))
+        context = (CONTEXT,) if function.wants_context else ()
+        result, events = _counted(partial(run, *context, *arguments))
+        assert events <= EVENTS_PER_STEP * CHEAP[function.id]
+        if isinstance(result, str | bytes):
+            assert len(result) <= sum(map(_length, arguments))
+        if isinstance(result, Decimal) and result.is_finite():
+            assert len(result.as_tuple().digits) <= 131_072 + 16_383
+
+
+CONTEXT = Context(0, 0, uuid=lambda: UUID(int=0), rowid=lambda: 1)
+
+
+def _counted(call: Callable[[], Datum]) -> tuple[Datum, int]:
+    events = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal events
+        events += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        return call(), events
+    except UserError:
+        return None, events
+    finally:
+        sys.setprofile(None)
+
+
+def _length(value: Datum) -> int:
+    return len(value) if isinstance(value, str | bytes) else 3 * BYTES
