@@ -1,6 +1,5 @@
 """Sessions of Spark: what they start with, and what does not keep them from starting."""
 
-import gc
 import os
 from pathlib import Path
 
@@ -105,6 +104,4 @@ def test_what_spark_writes_for_a_while_is_for_its_owner_alone(
         assert any(each.name.startswith("blockmgr-") for each in directory.iterdir())
     finally:
         close_session(session)
-    del session
-    gc.collect()
     assert not directory.exists()

@@ -58,6 +58,10 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 _log = logging.getLogger(__name__)
 
 
+TEMPORARY = "spark.tenure.temporaryDirectory"
+"""A setting of our own: where a session's temporary files are."""
+
+
 class SparkRefused(StoreError):
     """A session could not be had; the log says what Java said."""
 
@@ -82,7 +86,7 @@ def open_session(
     `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last.
     """
     java = find_java(os.environ)
-    # Mode 0700: what Spark spills there is rows of tables. It goes with the session, at the latest with us.
+    # Mode 0700: what Spark spills there is rows of tables. It goes with the session, or with this process.
     temporary = tempfile.mkdtemp(prefix="tenure-spark-")
     archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
     settings = {
@@ -129,6 +133,7 @@ def _settings(master: str, python_path: Sequence[str], temporary: str) -> dict[s
     java_options = f"{JAVA_OPTIONS} -Djava.io.tmpdir={temporary} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         "spark.app.name": "tenure",
+        TEMPORARY: temporary,
         "spark.master": with_failures(master, FAILURES_MAX),
         "spark.submit.deployMode": "client",
         "spark.driver.extraJavaOptions": java_options,
@@ -194,15 +199,18 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
     """Ends the session and the Java it ran on, with whatever was running there."""
     context = session.sparkContext
-    gateway, name = context._gateway, "none"
+    gateway, name, temporary = context._gateway, "none", None
     try:
         name = context.applicationId
+        temporary = context.getConf().get(TEMPORARY)
         session.stop()
     except Exception as error:  # Java may be what has ended
         _log.info("stopping Spark: %s", type(error).__name__)
     _end_java(gateway, exit_seconds)
     # The executors of a local-cluster leave what they logged beside Spark itself.
     shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:
