@@ -22,6 +22,7 @@ WORKERS ?= 2
 MESSAGES ?= 1000000
 TIMES ?= 10
 STATEMENTS ?= 20000
+SCRIPTS ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help start test hunt check format sim fuzz differential faults bench clean
@@ -56,8 +57,8 @@ sim: $(VENV)/.dev ## simulate by seed: SEEDS=300 or SEEDS=5000..5300, MUTANTS=1
 fuzz: $(VENV)/.dev ## send malformed messages to the wire's state machine: MESSAGES=1000000
 	@$(PY) -m tests.fuzz_wire --messages $(MESSAGES) $(ARGS)
 
-differential: $(VENV)/.dev ## compare generated SQL with PostgreSQL: STATEMENTS=20000
-	@$(PY) -m tests.differential --statements $(STATEMENTS) $(ARGS)
+differential: $(VENV)/.dev ## compare generated SQL with PostgreSQL: STATEMENTS=20000, SCRIPTS=1000
+	@$(PY) -m tests.differential --statements $(STATEMENTS) --scripts $(SCRIPTS) $(ARGS)
 
 faults: $(VENV)/.dev $(VENV)/.java ## break real processes: QUICK=1, MINUTES=, REPEAT=
 	@$(PY) -m tests.faults $(if $(QUICK),--quick) $(if $(MINUTES),--minutes $(MINUTES)) \

@@ -51,7 +51,7 @@ def _base(place: Based, cache_bytes: int) -> LakeBase:
     head = place.store.keyspace.head(SALES.id, 1)
     known = place.bases.of(head)
     assert isinstance(known, LakeBase)
-    return LakeBase(known.manifest, Groups(place.files, place.env, bytes_max=cache_bytes), head)
+    return LakeBase(known.manifest, Groups(place.bases.checked, place.env, bytes_max=cache_bytes), head)
 
 
 def _cold(place: Based) -> LakeBase:

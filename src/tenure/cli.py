@@ -1,11 +1,13 @@
 """The command line: `tenure start` runs a node, `tenure worker` one with Spark, until SIGTERM or Ctrl-C.
 
+`tenure store` has commands that do one thing to a store and its lake, and end.
+
 Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the
 node; everything else goes to standard error, one line per event, times in UTC. A node that cannot start says
 why in one line and exits with 1; one that was drained exits with 0.
 
 Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
-`worker.run`.
+`worker.run`, or `store_commands.run`.
 """
 
 import argparse
@@ -19,9 +21,9 @@ from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
 
-from tenure import __version__, processes, worker
+from tenure import __version__, processes, store_commands, worker
 from tenure.base.env import Env, SystemEnv
-from tenure.base.errors import InvalidParameter, TenureError
+from tenure.base.errors import InvalidParameter, TenureError, for_operator
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.node import Node
@@ -29,12 +31,11 @@ from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
 from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE
-from tenure.storage.addresses import SQLITE_PREFIX, redacted
+from tenure.storage.addresses import DEFAULT_LAKE, default_lake, is_local, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535
 DEFAULT_STORE = "sqlite:tenure-data/store.db"
-DEFAULT_LAKE = "tenure-data/lake"
 DEFAULT_FILES = "tenure-data/files"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -51,10 +52,12 @@ _log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(argv)
+    options = _options(argv)
     _log_to_stderr()
     try:
-        check_master(options.spark_master, is_store_local=options.store.startswith(SQLITE_PREFIX))
+        if options.command == "store":
+            return _once(lambda: store_commands.run(options, SystemEnv()))
+        check_master(options.spark_master, is_store_local=is_local(options.store))
         if options.command == "worker":
             _until_signal(lambda: worker.run(options, SystemEnv()))
         elif options.processes > 1:
@@ -67,6 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    options = _parser().parse_args(argv)
+    options.lake = options.lake or default_lake(options.store)
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tenure", description="A SQL system whose schema may change.")
     parser.add_argument("--version", action="version", version=f"tenure {__version__}")
@@ -75,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     work = commands.add_parser("worker", help="run a process with Spark, which adopts the bulk jobs")
     _add_shared(work)
     work.add_argument("--idle-seconds", type=float, default=0.0, help=argparse.SUPPRESS)
+    store = commands.add_parser("store", help="copy a store with its lake, or say where its lake is now")
+    store_commands.add_to(store, _add_place)
     return parser
 
 
@@ -101,8 +112,7 @@ def _add_start(start: argparse.ArgumentParser) -> None:
     start.add_argument("--shared-port", action="store_true", help=argparse.SUPPRESS)
 
 
-def _add_shared(parser: argparse.ArgumentParser) -> None:
-    """What nodes and workers are told alike."""
+def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         default=os.environ.get(STORE_VARIABLE, DEFAULT_STORE),
@@ -112,11 +122,17 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lake",
-        default=os.environ.get(LAKE_VARIABLE, DEFAULT_LAKE),
+        default=os.environ.get(LAKE_VARIABLE, ""),
         metavar="PATH-or-URL",
-        help="where rows are kept in Parquet files, a directory or s3://bucket/prefix "
-        f"(default: {DEFAULT_LAKE}); one with keys is better given in the environment, as {LAKE_VARIABLE}",
+        help="where rows are kept in Parquet files, a directory or s3://bucket/prefix, the same for all "
+        f"nodes of a store (default: lake, beside the file of a SQLite store, else {DEFAULT_LAKE}); one with "
+        f"keys is better given in the environment, as {LAKE_VARIABLE}",
     )
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
+    """What nodes and workers are told alike."""
+    _add_place(parser)
     parser.add_argument(
         "--files",
         default=DEFAULT_FILES,
@@ -174,6 +190,18 @@ def _until_signal(run: Callable[[], None]) -> None:
         run()
 
 
+def _once(run: Callable[[], None]) -> int:
+    """Does something that ends; a signal ends it early, and it takes back what it can."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, _interrupt)
+    try:
+        run()
+    except KeyboardInterrupt:
+        print("tenure: interrupted before it was done", file=sys.stderr)
+        return 1
+    return 0
+
+
 def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     start_worker = partial(_start_worker, options)
@@ -214,7 +242,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _one_line(error: TenureError) -> str:
-    return " ".join(f"{error}. {error.hint}".split()) if error.hint else " ".join(str(error).split())
+    said = for_operator(error)
+    return " ".join(f"{said}. {error.hint}".split()) if error.hint else " ".join(said.split())
 
 
 def _log_to_stderr() -> None:

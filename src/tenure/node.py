@@ -95,6 +95,7 @@ from tenure.storage.sqlite import SqliteEngine
 from tenure.storage.upkeep import upkeep
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifests
+from tenure.table.lake.opening import open_lake
 from tenure.table.lake.publishing import Merges
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
@@ -152,7 +153,7 @@ class Node:
                 self._make_leases(undo)
                 self._make_job_records()
                 self.locations.make_directory()
-                self.lake = self._open_lake(undo, address, lake) if lake else None
+                self.lake = self._open_lake(undo, engine, address, lake) if lake else None
                 self.front: Front | None = None
                 self._starter: WorkerStarter | None = None
                 self._make_jobs(kinds or {})
@@ -325,8 +326,9 @@ class Node:
         assert self._spark is not None, "a job that needs Spark was adopted without"
         return self._spark()
 
-    def _open_lake(self, undo: ExitStack, store: str, address: str) -> Lake:
+    def _open_lake(self, undo: ExitStack, engine: OpenEngine, store: str, address: str) -> Lake:
         files = open_files(address)
+        identity = open_lake(self.store, files, self.jobs, engine.origin())
         manifests = Manifests(self.store.keyspace)
         cache_bytes = self.settings.current()[LAKE_MEMORY]
         bases = LakeBases(self.store, manifests, files, cache_bytes=cache_bytes)
@@ -337,7 +339,7 @@ class Node:
         return Lake(
             self.store,
             files,
-            Place(store, files.address, self.store.keyspace.tenant, files.credentials),
+            Place(store, files.address, self.store.keyspace.tenant, files.credentials, identity.id),
             manifests,
             Merges(self.store.keyspace),
             bases,

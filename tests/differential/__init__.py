@@ -11,7 +11,8 @@
     run                  a run of many statements by seed; failures as scripts
     conversations        messages by seed; `wire_scripts` has known ones, `wire_sides` says them
     known.sql            what once was answered wrongly
+    transactions         whole scripts: blocks, savepoints, definitions, cursors; one node and two
 
-Walk: `test_differential`, `test_texts` and `test_conversations` run few, `python -m tests.differential` as
-many as wished.
+Walk: `test_differential`, `test_texts`, `test_conversations` and `transactions.test_transactions` run few,
+`python -m tests.differential` as many as wished.
 """

@@ -1023,3 +1023,7 @@ SELECT '24:00:00 EST 2487-09-11'::timestamptz::interval
 SELECT '3311-11-09T6:22:4.BSTad'::timestamptz::uuid
 SELECT '{"6737-07-07,5:54:561. ART"}'::timestamptz[]::numeric(1000,1000)[]
 SELECT 'foo 5751-12-24  13:'::timestamptz::bytea
+COPY item (k, k) FROM STDIN
+COPY item (k, total) FROM STDIN
+COPY item (k, k) TO STDOUT
+COPY item (total) TO STDOUT

@@ -207,7 +207,7 @@ class BulkFleet(Processes):
         be writing more."""
         deleted = Upkeep(self.lake).delete_strays()
         result.counts["strays"] = int(str(result.counts.get("strays", 0))) + len(deleted)
-        listed = {entry.name for page in self.lake.files.list() for entry in page}
+        listed = {entry.name for page in self.lake.files.list(str(self.lake.place.tenant)) for entry in page}
         snapshot = self.node.store.snapshot()
         manifests = self.lake.manifests.all(snapshot)
         named = {file.name for manifest in manifests for file in manifest.files}

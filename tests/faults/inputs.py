@@ -17,7 +17,7 @@ import apsw
 import psycopg
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import TenureError
+from tenure.base.errors import TenureError, for_operator
 from tenure.kv.store import Store
 from tenure.storage.postgres import PostgresEngine
 from tests import postgres_server
@@ -164,7 +164,7 @@ def _refused(result: Result, run: Callable[[], object], state: str, named: str) 
     try:
         run()
     except TenureError as error:
-        text = f"{error} {error.hint}"
+        text = f"{for_operator(error)} {error.hint}"
         result.require(error.sqlstate == state, f"{error.sqlstate} instead of {state}: {text}")
         result.require(named in text, f'the message does not name "{named}": {text}')
         return error

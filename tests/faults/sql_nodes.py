@@ -60,7 +60,8 @@ class SqlNodes(Processes):
 
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
-        options = ("--insecure", "--store", self.store, "--sql", at, *self._more)
+        lake = str(self._place.directory / "lake")  # a store in PostgreSQL has none beside it
+        options = ("--insecure", "--store", self.store, "--lake", lake, "--sql", at, *self._more)
         self.spawn(name, "tenure.cli", "start", *options)
 
     def dsn(self, name: str) -> str:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.faults import sql_bank, sql_clients, sql_contention, sql_ddl, sql_drain, sql_processes
+from tests.faults import (
+    sql_advisory,
+    sql_bank,
+    sql_clients,
+    sql_contention,
+    sql_ddl,
+    sql_drain,
+    sql_processes,
+)
 from tests.faults.harness import Run
 from tests.faults.smoke import both_engines, holds
 
@@ -41,3 +49,8 @@ def test_clients_that_vanish_leave_nothing_behind(run: Run) -> None:
 @both_engines
 def test_clients_at_the_same_rows_of_two_nodes_do_not_fail_each_other(run: Run) -> None:
     holds(sql_contention.sql_contention(run))
+
+
+@both_engines
+def test_a_lock_that_was_lost_while_its_node_was_stopped_guards_nothing(run: Run) -> None:
+    holds(sql_advisory.sql_advisory(run))

@@ -17,7 +17,6 @@ from tenure.node import Node
 from tenure.pipeline import merge as merging
 from tenure.pipeline.merge import MergedRange, merge, merge_range
 from tenure.pipeline.tasks import Kernel, ProcessTasks, Tasks
-from tenure.table.lake.format import footer, read_groups
 from tenure.table.lake.manifests import Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish
 from tests.pipeline import kernels
@@ -130,8 +129,8 @@ class Served:
     def _rows(self, written: tuple[Written, ...]) -> list[Any]:
         rows = []
         for each in sorted(written, key=lambda each: each.file.first):
-            known = footer(self.lake.files, each.file.name)
-            table = read_groups(self.lake.files, each.file.name, known, range(len(known.firsts)))
+            checked = self.lake.bases.checked
+            table = checked.read_groups(each.file, range(len(checked.footer(each.file).firsts)))
             rows += [str(row) for row in table.to_pylist()]  # NaN is not equal to itself
         return rows
 
@@ -213,7 +212,7 @@ def test_tasks_that_fail_at_random_lose_and_double_no_row(
         for manifest in served.lake.manifests.all(served.node.store.snapshot())
         for file in manifest.files
     }
-    written = {entry.name for page in served.lake.files.list() for entry in page}
+    written = {entry.name for page in served.lake.files.list(str(served.lake.place.tenant)) for entry in page}
     assert named < written, "no attempt has failed after it had written"
 
 
@@ -233,5 +232,5 @@ def test_a_flush_with_twins_of_slow_tasks_on_two_workers_is_that_without_spark(
         await_true(lambda: tasks.executors() == 2)
         agree(served, tasks, kernels.merge_slowly_at_times)
         spark_sessions.close()
-    written = [entry.name for page in served.lake.files.list() for entry in page]
+    written = [entry.name for page in served.lake.files.list(str(served.lake.place.tenant)) for entry in page]
     assert any("-1-live-" in name for name in written), "no slow task had a twin"

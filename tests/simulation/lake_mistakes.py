@@ -14,6 +14,7 @@ from tenure.kv.thresholds import clean
 from tenure.storage.engine import Removal, Removes
 from tenure.table.lake import publishing
 from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.identity import LakeIdentity
 from tenure.table.lake.manifests import no_base
 from tests.simulation import lake_world
 from tests.simulation.mistakes import _judging, judge_threshold_only
@@ -91,6 +92,11 @@ def remove_then_mark(self: Upkeep, manifest: Any, upto_at: Timestamp) -> int:
     return removing.removed
 
 
+def check_store_only(self: Any) -> None:
+    """As if what is at a lake's place were always that lake."""
+    assert self._records.get(self._store.snapshot()).id == self.id
+
+
 ALL: tuple[tuple[Any, ...], ...] = (
     ("rows that have moved are not missed", _judging(judge_threshold_only), BASES),
     ("a watch goes on past what was imported", ((watch, "judge", judge_threshold_only),), BASES),
@@ -100,5 +106,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a page below the mark believed", ((bases, "pages", believing(bases.pages)),), BASES),
     ("mark not moved with an input", ((lake_world, "publish", publish_without_mark),), BASES),
     ("merge published over another", ((lake_world, "publish", publish_over_others),), BASES),
+    ("strays deleted without asking the id", ((LakeIdentity, "check", lambda self: None),), BASES),
+    ("the id asked of the store alone", ((LakeIdentity, "check", check_store_only),), BASES),
     ("mark moved after the removal", ((Upkeep, "_clean_some", remove_then_mark),), BASES),
 )

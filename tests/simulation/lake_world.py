@@ -1,7 +1,9 @@
 """The lake's protocol in the simulated store: bases that are read, flushed, cleaned and imported into.
 
-    product code    kv.bases, LakeBases, Manifests, publishing, the upkeep's cleaning and deleting
-    stands in       files: dictionaries of revisions by key; reading one takes a moment, and it may be gone
+    product code    kv.bases, LakeBases, Manifests, publishing, the upkeep's cleaning and deleting, Files,
+                    the lake's id
+    stands in       a tree of files: dictionaries of revisions by key; reading one takes a moment, and it
+                    may be gone; for a while, another store's lake may be mounted there
 
 An import closes the table for writing, merges what there is with rows of its own, and publishes. Its rows are
 never written to the store: the trace has them as if its publishing had put them. So the predicates ask of
@@ -22,12 +24,18 @@ from tenure.bulk import upkeep
 from tenure.bulk.lakes import Lake
 from tenure.kv.bases import Row
 from tenure.kv.keys import Span
+from tenure.kv.store import DEFAULT_TENANT
+from tenure.pipeline.places import Place
+from tenure.storage.files import Files
+from tenure.storage.tree import Entry
 from tenure.table.lake.bases import LakeBases
+from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
 from tenure.table.lake.manifests import AS_PUBLISHED, File, Manifest, Manifests, Shape, Written, no_base
 from tenure.table.lake.publishing import Merges, Replaced, publish
 from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
 from tests.simulation.nodes import Cluster, Node
+from tests.simulation.predicates import Violation
 from tests.simulation.shapes import blind_write, read_modify_write
 from tests.simulation.trace import Put
 from tests.simulation.tracing import TracingStore, TracingTransaction
@@ -36,19 +44,31 @@ from tests.simulation.workload import BASED, PLAIN, Client, watch_forever
 GATE = 105
 """The table whose one row says who has closed the other for writing."""
 
+ID = "own"
+"""What the lake and its store carry."""
+
 Contents = dict[bytes, list[tuple[Timestamp, bytes | None]]]
 """All revisions of each key, tombstones too; the time of an import's own is AS_PUBLISHED."""
 
 
-class SimFiles:
-    """Of all nodes."""
+class SimTree:
+    """The files of all nodes, and how an operator may mix them up with another store's.
+
+    While the other lake is mounted in the place of this one, its id and its files are what is listed, and its
+    files are what is deleted. Reads and writes go to this one all the same: what they would miss is not
+    what is asked here.
+    """
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._contents: dict[str, Contents] = {}
         self._count = 0
+        self.others = {f"{DEFAULT_TENANT}/j{number}-r1-0-live" for number in range(3)}
+        """The other store's: of jobs that nobody here knows, so here they look like strays."""
+        self.has_other_mounted = False
+        self.others_deleted: list[str] = []
 
-    def create(self, contents: Contents) -> str:
+    def add(self, contents: Contents) -> str:
         self._count += 1
         self._contents[f"file{self._count}"] = contents
         return f"file{self._count}"
@@ -59,9 +79,34 @@ class SimFiles:
             raise BaseMoved(f'file "{name}" is gone')
         return self._contents[name]
 
+    def children(self, directory: str) -> Iterator[Entry]:
+        if directory == DIRECTORY:
+            yield Entry(id_file("other" if self.has_other_mounted else ID), 1, 0)
+        elif self.has_other_mounted:
+            yield from (Entry(name, 1, 0) for name in sorted(self.others))
+
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
-            self._contents.pop(name, None)
+            if not self.has_other_mounted:
+                self._contents.pop(name, None)
+            elif name in self.others:
+                self.others_deleted.append(name)
+
+    def delete_unfinished(self, *, before_micros: int) -> int:
+        return 0
+
+
+class SimJobs:
+    def open(self, snapshot: object) -> tuple[()]:
+        return ()
+
+
+class SimFiles(Files):
+    """As one node has opened them."""
+
+    def __init__(self, tree: SimTree) -> None:
+        super().__init__(cast(Any, tree), "sim")
+        self.tree = tree
 
 
 class SimBase:
@@ -83,7 +128,7 @@ class SimBase:
         """All there is, with the times at which imports were published."""
         dated: Contents = {}
         for file in self.manifest.live:
-            for key, revisions in self._files.read(file.name).items():
+            for key, revisions in self._files.tree.read(file.name).items():
                 dated[key] = [
                     (file.published_at if at == AS_PUBLISHED else at, value) for at, value in revisions
                 ]
@@ -240,6 +285,22 @@ def delete_files(client: LakeClient) -> None:
     client.upkeep._delete_dropped()
 
 
+def delete_strays(client: LakeClient) -> None:
+    client.upkeep.delete_strays()
+
+
+def mount_another(client: LakeClient) -> None:
+    """For a while another store's lake is where this one was; somebody looks for strays meanwhile."""
+    tree = _files(client).tree
+    tree.has_other_mounted = True
+    client.trace.seen["another lake mounted"] += 1
+    try:
+        client.pause()
+        delete_strays(client)
+    finally:
+        tree.has_other_mounted = False
+
+
 def _merged(client: LakeClient) -> tuple[Manifest, Contents, tuple[Timestamp, int]]:
     """A manifest, all that it and the store have, up to when, and how much of it is new."""
     snapshot = client.store.snapshot()
@@ -257,7 +318,7 @@ def _merged(client: LakeClient) -> tuple[Manifest, Contents, tuple[Timestamp, in
 def _replaced(
     client: LakeClient, began_with: Manifest, contents: Contents, *, has_input: bool = False
 ) -> Replaced:
-    name = _files(client).create(contents)
+    name = _files(client).tree.add(contents)
     published_at = AS_PUBLISHED if has_input else 0
     file = File(name, b"", b"\xff", len(contents), 1, b"", 0, published_at, published_at)
     return Replaced(tuple(each.name for each in began_with.files), (Written(file, Shape(())),))
@@ -276,6 +337,8 @@ SHAPES: dict[str, Callable[[LakeClient], None]] = {
     "reopen": reopen,
     "clean": clean,
     "delete files": delete_files,
+    "delete strays": delete_strays,
+    "mount another": mount_another,
     "blind write": blind_write,
     "read-modify-write": read_modify_write,
     **lake_edges.SHAPES,
@@ -291,6 +354,8 @@ PROFILES: dict[str, dict[str, float]] = {
         "reopen": 0.5,
         "clean": 2,
         "delete files": 1,
+        "delete strays": 0.5,
+        "mount another": 0.5,
         "blind write": 1,
         "read-modify-write": 1,
         **lake_edges.WEIGHTS,
@@ -317,20 +382,22 @@ class LakeNode(Node):
 
     def _open_lake(self, store: TracingStore) -> Lake:
         manifests = Manifests(store.keyspace)
-        bases = SimBases(store, manifests, cast(Any, self.cluster.files), cache_bytes=0)
+        files = SimFiles(self.cluster.tree)
+        files.confirm_by(LakeIdentity(store, files, ID).check)
+        bases = SimBases(store, manifests, files, cache_bytes=0)
         store.use_bases(bases)
         self.cluster.trace.based.add(store.keyspace.head(BASED))
         self.env.spawn("bases", lambda: self._follow(bases))
         settings = self.cluster.lake_settings
         return Lake(
             store,
-            cast(Any, self.cluster.files),
-            cast(Any, None),
+            files,
+            Place("", "", DEFAULT_TENANT, identity=ID),
             manifests,
             Merges(store.keyspace),
             bases,
             cast(Any, None),
-            cast(Any, None),
+            cast(Any, SimJobs()),
             lambda: settings,
             cast(Any, None),
         )
@@ -342,6 +409,7 @@ class LakeNode(Node):
         while True:
             try:
                 if not is_loaded:
+                    _settle(bases)
                     bases.load()
                     is_loaded = True
                 bases.follow()
@@ -350,10 +418,17 @@ class LakeNode(Node):
             hub.sleep(0.05 + pace, "news")
 
 
+def _settle(bases: SimBases) -> None:
+    """What opening the lake leaves in the store."""
+    record = StoreLake(ID, "sim", ("sim",), Stage.SETTLED)
+    store = bases._store
+    store.transact(lambda txn: store_lakes(store.keyspace).put(txn, record))
+
+
 class LakeCluster(Cluster):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.files = SimFiles(self.hub)
+        self.tree = SimTree(self.hub)
         clean_after, grace = (2.0 * self.tape.draw(f"knob.{each}") for each in ("clean after", "grace"))
         self.lake_settings = (
             Settings(DEFINITIONS).with_value(CLEAN_AFTER, clean_after).with_value(FILE_GRACE, grace)
@@ -361,6 +436,11 @@ class LakeCluster(Cluster):
 
     def make_node(self, number: int) -> Node:
         return LakeNode(self, number)
+
+    def judge(self, *, is_whole: bool) -> list[Violation]:
+        lost = [f'file "{name}" of another store was deleted' for name in self.tree.others_deleted]
+        mixed_up = [Violation("lake-id", message, self.trace.step) for message in lost]
+        return super().judge(is_whole=is_whole) + mixed_up
 
 
 @contextmanager

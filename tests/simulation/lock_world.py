@@ -2,7 +2,8 @@
 
 What is judged is seen from outside: the moment a client is told that it has an advisory lock, nobody else
 may have one that conflicts, whose node session is in the store. What a client has given up, or what hangs
-on a session that is gone, counts no more.
+on a session that is gone, counts no more. Of what clients write under a lock: once another one has written
+under it, the former writes no more, however long its node was stopped and how often it tries again.
 
 Walk: `test_lock_simulator` calls `run`.
 """
@@ -11,11 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
-from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
+from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, TenureError
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, WATCH_POLL_INTERVAL, Settings
+from tenure.base.timestamp import ZERO_AT
 from tenure.cluster.advisory import AdvisoryLocks, Key, Level
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.liveness import Liveness
@@ -24,10 +26,11 @@ from tenure.cluster.lock_waits import LockWaits, Wait
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.encoding import At, decode
-from tenure.kv.keys import USER_TABLES, Keyspace
+from tenure.kv.keys import USER_TABLES, Keyspace, Span
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import DEFAULT_TENANT, Store
-from tenure.storage.engine import HEAD_BYTES
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import HEAD_BYTES, History
 from tests.simulation.hub import Cancelled
 from tests.simulation.knobs import Knobs, draw_knobs
 from tests.simulation.nodes import Cluster, Node
@@ -40,6 +43,12 @@ SECONDS = 90.0
 KEYS = Keyspace(DEFAULT_TENANT)
 ROWS = [KEYS.key(USER_TABLES, [number]) for number in range(3)]
 LOCKS = [Key(1, (number,)) for number in range(2)]
+GUARDED = {key: KEYS.key(USER_TABLES, [100 + number]) for number, key in enumerate(LOCKS)}
+"""Rows that are written only under their lock, each time with the number of the tenure."""
+
+TENURE_SECONDS_MAX = 10.0
+WRITES_MAX, ATTEMPTS = 8, 20
+"""Of one tenure; and how often a write is tried, as a session tries a single statement."""
 
 
 @dataclass
@@ -57,12 +66,14 @@ class Outcome:
     unknown: Counter[bytes] = field(default_factory=Counter)
 
 
-def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None) -> Outcome:
+def run(seed: int, change: Callable[[Knobs], None] = lambda knobs: None, *, guarded: float = 0.1) -> Outcome:
+    """`guarded`: how often a client writes under a lock, of all that it does."""
     tape = Tape(seed)
     knobs = draw_knobs(tape, seconds=SECONDS, nodes=3)
     knobs.nodes = 3
     change(knobs)
     cluster = LockCluster(tape, knobs, {})
+    cluster.guarded = guarded
     cluster.start()
     cluster.hub.run(SECONDS)
     cluster.conclude()
@@ -86,6 +97,7 @@ class LockCluster(Cluster):
         self.outcome = Outcome()
         self.held: dict[Key, list[Held]] = {key: [] for key in LOCKS}
         self.starts = count(1)
+        self.guarded = 0.0
         super().__init__(tape, knobs, weights, Untraced())
         self.settings = (
             Settings(DEFINITIONS)
@@ -129,6 +141,21 @@ class LockCluster(Cluster):
             least, found = outcome.acked[row], int(snapshot.get(row) or b"0")
             if not least <= found <= least + outcome.unknown[row]:
                 outcome.violations.append(f"{found} increments, of which {least} were acknowledged")
+        for row in GUARDED.values():
+            outcome.violations += self._late(row)
+
+    def _late(self, row: bytes) -> Iterator[str]:
+        """Tenures that wrote after the next one had."""
+        engine = self.wire.engine
+        span = Span(row, row + b"\0")
+        found = engine.history(History(span.lo, span.hi, KEYS.guard(span), since_at=ZERO_AT))
+        tenures = [each.value for each in found.revisions]
+        over: set[bytes | None] = set()
+        for former, tenure in pairwise(tenures):
+            if tenure != former:
+                over.add(former)
+            if tenure in over:
+                yield f"tenure {tenure!r} wrote after {former!r}: {tenures[-20:]}"
 
 
 class LockNode(Node):
@@ -190,7 +217,10 @@ class LockClient:
             owner = Owner(self._number, next(cluster.starts))
             self.since_t = cluster.hub.t
             try:
-                if self._tape.chance(f"{self.name}.advisory", 0.5):
+                if self._has_time() and self._tape.chance(f"{self.name}.guarded", cluster.guarded):
+                    self.operation = "guarded"
+                    self._write_under_lock(owner)
+                elif self._tape.chance(f"{self.name}.advisory", 0.5):
                     self.operation = "advisory"
                     self._lock(owner)
                 else:
@@ -201,6 +231,10 @@ class LockClient:
             except Cancelled:
                 cluster.outcome.seen["canceled"] += 1
             self.operation = ""
+
+    def _has_time(self) -> bool:
+        """Whether a tenure that begins now, behind others in line, ends before the run does."""
+        return self._cluster.hub.t < self._cluster.knobs.faults_end - TENURE_SECONDS_MAX
 
     # ── advisory locks ─────────────────────────────────────────────────────────────────────────
 
@@ -236,6 +270,43 @@ class LockClient:
             _, instance, epoch_at, _ = decode(stored[HEAD_BYTES:])
             assert isinstance(instance, int) and isinstance(epoch_at, At)
             yield SessionId(instance, int(epoch_at))
+
+    def _write_under_lock(self, owner: Owner) -> None:
+        """A session that holds a lock for a while and writes under it, one statement at a time."""
+        sessions: set[SessionId] = set()
+        key = self._tape.choose(f"{self.name}.key", LOCKS)
+        try:
+            self._acquire(owner, key, Mode.EXCLUSIVE, sessions)
+            for _ in range(1 + self._tape.pick(f"{self.name}.writes", WRITES_MAX)) if sessions else ():
+                self._advisory.check(owner)
+                self._write_guarded(owner, key)
+                self._store.env.sleep(self._tape.between(f"{self.name}.hold", 0.0, 0.5))
+        finally:
+            for session in sessions:
+                self._cluster.given_up(session, owner)
+            self._advisory.release_all(owner)
+
+    def _write_guarded(self, owner: Owner, key: Key) -> None:
+        """Tried again by itself, under the node's next session too, as the SQL session does it."""
+        for _ in range(ATTEMPTS):
+            txn = self._store.begin()
+            try:
+                txn.put(GUARDED[key], b"%d" % owner.started_at)
+                self._store.env.sleep(self._tape.between(f"{self.name}.statement", 0.0, 0.5))
+                self._advisory.fence(owner, txn)
+                self._commit_guarded(txn)
+                return
+            except RetryError:
+                self._store.env.sleep(0.2)
+            finally:
+                txn.rollback()
+
+    def _commit_guarded(self, txn: Transaction) -> None:
+        try:
+            txn.commit()
+        except SessionLost as error:
+            raise RetryError("the session was lost") from error
+        self._cluster.outcome.seen["guarded"] += 1
 
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ SEEDS = range(15)
 @pytest.mark.invariant("one-merge")
 @pytest.mark.invariant("I2")
 @pytest.mark.invariant("I37")
+@pytest.mark.invariant("lake-id")
 def test_reads_and_watches_are_right_while_rows_are_flushed_cleaned_and_imported() -> None:
     results = [cluster.run(seed, profile="bases") for seed in SEEDS]
     assert {each.seed: each.violations[0] for each in results if each.violations} == {}
@@ -20,6 +21,8 @@ def test_reads_and_watches_are_right_while_rows_are_flushed_cleaned_and_imported
         "cleaning removed something",
         "commit refused below a mark",
         "watch fell below a mark",
+        "another lake mounted",
+        "mount another: WrongLake",
     ):
         assert sum(each.trace.seen[seen] for each in results), f"it never happened: {seen}"
 

@@ -1,10 +1,12 @@
 """Locks of three nodes under faults: they exclude, they end, and while all is well nobody is refused."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from tenure.cluster import stored_locks
+from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.sessions import SessionId
 from tenure.cluster.stored_locks import StoredLocks
 from tests.simulation.knobs import Knobs
@@ -27,6 +29,11 @@ def calm(knobs: Knobs) -> None:
     knobs.rates, knobs.skew, knobs.is_liveness = {}, "none", False
 
 
+def stalls(knobs: Knobs) -> None:
+    """Nodes are stopped often, some of them past their ttl, and nothing else happens."""
+    knobs.rates, knobs.skew, knobs.is_liveness, knobs.think_seconds = {"pause": 0.9}, "none", False, 0.05
+
+
 def test_while_all_is_well_no_writer_of_a_hot_row_is_refused() -> None:
     for seed in range(4):
         outcome = run(seed, calm)
@@ -39,11 +46,28 @@ def test_a_seed_runs_the_same_way_twice() -> None:
     assert run(5).seen == run(5).seen
 
 
+@pytest.mark.invariant("lock-fence")
+def test_clients_write_under_locks_that_are_lost() -> None:
+    seen = Counter[str]()
+    for seed in range(6):
+        outcome = run(seed, stalls, guarded=0.8)
+        assert outcome.violations == []
+        seen += outcome.seen
+    assert seen["guarded"] > 50 and seen["SessionLost"] > 0, seen
+
+
 # ── mistakes are found ─────────────────────────────────────────────────────────────────────────
 
 
 def finds(part: str) -> bool:
     return any(part in violation for seed in HUNTED for violation in run(seed).violations)
+
+
+def test_who_tries_again_without_asking_for_its_locks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AdvisoryLocks, "fence", lambda *values: None)
+    assert any(
+        "wrote after" in each for seed in range(6) for each in run(seed, stalls, guarded=0.8).violations
+    )
 
 
 def test_who_looks_at_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,18 @@ def test_a_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     assert "COMMAND" in capsys.readouterr().err
 
 
+def test_a_store_command_that_is_interrupted_has_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(options: object, env: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tenure.cli.signal.signal", lambda number, handler: None)
+    monkeypatch.setattr("tenure.cli.store_commands.run", interrupted)
+    assert cli.main(["store", "use-lake"]) == 1
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_unknown_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["start", "--no-such-option"])
@@ -34,6 +46,23 @@ def test_unknown_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_store_has_a_default() -> None:
     assert cli._parser().parse_args(["start"]).store == "sqlite:tenure-data/store.db"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lake"),
+    [
+        ("start", "tenure-data/lake"),
+        ("start --store sqlite:data/store.db", "data/lake"),
+        ("worker --store sqlite:/srv/a.db", "/srv/lake"),
+        ("start --store sqlite:store.db", "lake"),
+        ("start --store postgresql://h/d", "tenure-data/lake"),
+        ("start --store sqlite:data/store.db --lake s3://b/p", "s3://b/p"),
+        ("store copy --store sqlite:data/store.db --to sqlite:b.db", "data/lake"),
+        ("store use-lake --store sqlite:data/store.db --lake x", "x"),
+    ],
+)
+def test_the_lake_lies_beside_its_store_unless_told_otherwise(arguments: str, lake: str) -> None:
+    assert cli._options(arguments.split()).lake == lake
 
 
 @pytest.mark.parametrize("address", ["", "sqlite:", "sqlite::memory:", "mysql://host/db", "store.db"])

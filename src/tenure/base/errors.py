@@ -24,11 +24,14 @@
     │   ├── FileExists        58P02  files are written once: the name is taken
     │   ├── NoPermission      42501  the system or the object store does not let this node do it
     │   ├── ClockAhead        58000  this node's clock is too far ahead to commit
+    │   ├── WrongLake         55000  the lake is not the one that belongs to the store
     │   ├── NewerFormat       0A000  written by a newer Tenure
     │   └── UnfitEngine       0A000  the engine fails the start-up probe
     └── CorruptData           XX001  stop, never repair silently
 
-Messages name the object in quotes and, where there is one, say what to do in `hint`. Errors of
+Messages name the object in quotes and, where there is one, say what to do in `hint`. Message, detail and hint
+may reach clients, who need not know where the store is or whose it is: what names its host, its user or its
+path is `private`, for the log alone (`for_operator`). Errors of
 other libraries are translated once, in the file that owns the library, with `raise ... from`.
 `assert` is for our own bugs.
 """
@@ -41,10 +44,16 @@ class TenureError(Exception):
     """Where in the statement's text, counted in characters from 1; 0: nowhere in particular."""
     where: str = ""
     """What was being done: "COPY t, line 3, column a"."""
+    private: str = ""
+    """What only the operator may read."""
 
-    def __init__(self, message: str, *, hint: str = "", detail: str = "", position: int = 0) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", detail: str = "", position: int = 0, private: str = ""
+    ) -> None:
         super().__init__(message)
         self.hint = hint
+        if private:
+            self.private = private
         if detail:
             self.detail = detail
         if position:
@@ -145,6 +154,10 @@ class ClockAhead(StoreError):
     sqlstate = "58000"
 
 
+class WrongLake(StoreError):
+    sqlstate = "55000"
+
+
 class NewerFormat(StoreError):
     sqlstate = "0A000"
 
@@ -155,3 +168,14 @@ class UnfitEngine(StoreError):
 
 class CorruptData(TenureError):
     sqlstate = "XX001"
+
+
+def for_operator(error: BaseException) -> str:
+    """The message with what is private of it and its causes: for the log, not for clients."""
+    private: list[str] = []
+    cause: BaseException | None = error
+    while isinstance(cause, TenureError):
+        if cause.private and cause.private not in private:
+            private.append(cause.private)
+        cause = cause.__cause__
+    return f"{error} [{'; '.join(private)}]" if private else str(error)

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tenure.base.env import Env, Task
-from tenure.base.errors import CorruptData, TenureError
+from tenure.base.errors import CorruptData, TenureError, for_operator
 
 BACKOFF_FIRST_SECONDS = 0.1
 """A passing error, such as a broken connection, is often gone by then."""
@@ -123,7 +123,7 @@ class Loop:
             self.name,
             self._errors_in_a_row,
             seconds,
-            error,
+            for_operator(error),
             exc_info=not is_expected,
         )
         return seconds

@@ -25,6 +25,7 @@ class Phases:
 
     def __init__(self, lake: Lake, run: Run, tell: Tell | None = None) -> None:
         self._run = run
+        self._files = lake.files
         self._env = lake.store.env
         self._tasks = lake.tasks_for(run)
         self._tell = tell or (lambda fraction, text: run.checkpoint(fraction=fraction, status=text))
@@ -49,7 +50,11 @@ class Phases:
             self._tell(fraction, f"{what}, {text}" if what else text)
 
         run = self._run
-        return self._tasks.run(kernel, tasks, on_done=on_done, check=run.check, label=label(run))
+        # Before and after: what is written below a mount point without its disk is lost with the next mount.
+        self._files.confirm()
+        results = self._tasks.run(kernel, tasks, on_done=on_done, check=run.check, label=label(run))
+        self._files.confirm()
+        return results
 
 
 def part_of(whole: Part, number: int, count: int) -> Part:

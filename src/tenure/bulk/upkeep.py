@@ -5,8 +5,11 @@
     drop      files that manifests have not named for `lake.file_grace` are deleted
     strays    so are files that no manifest names, and whose job has ended: nobody can publish them any more
 
-What has grown is counted by the commits of this node; when it starts, it looks at every index once. Two
-nodes that do the same at once do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
+What has grown is counted by the commits of this node; when it starts, it looks at every index once. After a
+flush that failed it waits before it starts another (`bulk.flush_pauses`). Two nodes that do the same at once
+do no harm: a flush is claimed, a mark is moved by one, a file deleted twice.
+
+`Files` asks before it deletes whether the lake still carries the store's id, and cleaning asks it, too.
 
 Invariant (strays): no file is deleted that a manifest names, or that a job which has not ended may still
 publish. (Files are listed before the store is read: what was listed then belongs to a job that has ended and
@@ -16,13 +19,13 @@ Walk: `node.py` runs `step` in a loop.
 """
 
 import logging
-import re
 from collections.abc import Iterator
 
 from tenure.base.errors import RetryError
 from tenure.base.settings import CLEAN_AFTER, FILE_GRACE, FLUSH_BYTES
 from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.bulk import flush
+from tenure.bulk.flush_pauses import FlushPauses
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import Table, is_dropped
 from tenure.kv.keys import USER_TABLES
@@ -30,6 +33,7 @@ from tenure.kv.thresholds import cleaned_mark
 from tenure.kv.transaction import Transaction
 from tenure.storage.locations import Locations
 from tenure.table.lake.manifests import Manifest
+from tenure.table.lake.opening import job_of
 from tenure.table.lake.publishing import clean_some
 
 STEP_SECONDS = 5.0
@@ -46,7 +50,6 @@ STRAYS_SECONDS = 3_600.0
 UNFINISHED_SECONDS = 86_400.0
 """Between two looks at all files, and how old a half-written one must be: nobody writes that long."""
 
-_JOB = re.compile(r"j(\d+)-r\d+-")
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +58,7 @@ class Upkeep:
         self._lake = lake
         self._locations = locations
         self._store = lake.store
+        self._pauses = FlushPauses(lake.store.env, lake.store, lake.jobs)
         self._cleaned: dict[bytes, Timestamp] = {}
         self._unseen: Iterator[bytes] | None = None
         self._strays_due = lake.store.env.monotonic() + STRAYS_SECONDS
@@ -79,7 +83,8 @@ class Upkeep:
         if self._unseen is None:
             self._unseen = iter(self._all_heads())
         unseen = next(self._unseen, None)
-        return [head for head in (*grown, *([unseen] if unseen else [])) if self._is_of_user(head)]
+        looked_at = (*grown, *self._pauses.due(), *([unseen] if unseen else []))
+        return [head for head in looked_at if self._is_of_user(head)]
 
     def _all_heads(self) -> list[bytes]:
         snapshot, keyspace = self._store.snapshot(), self._store.keyspace
@@ -98,14 +103,16 @@ class Upkeep:
         span = self._store.keyspace.head_span(head)
         since_at = 0 if base is None else base.flushed_at
         spread = self._store.engine.spread(span.lo, span.hi, since_at, 1 << 40)
-        if spread.size <= self._lake.settings()[FLUSH_BYTES]:
+        if spread.size <= self._lake.settings()[FLUSH_BYTES] or not self._pauses.may_try(head):
             return
         table, index = self._store.keyspace.table_and_index(head)
         found = self._lake.catalog.get(self._store.snapshot(), table)
         if isinstance(found, Table) and not is_dropped(found):
-            self._store.transact(
+            job = self._store.transact(
                 lambda txn: flush.start(txn, self._lake, table, index, rows=spread.keys, name=found.name)
             )
+            if job is not None:
+                self._pauses.started(head, job.id)
 
     # ── cleaning ───────────────────────────────────────────────────────────────────────────────
 
@@ -117,6 +124,7 @@ class Upkeep:
         is_little = add_seconds(cleaned_at, clean_after / GROWN_SHARE) > upto_at
         if upto_at <= cleaned_at or (is_little and upto_at < manifest.flushed_at):
             return  # the mark need not move all the time
+        self._lake.files.confirm()  # what leaves the store is in that lake alone
         try:
             for _ in range(CLEAN_COMMITS):
                 if self._clean_some(manifest, upto_at) < CLEAN_ROWS:
@@ -178,5 +186,5 @@ class Upkeep:
 
 def _is_over(name: str, open_jobs: frozenset[int]) -> bool:
     """Whether the job that a file is of has ended; one that is of no job is not ours to delete."""
-    found = _JOB.search(name)
-    return found is not None and int(found[1]) not in open_jobs
+    job = job_of(name)
+    return job is not None and job not in open_jobs

@@ -220,10 +220,10 @@ class DropNotNull(Change, frozen=True):
 
     def apply(self, table: Table) -> Table:
         column = settled_column_of(table, self.name)
-        if in_key(table, column):
-            raise InvalidTable(f'column "{self.name}" is in a primary key')
         if column.identity:
             raise WrongSyntax(f'column "{self.name}" of relation "{table.name}" is an identity column')
+        if in_key(table, column):
+            raise InvalidTable(f'column "{self.name}" is in a primary key')
         return allow_null(table, column)
 
 

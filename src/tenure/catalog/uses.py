@@ -110,6 +110,7 @@ class Use:
         "ended",
         "lease",
         "number",
+        "on_commit",
         "pins",
         "started_at",
         "state",
@@ -133,6 +134,8 @@ class Use:
         self.state = UseState.OPEN
         self.ended = ""
         """Why it must not go on, if it must not."""
+        self.on_commit: Callable[[Transaction], None] | None = None
+        """What else its commit depends on: called before it, and may lower its deadline or raise."""
         self.pins: dict[int, Pin[Any]] = {}
         self.draft = Draft()
 
@@ -220,6 +223,8 @@ class Use:
         frontier_at = self._scheme.frontier_at(self)
         if self.txn.has_read:
             check_below(frontier_at, self.txn.read_at)
+        if self.on_commit is not None:
+            self.on_commit(self.txn)
         deadline_at = self.txn.deadline_at
         self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
 

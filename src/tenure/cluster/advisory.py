@@ -8,16 +8,19 @@ written in a transaction that observes this node's session, and free only when d
 session was found absent. A SQL session may take a lock again; what it took for itself it must give up as
 often, what it took for a transaction goes with that.
 
-A node that loses its session loses these locks. Nothing that was begun under the lost session can
-commit, since its schema lease ended with it; what begins later under the next one could, so a SQL session
-must not go on then: `check` says so before each of its statements.
+A node that loses its session loses these locks, and others may get them from then on. So whatever their
+owner writes goes through `fence`: it commits below the expiration of the sessions under which the locks were
+acquired, or not at all. A statement that is tried again under the node's next session meets the same fence.
+`check` says before each statement whether there is any use in going on.
 
 Simplified: one that holds a lock both ways gives both up together, when neither is held any more.
 
 Invariant (lock-exclusion): no two owners hold a lock at once, unless both share it.
+Invariant (lock-fence): what an owner writes commits before any other owner can have got a lock that it
+believes to hold.
 
 Walk: SQL's functions call `acquire` and `unlock`; its session `end_transaction`, `release_since`,
-`release_all`; `cluster.lock_waits` waits.
+`release_all`, `check` and `fence`; `cluster.lock_waits` waits.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,6 +33,7 @@ from tenure.cluster.lock_table import Mode, Name, Owner
 from tenure.cluster.lock_waits import How, LockWaits, Wait
 from tenure.kv.encoding import encode
 from tenure.kv.keys import ADVISORY_LOCKS
+from tenure.kv.transaction import Transaction
 
 
 class Level(Enum):
@@ -148,6 +152,18 @@ class AdvisoryLocks:
                 detail="This node lost touch with the store for longer than liveness.ttl.",
                 hint="Connect again and take the locks anew.",
             )
+
+    def fence(self, owner: Owner, txn: Transaction) -> None:
+        """Lets a transaction commit only while the locks are held; called right before its commit.
+
+        Their records go, at the earliest, in a transaction that commits after the expiration of their
+        session. So a commit below the expiration lies before all that others do with the locks.
+        """
+        self.check(owner)
+        owned = self._owners.get(owner)
+        for session in () if owned is None else tuple(owned.sessions):
+            expires_at, deadline_at = session.expires_at, txn.deadline_at
+            txn.deadline_at = expires_at if deadline_at is None else min(deadline_at, expires_at)
 
     def list(self) -> list[Advisory]:
         """What is held on this node."""

@@ -40,6 +40,7 @@ from tenure.base.errors import (
     StoreError,
     TenureError,
     TooEarly,
+    for_operator,
 )
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_between
@@ -386,7 +387,7 @@ class Runner:
         return State.CANCELED if control is not None and control.canceled else State.FAILED
 
     def _retry_later(self, run: Run, error: Exception) -> None:
-        _log.warning("job %d will be tried again: %s", run.job.id, error)
+        _log.warning("job %d will be tried again: %s", run.job.id, for_operator(error))
 
         def retry(txn: Transaction) -> None:
             attempts = self._jobs.fenced(txn, run.fence).attempts
@@ -477,7 +478,7 @@ def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None 
     except RetryError as error:
         if attempts_max is None or run.attempts + 1 < attempts_max:
             raise
-        _log.warning("job %d failed: it was tried %d times: %s", run.job.id, attempts_max, error)
+        _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
         return _described(error)
     except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
         raise
@@ -486,7 +487,7 @@ def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None 
             raise Stopped from error  # whatever a stopped function ends in says nothing about the job
         # An error of our own tree says all in its message; any other is a bug and shows where.
         is_expected = isinstance(error, TenureError)
-        _log.warning("job %d failed: %s", run.job.id, error, exc_info=not is_expected)
+        _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)
         return _described(error)
 
 

@@ -38,6 +38,7 @@
     29          the lake's manifests                    table, index
     30          the lake's files that were dropped      name
     31          merges under way                        table, index
+    32          which lake is the store's               nothing
     .. 99       system records, as later layers add them
     100 ..      tables of users
 
@@ -86,6 +87,7 @@ CANCELS = 28
 MANIFESTS = 29
 DROPPED_FILES = 30
 MERGES = 31
+STORE_LAKE = 32
 USER_TABLES = 100
 
 PRIMARY = 1

@@ -14,6 +14,7 @@ Walk: retention publishes thresholds, cleaning moves marks; `kv.snapshot` and th
 
 from tenure.base.timestamp import ZERO_AT, Timestamp, from_bytes, to_bytes
 from tenure.kv.keys import Keyspace
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Removal, Removes
 
@@ -22,7 +23,7 @@ def threshold(txn: Transaction, keyspace: Keyspace, head: bytes) -> Timestamp:
     return _read(txn, keyspace.threshold_key(head))
 
 
-def cleaned_mark(txn: Transaction, keyspace: Keyspace, head: bytes) -> Timestamp:
+def cleaned_mark(txn: Transaction | Snapshot, keyspace: Keyspace, head: bytes) -> Timestamp:
     return _read(txn, keyspace.cleaned_key(head))
 
 
@@ -38,7 +39,7 @@ def clean(txn: Transaction, keyspace: Keyspace, head: bytes, at: Timestamp, *, l
     txn.remove(Removal(span.lo, span.hi, Removes.FLUSHED, at, limit))
 
 
-def _read(txn: Transaction, key: bytes) -> Timestamp:
+def _read(txn: Transaction | Snapshot, key: bytes) -> Timestamp:
     value = txn.get(key)
     return ZERO_AT if value is None else from_bytes(value)
 

@@ -7,6 +7,8 @@
 A task whose range has nothing new keeps its files. So the cost of a flush follows the files that changes
 fall into.
 
+Invariant (checked-merge): what a merge takes in was compared with its checksums by the merge itself.
+
 Walk: `bulk.flush` -> `merge` -> `Tasks.run` with `merge_range` -> `lake.merging`.
 """
 
@@ -23,7 +25,10 @@ from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.key_order import bounds_within
-from tenure.table.lake.format import KEY, footer, read_groups, schema_of
+from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.damage import damage_in
+from tenure.table.lake.file_names import stem_of
+from tenure.table.lake.format import KEY, schema_of
 from tenure.table.lake.manifests import File, Manifest, Shape, Written
 from tenure.table.lake.merging import Merged, merged, write_all
 from tenure.table.lake.publishing import Replaced, with_shapes
@@ -107,7 +112,7 @@ def written(
     place: Opened, task: MergeTask, attempt: Attempt, shape: Shape, made: Merged, changes: int
 ) -> MergedRange:
     """Writes what takes the place of a range's files."""
-    stem = f"{task.place.tenant}/{task.version.table.id}/{task.index}/{attempt.name}"
+    stem = stem_of(task.place.tenant, task.version.table.id, task.index, attempt.name)
     return MergedRange(
         tuple(file.name for file in task.range.files),
         tuple(write_all(place.lake, f"{stem}-live", shape, made.live)),
@@ -141,13 +146,14 @@ def _making(store: Store, task: MergeTask) -> Making:
 
 
 def _live_rows(place: Opened, making: Making, task: MergeTask) -> Any:
-    tables = [_file_rows(place, making, file, task) for file in task.range.files]
+    # Nothing is known of the files yet: what a merge takes in is checked, whatever was read before.
+    files = CheckedFiles(place.lake, damage_in(place.store))
+    tables = [_file_rows(files, making, file, task) for file in task.range.files]
     return pa.concat_tables(tables) if tables else schema_of(making.shape).empty_table()
 
 
-def _file_rows(place: Opened, making: Making, file: File, task: MergeTask) -> Any:
-    known = footer(place.lake, file.name)
-    rows = read_groups(place.lake, file.name, known, range(len(known.firsts)))
+def _file_rows(files: CheckedFiles, making: Making, file: File, task: MergeTask) -> Any:
+    rows = files.read_groups(file, range(len(files.footer(file).firsts)))
     head = task.range.lo[:HEAD_BYTES]
     if head + file.first < task.range.lo or head + file.last >= task.range.hi:
         lo, hi = task.range.lo[HEAD_BYTES:], _end(task.range, head)

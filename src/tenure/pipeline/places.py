@@ -6,7 +6,7 @@ Walk: kernels call `opened(place)`.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.env import SystemEnv
 from tenure.catalog.descriptors import EnumType, Table
@@ -14,6 +14,10 @@ from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tenure.storage.bucket import Credentials
 from tenure.storage.files import Files, open_files
+from tenure.table.lake.identity import LakeIdentity
+
+if TYPE_CHECKING:
+    from tenure.table.lake.checked import CheckedFiles
 
 OPENED_MAX = 4
 
@@ -24,6 +28,8 @@ class Place(NamedTuple):
     tenant: int
     credentials: Credentials | None = None
     """Of the lake, if they are not in the environment; never shown."""
+    identity: str = ""
+    """The id that store and lake carry; empty in tests that need none."""
 
 
 class Version(NamedTuple):
@@ -36,20 +42,38 @@ class Version(NamedTuple):
 class Opened(NamedTuple):
     store: Store
     lake: Files
+    checked: "CheckedFiles"
+    """The lake's files as they are read by whoever wants rows."""
 
     def close(self) -> None:
         self.store.close()
         self.store.engine.close()
 
 
-@lru_cache(maxsize=OPENED_MAX)
 def opened(place: Place) -> Opened:
+    """Store and lake of a task; refused if the lake that is there is not the store's.
+
+    Each task asks: another machine may have another directory at the same path, or its disk not mounted.
+    """
+    found = _opened(place)
+    if place.identity:
+        LakeIdentity(found.store, found.lake, place.identity).check()
+    return found
+
+
+@lru_cache(maxsize=OPENED_MAX)
+def _opened(place: Place) -> Opened:
+    # Arrow is imported when there is something to read: nodes know places, and need not have it for that.
+    from tenure.table.lake.checked import CheckedFiles
+    from tenure.table.lake.damage import damage_in
+
     env = SystemEnv()
     store = Store(open_engine(place.store, env), env, tenant=place.tenant)
-    return Opened(store, open_files(place.lake, place.credentials))
+    files = open_files(place.lake, place.credentials)
+    return Opened(store, files, CheckedFiles(files, damage_in(store)))
 
 
 def close(place: Place) -> None:
     """For a process that goes on and has no more tasks there."""
-    opened(place).close()
-    opened.cache_clear()
+    _opened(place).close()
+    _opened.cache_clear()

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tenure.base.errors import FileMissing
+from tenure.base.errors import BaseMoved
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors import ElementState
 from tenure.kv.keys import Span
@@ -27,8 +27,7 @@ from tenure.kv.store import Store
 from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
-from tenure.storage.files import Files
-from tenure.table.lake.format import footer
+from tenure.table.lake.checked import CheckedFiles
 from tenure.table.lake.manifests import File, Manifests, no_base
 from tenure.table.lake.scanning import Asked, Scanner
 from tenure.table.rows import Layouts
@@ -65,7 +64,7 @@ class Bounds(NamedTuple):
     """About so many in all."""
 
 
-def bounds(store: Store, files: Files, table: int, index: int, at: Timestamp) -> Bounds:
+def bounds(store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp) -> Bounds:
     """Cuts an index so that tasks have about as many rows each: small files share one."""
     span = store.keyspace.index_span(table, index)
     weights = _weights(store, files, table, index, at)
@@ -95,7 +94,9 @@ def tasks(
     ]
 
 
-def _weights(store: Store, files: Files, table: int, index: int, at: Timestamp) -> list[tuple[bytes, int]]:
+def _weights(
+    store: Store, files: CheckedFiles, table: int, index: int, at: Timestamp
+) -> list[tuple[bytes, int]]:
     """Where rows lie: from each key on about so many."""
     span = store.keyspace.index_span(table, index)
     head = span.lo[:HEAD_BYTES]
@@ -109,13 +110,13 @@ def _weights(store: Store, files: Files, table: int, index: int, at: Timestamp) 
     return sorted(weights)
 
 
-def _groups(files: Files, file: File) -> list[tuple[bytes, int]]:
+def _groups(files: CheckedFiles, file: File) -> list[tuple[bytes, int]]:
     """A file that is too large for a task by its row groups; one that has gone meanwhile as a whole."""
     if file.rows <= TASK_ROWS:
         return [(file.first, file.rows)]
     try:
-        known = footer(files, file.name)
-    except FileMissing:
+        known = files.footer(file)
+    except BaseMoved:
         return [(file.first, file.rows)]
     return [(first, known.metadata.row_group(number).num_rows) for number, first in enumerate(known.firsts)]
 
@@ -142,7 +143,7 @@ def scan_range(task: ScanTask, attempt: Attempt) -> Iterator[Any]:
 
 def batches(place: Opened, task: ScanTask) -> Iterator[Any]:
     asked = asked_for(place.store, task)
-    for table in Scanner(place.store, place.lake, asked, Span(task.lo, task.hi)).tables():
+    for table in Scanner(place.store, place.checked, asked, Span(task.lo, task.hi)).tables():
         yield from table.combine_chunks().to_batches()
 
 

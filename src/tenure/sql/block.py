@@ -8,6 +8,9 @@ that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and nee
 
     savepoint = what is buffered, declared and set so far; going back to one undoes the rest
 
+What was read stays read until the block ends, also what was read after a savepoint that it went back to: a
+client that decides by what it saw has still seen it.
+
 Walk: `sql.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
@@ -21,8 +24,10 @@ from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
 from tenure.kv.buffer import Savepoint as Mark
+from tenure.kv.reads import NOTHING_READ, Reads
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.kv.view import View
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
 from tenure.sql.parts import Parts
@@ -32,10 +37,12 @@ from tenure.table.rows import Layout
 
 
 class Place(NamedTuple):
-    """How far a block had come: what it had written and declared. Nothing, if it had not begun to read."""
+    """How far a block had come: what it had written, declared and read."""
 
     mark: Mark | None
-    draft: Draft | None
+    """None: it had not begun, so all that it has written came later."""
+    draft: Draft
+    reads: Reads
 
 
 class Savepoint(NamedTuple):
@@ -59,6 +66,7 @@ class Block:
         "_use",
         "as_of",
         "began",
+        "fence",
         "has_locks",
         "is_explicit",
         "is_failed",
@@ -83,6 +91,8 @@ class Block:
         self.is_read_only = False
         self.pause: Callable[[float], None] | None = None
         """How it waits for a lease; None: whoever runs it tries again by itself."""
+        self.fence: Callable[[Transaction | None], None] | None = None
+        """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
         self.proves_late = False
         """Nobody is told anything of it before it commits: what is in its way may be found then."""
         self.has_locks = False
@@ -111,11 +121,23 @@ class Block:
         until = env.monotonic() + LEASE_SECONDS
         while True:
             try:
-                return self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                return self._fenced(use)
             except RetryError:
                 if self.pause is None or env.monotonic() > until:
                     raise
             self.pause(LEASE_PAUSE_SECONDS)
+
+    def _fenced(self, use: Use) -> Use:
+        """The node may have another session than when its SQL session got what it holds."""
+        use.on_commit = self.fence
+        if self.fence is not None:
+            try:
+                self.fence(None)
+            except BaseException:
+                use.close()
+                raise
+        return use
 
     def begin_statement(self, text: str) -> None:
         """Says what it is doing, for whoever has to wait for it."""
@@ -139,6 +161,10 @@ class Block:
     @property
     def source(self) -> Transaction | Snapshot:
         return self.use.txn if self.past is None else self.past.snapshot
+
+    def view(self) -> View | Snapshot:
+        """What is to be read now, for whoever reads on when the block has gone on."""
+        return self.use.txn.view() if self.past is None else self.past.snapshot
 
     @property
     def read_at(self) -> Timestamp:
@@ -170,9 +196,12 @@ class Block:
 
     def txn(self, what: str) -> Transaction:
         """The transaction, to write in; `what` is the statement's name, for the refusal (25006)."""
+        self.require_writable(what)
+        return self.use.txn
+
+    def require_writable(self, what: str) -> None:
         if self.is_read_only:
             raise ReadOnlyTransaction(f"cannot execute {what} in a read-only transaction")
-        return self.use.txn
 
     @property
     def draft(self) -> Draft:
@@ -183,25 +212,34 @@ class Block:
     def mark(self) -> Place:
         """Where it is now, to go `back` to; `forget` it if that will not happen."""
         if self._use is None:
-            return Place(None, None)
-        return Place(self._use.txn.mark(), self._use.draft.copy())
+            return Place(None, Draft(), NOTHING_READ)
+        txn = self._use.txn
+        return Place(txn.mark(), self._use.draft.copy(), txn.mark_reads())
 
     def back(self, place: Place) -> None:
-        """Undoes what was written and declared since; the place can be gone back to again."""
+        """Undoes what was written and declared since; the place can be gone back to again.
+
+        What was read since stays read, and the time that it was read at stays the block's.
+        """
+        if self._use is not None:
+            self._use.txn.back_to(place.mark)
+            self._use.draft = place.draft.copy()
+
+    def undo(self, place: Place) -> None:
+        """Undoes what a statement did that nobody was told of: what it read does not count either."""
         if self._use is None:
             return
         if place.mark is None:
-            # Nothing had been read: what was is undone by starting over.
             self._use.close()
             self._use = None
             return
-        assert place.draft is not None
-        self._use.txn.back_to(place.mark)
-        self._use.draft = place.draft.copy()
+        self.back(place)
+        self._use.txn.forget_reads(place.reads)
+        self.forget(place)
 
     def forget(self, place: Place) -> None:
         """Keeps what was written since a place that nobody will go back to."""
-        if self._use is not None and place.mark is not None:
+        if self._use is not None:
             self._use.txn.release(place.mark)
 
     def savepoint(self, name: str) -> Savepoint:
@@ -244,8 +282,10 @@ class Block:
         try:
             if self._use is None:
                 return
-            if not self.has_writes:
+            if not self.has_writes and self._use.txn.has_one_time:
                 self._use.check_frontier()
+                if self.fence is not None:
+                    self.fence(None)
                 return
             self._come_up_to_date()
             self._parts.changer.commit(self._use, asked=asked)

@@ -39,7 +39,9 @@ class Key(NamedTuple):
 class Made:
     """A plan and what it was made of."""
 
-    __slots__ = ("is_kept", "lease", "names", "path", "statement", "used_ids", "uses", "was_found")
+    __slots__ = (
+        *("is_kept", "is_of_draft", "lease", "names", "path", "statement", "used_ids", "uses", "was_found"),
+    )
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Made:
         names: dict[tuple[str, ...], int | None],
         lease: Any,
         is_kept: bool = True,
+        is_of_draft: bool = False,
     ) -> None:
         self.statement = statement
         self.path = path
@@ -59,12 +62,14 @@ class Made:
         self.lease = lease
         self.is_kept = is_kept
         """It may be run again, in other transactions; else it is planned each time."""
+        self.is_of_draft = is_of_draft
+        """It was made of what its transaction had declared; versions do not tell after a rollback."""
         self.was_found = False
         """Since the cache last thought of dropping it."""
 
     def is_good_for(self, use: Use) -> bool:
         """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
-        if use.draft:
+        if use.draft or self.is_of_draft:
             return False
         if self.lease is not None and use.lease is self.lease and use.take_known(self.uses):
             return True

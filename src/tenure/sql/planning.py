@@ -86,7 +86,12 @@ class Planner:
         return type_at(tree, self.names)
 
     def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Node, ...]:
-        """Expressions without columns, one for each type: what EXECUTE gives."""
+        """Expressions without columns, one for each type: what EXECUTE gives.
+
+        As in PostgreSQL, whatever is given to a statement without parameters is not looked at.
+        """
+        if not types:
+            return ()
         if len(nodes) != len(types):
             raise SyntaxFault(
                 f"wrong number of parameters for {what}",
@@ -221,13 +226,16 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
     planner.check_as_of()
     is_kept = not isinstance(statement, Control) and getattr(statement, "is_kept", False) and not moment
     names = planner.names
+    # Only a plan that has read the catalog may ask: SET TRANSACTION must not begin to read.
+    is_of_draft = is_kept and block.past is None and bool(block.draft)
     return Made(
         statement,
         path=session.path,
         uses=names.used if is_kept else {},
         names=names.resolved if is_kept else {},
-        lease=block.use.lease if is_kept and block.past is None else None,
+        lease=block.use.lease if is_kept and block.past is None and not is_of_draft else None,
         is_kept=is_kept,
+        is_of_draft=is_of_draft,
     )
 
 

@@ -28,7 +28,7 @@ from tenure.catalog.descriptors import Database
 from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
-from tenure.sql import planning
+from tenure.sql import planning, transaction_modes
 from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status, Timeouts
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
@@ -78,7 +78,6 @@ class Session:
         self.statement = ""
         """The text of what it is doing, or did last."""
         self._text = ""
-        """The same, as it stands; also of what leaves no other trace."""
         self.active_since_micros = 0
         self.is_active = False
         self.is_inline = False
@@ -197,7 +196,7 @@ class Session:
         self._text = prepared.text
         if prepared.made is None:
             return EMPTY
-        self.surroundings.check_locks()
+        self.surroundings.fence()
         check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
         lookup = prepared.lookup
@@ -207,6 +206,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
+        made.stays = limit > 0
         has_executed, self._has_executed = self._has_executed, True
         self.is_several = self._is_string or has_executed
         if made.is_at_rest:
@@ -249,6 +249,8 @@ class Session:
 
     def _begun(self, *, is_explicit: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
+        block.fence = self.surroundings.fence
+        block.is_read_only = transaction_modes.reads_only(self)
         if is_explicit:
             block.pause = self._pause
         return block
@@ -266,7 +268,7 @@ class Session:
         try:
             result = self.run(portal, block, inline)
         except NotShort:
-            block.back(place)
+            block.undo(place)
             raise
         block.forget(place)
         return result
@@ -329,7 +331,7 @@ class Session:
         statement = self.preparing.statement_for(portal.prepared, block)
         if inline and not statement.is_short:
             raise NotShort  # planned again, over a table that is another one now
-        execution = Execution(self, block, portal.values, inline=inline)
+        execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
         return statement.run(execution)
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -424,15 +426,14 @@ class Session:
 
     # BEGIN, COMMIT and their like: `statements.transactions` calls these.
 
-    def begin(self, *, is_read_only: bool) -> Block:
-        if self.block is not None:
-            if self.block.is_explicit:
-                self.notice("there is already a transaction in progress", "WARNING", "25001")
-            self.block.is_explicit = True
-        else:
-            self.block = self._begun(is_explicit=True)
-        self.block.is_read_only = self.block.is_read_only or is_read_only
-        return self.block
+    def begin(self) -> Block:
+        if self.block is not None and self.block.is_explicit:
+            self.notice("there is already a transaction in progress", "WARNING", "25001")
+            return self.block
+        block = self.block = self.block or self._begun(is_explicit=True)
+        block.is_explicit = True
+        transaction_modes.begin(self)
+        return block
 
     def commit(self, *, inline: bool, tag: str = "COMMIT") -> "Answer | Pending":
         block = self.block
@@ -468,6 +469,7 @@ class Session:
     def back_to(self, block: Block, name: str) -> None:
         savepoint = block.back_to(name)
         self.variables.restore(savepoint.variables)
+        transaction_modes.restore(self, block)
         self.surroundings.release_since(savepoint.locks)
         self._portals.keep(savepoint.portals)
 

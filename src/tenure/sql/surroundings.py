@@ -3,8 +3,8 @@
 Walk: `sql.execution` asks for the `context` of a statement; `sql.locking` and `sql.facts` for owners.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from tenure.base.errors import SessionLost
@@ -12,11 +12,14 @@ from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
+from tenure.kv.transaction import Transaction
 from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
 from tenure.sql.tables import regs
+from tenure.sql.transaction_modes import set_modes
+from tenure.sql.variables import MODES, definition
 from tenure.table.errors import ConstraintViolation
 from tenure.table.sequences import SessionSequences
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 UUID_BITS, UUIDS_AT_ONCE = 128, 16
 UUID_MASK = (1 << UUID_BITS) - 1
+
+T = TypeVar("T")
 
 
 class Surroundings:
@@ -35,7 +40,9 @@ class Surroundings:
         self._random: list[int] = []
         """Drawn and not used yet."""
         self._sequence_block: Block | None = None
-        self._sequence_values = SessionSequences(session.parts.sequences, self._sequence, self._may_wait)
+        self._sequence_values = SessionSequences(
+            session.parts.sequences, self._sequence, self._may_wait, self._may_write, self.fence
+        )
         self.discard_sequences = self._sequence_values.discard
         session.on_discard.append(self.discard_sequences)
 
@@ -66,7 +73,10 @@ class Surroundings:
 
     def _set_setting(self, name: str, value: str | None, is_local: bool) -> str:
         session = self._session
-        if is_local and session.block is not None:
+        mode = definition(name).name
+        if mode in MODES and value is not None:
+            set_modes(session, {mode: value})
+        elif is_local and session.block is not None:
             session.variables.set_local(name, value)
         else:
             session.variables.set(name, value)
@@ -93,6 +103,10 @@ class Surroundings:
         if not isinstance(found, Sequence_):
             raise UndefinedTable(f"could not open relation with OID {id}")
         return found
+
+    def _may_write(self, function: str) -> None:
+        assert self._sequence_block is not None
+        self._sequence_block.require_writable(f"{function}()")
 
     def _may_wait(self) -> None:
         """Asked before the store is written: not on the door's loop."""
@@ -140,10 +154,29 @@ class Surroundings:
             self._parts.locks.release_since(self._owner, mark[0])
             self._parts.advisory.release_since(self._owner, mark[1])
 
-    def check_locks(self) -> None:
-        """Raises LocksLost if this session held advisory locks that the node has lost."""
+    # ── what is held through the node's session ────────────────────────────────────────────────
+
+    def fence(self, txn: Transaction | None = None) -> None:
+        """Raises LocksLost if this session held advisory locks that the node has lost.
+
+        A transaction that is about to commit is bounded by what is held: it commits before that can be lost.
+        Rows that are locked are no matter of this: they are proved by the transaction that locked them.
+        """
         if self._owner is not None:
             try:
-                self._parts.advisory.check(self._owner)
+                if txn is None:
+                    self._parts.advisory.check(self._owner)
+                else:
+                    self._parts.advisory.fence(self._owner, txn)
             except SessionLost as error:
                 raise LocksLost(str(error), detail=error.detail, hint=error.hint) from error
+
+    def transact(self, run: Callable[[Transaction], T]) -> T:
+        """Runs what a statement writes outside of its block, within the same bounds."""
+
+        def fenced(txn: Transaction) -> T:
+            result = run(txn)
+            self.fence(txn)
+            return result
+
+        return self._parts.store.transact(fenced)

@@ -156,6 +156,13 @@ _ISO_STYLE = _style(
 )
 _INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_8601")
 
+MODES = {
+    "transaction_isolation": "default_transaction_isolation",
+    "transaction_read_only": "default_transaction_read_only",
+    "transaction_deferrable": "default_transaction_deferrable",
+}
+"""What belongs to a transaction, and where it comes from: see `sql.transaction_modes`."""
+
 ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 
@@ -190,7 +197,12 @@ DEFINITIONS: tuple[Variable, ...] = (
         "The least that the client is told beside answers: debug5 to debug1, log, notice, warning, error.",
     ),
     Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
-    Variable("default_transaction_isolation", "serializable", _one_of(*ISOLATION), "Always serializable."),
+    Variable(
+        "default_transaction_isolation",
+        "serializable",
+        _one_of(*ISOLATION),
+        "Of new transactions; served as serializable.",
+    ),
     Variable(
         "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
     ),
@@ -261,7 +273,7 @@ DEFINITIONS: tuple[Variable, ...] = (
         "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
     ),
     Variable("TimeZone", "UTC", _zone, "Of timestamps with time zone.", is_reported=True),
-    Variable("transaction_deferrable", "off", _boolean, "Without effect."),
+    Variable("transaction_deferrable", "off", _boolean, "Of this transaction; without effect."),
     Variable("transaction_isolation", "serializable", _one_of(*ISOLATION), "Of this transaction."),
     Variable("transaction_read_only", "off", _boolean, "Whether this transaction only reads."),
     Variable("tenure.executor", "auto", _one_of("auto", "rows", "duckdb"), "Which executor runs queries."),
@@ -312,7 +324,9 @@ class Variables:
         self._defaults: dict[str, str] = {}
         for name, value in opened_with.items():
             variable = _changeable(name)
-            self._defaults[variable.name] = self._checked(variable, value)
+            value = self._checked(variable, value)
+            if variable.name not in MODES:  # which no transaction has begun with yet
+                self._defaults[variable.name] = value
         self.values: dict[str, str] = dict(self._defaults)
         self._hidden: dict[str, str | None] = {}
         self.reported: dict[str, str] = {}
@@ -325,6 +339,8 @@ class Variables:
 
     def __getitem__(self, name: str) -> str:
         found = self.values.get(name)
+        if found is None and name in MODES:
+            return self[MODES[name]]
         return BY_NAME[name.lower()].default if found is None else found
 
     def show(self, name: str) -> tuple[str, str]:
@@ -332,6 +348,8 @@ class Variables:
         variable = definition(name)
         if "." in variable.name and variable.name not in BY_NAME and variable.name not in self.values:
             raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+        if variable.name in MODES:
+            return variable.name, self[variable.name]
         return variable.name, self.values.get(variable.name, variable.default)
 
     def set(self, name: str, value: str | None) -> str:
@@ -351,6 +369,15 @@ class Variables:
         meant = self._meant(variable, value)
         self._hidden = {variable.name: self.values.get(variable.name)} | self._hidden
         self._change(variable, meant)
+
+    def set_all_local(self, checked: Mapping[str, str]) -> None:
+        """The same of several, whose values are known to be right and none of which is reported."""
+        self._hidden = {name: self.values.get(name) for name in checked} | self._hidden
+        self.values = {**self.values, **checked}
+
+    def checked(self, name: str, value: str) -> str:
+        """The value as it is shown; raises InvalidParameter if it is none."""
+        return self._checked(definition(name), value)
 
     def end_transaction(self) -> None:
         """What was set for the transaction counts no more."""
@@ -395,7 +422,9 @@ class Variables:
         kept = {
             each.name: self[each.name] for each in DEFINITIONS if each.is_fixed and each.name in self.values
         }
-        self.restore(State(self._defaults | kept, {}))
+        modes = {name: self.values[name] for name in MODES if name in self.values}
+        hidden = {name: value for name, value in self._hidden.items() if name in MODES}
+        self.restore(State(self._defaults | kept | modes, hidden))
 
     def all_reported(self) -> dict[str, str]:
         return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}

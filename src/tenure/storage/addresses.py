@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SQLITE_PREFIX = "sqlite:"
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 
+DEFAULT_LAKE = "tenure-data/lake"
+"""Of a store in a server, which has no place beside it: a directory of this machine."""
+
 OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
 
 _PASSWORD_IN_NETLOC = re.compile(r"(?<=://)([^:@/?]*):.*@")
@@ -38,6 +41,18 @@ def open_engine(address: str, env: Env) -> OpenEngine:
         )
     _make_directory(os.path.dirname(path))
     return SqliteEngine(path, env)
+
+
+def default_lake(store: str) -> str:
+    """Where the lake of a store is if nobody says: beside its file."""
+    if not is_local(store):
+        return DEFAULT_LAKE
+    return os.path.join(os.path.dirname(store.removeprefix(SQLITE_PREFIX)), "lake")
+
+
+def is_local(store: str) -> bool:
+    """Whether the store is a file: then all its nodes are on one machine."""
+    return store.startswith(SQLITE_PREFIX)
 
 
 def redacted(address: str) -> str:

@@ -253,6 +253,18 @@ class Group(NamedTuple):
     members: tuple[Commit, ...]
 
 
+class StoreOrigin(NamedTuple):
+    """What tells a store from a copy of it that was made by other means than Tenure's.
+
+    Engines that others can open, a file and a server, have an `origin`.
+    """
+
+    serial: str
+    """The number of a file, or of a server and a database in it: a copy has another."""
+    path: str = ""
+    """Of the file; empty where the store is in a server."""
+
+
 class Engine(Protocol):
     name: str
 

@@ -8,6 +8,9 @@
 Names that Tenure makes come from a small alphabet, so no file system and no object store can take
 one for something else. What users name goes through `storage.locations` instead.
 
+Deleting asks first whether this still is the lake that was opened: whoever opened it says how
+(`table.lake.identity`).
+
 Invariant (own-names): a name outside the alphabet of our own never reaches a file system.
 
 Walk: `node.py` opens one for the lake; `table.lake` reads and writes through it; kernels of the
@@ -16,7 +19,7 @@ pipeline open it again by its address.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import IO, Any
@@ -43,6 +46,20 @@ class Files:
         """What `open_files` opens it by, in another process too; shows no secrets."""
         self.credentials = credentials
         """What `open_files` needs besides; None where the environment has them, or none are needed."""
+        self._confirm: Callable[[], None] = lambda: None
+
+    def confirm_by(self, confirm: Callable[[], None]) -> None:
+        """From now on `confirm` is called before anything is deleted; it raises if this is the wrong lake."""
+        self._confirm = confirm
+
+    def confirm(self) -> None:
+        """Raises unless this still is the lake that was opened."""
+        self._confirm()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory, which other machines reach only if it is shared."""
+        return self.address.startswith("file://")
 
     @property
     def arrow(self) -> Any:
@@ -104,10 +121,18 @@ class Files:
         if page:
             yield page
 
+    def names_in(self, directory: str) -> Iterator[str]:
+        """The files that lie directly in a directory; none if it is not there."""
+        for entry in self._tree.children(check_name(directory)):
+            if not entry.is_directory:
+                yield entry.name.rpartition("/")[2]
+
     def delete(self, names: Iterable[str]) -> None:
+        self._confirm()
         self._tree.delete([check_name(name) for name in names])
 
     def delete_unfinished(self, *, before_micros: int) -> int:
+        self._confirm()
         return self._tree.delete_unfinished(before_micros=before_micros)
 
 

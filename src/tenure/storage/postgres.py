@@ -28,6 +28,8 @@ from tenure.base.errors import (
     OutcomeUnknown,
     RetryError,
     SessionLost,
+    StoreError,
+    Unavailable,
 )
 from tenure.base.timestamp import MAX_AT, Timestamp, from_bytes, micros_of, to_text
 from tenure.storage import postgres_reads, postgres_sql
@@ -44,6 +46,7 @@ from tenure.storage.engine import (
     Scan,
     Spread,
     Status,
+    StoreOrigin,
 )
 from tenure.storage.outcomes import decode_outcomes
 from tenure.storage.postgres_group import ByteaArray, Int8Array, encode_group, encode_reads, head_bounds
@@ -66,6 +69,8 @@ _CHECK = (
     b"SELECT c.at, f.status, f.at, f.key FROM clock c LEFT JOIN LATERAL failures(c.at, %s) f ON true"
     % _places(17)
 )
+_CLUSTER = b"SELECT system_identifier::text FROM pg_control_system()"
+_DATABASE = b"SELECT oid::text FROM pg_database WHERE datname = current_database()"
 _SETTLE = b"SELECT known_seq, known FROM settle(%b, %b)"
 _GET_NOW = postgres_reads.GET_NOW.encode()
 _GET_AT = postgres_reads.GET_AT.encode()
@@ -91,6 +96,7 @@ class PostgresEngine:
         if not 0 < len(schema.encode()) <= SCHEMA_BYTES_MAX or '"' in schema:
             raise InvalidParameter(f'"{schema}" cannot be the name of the store\'s schema')
         self._env = env
+        self._schema = schema
         self._connector = Connector(dsn, schema)
         self._prepare(schema)
         probe(self._connector, env)
@@ -245,6 +251,16 @@ class PostgresEngine:
         self, wake: Callable[[], None], spans: Sequence[tuple[bytes, bytes]] = ()
     ) -> Callable[[], None]:
         return self._listener.subscribe(wake, spans)
+
+    def origin(self) -> StoreOrigin:
+        ((database,),) = self._pool.run(_DATABASE, {})
+        try:
+            ((cluster,),) = self._pool.run(_CLUSTER, {})
+        except Unavailable:
+            raise
+        except StoreError:  # not every database that speaks PostgreSQL has such a number, or tells it
+            cluster = "unknown"
+        return StoreOrigin(f"cluster {cluster} database {database} schema {self._schema}")
 
     def close(self) -> None:
         self._listener.close()

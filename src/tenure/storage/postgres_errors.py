@@ -4,6 +4,8 @@ No answer to a commit is the one case that matters: the commit may have landed o
 `translate` is told (`awaiting`) and calls it Disconnected. An error that the server sent on a
 connection that lives on means that the statement was rolled back: nothing was changed.
 
+What libpq and the server say names hosts, users and databases, so it is private to the operator.
+
 Walk: `postgres_session.Connector.translating` calls `translate` for every error of psycopg.
 """
 
@@ -52,14 +54,14 @@ def translate(error: psycopg.Error, text: str, *, is_broken: bool, awaiting: boo
     state = error.sqlstate
     if state is None:
         if _DENIED.search(text):  # libpq gives no SQLSTATE for a failed connection attempt
-            return AccessDenied(f"the store refused the login: {text}", hint=_BY_STATE[0][2])
+            return AccessDenied("the store refused the login", hint=_BY_STATE[0][2], private=text)
         is_broken = is_broken or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     is_broken = is_broken or error.diag.severity_nonlocalized in FATAL
     if is_broken and awaiting:
-        return Disconnected(f"the connection to the store broke while a commit was on its way: {text}")
+        return Disconnected("the connection to the store broke while a commit was on its way", private=text)
     for prefix, kind, hint in _BY_STATE:
         if state is not None and state.startswith(prefix):
-            return kind(f"the store answers: {text}", hint=hint)
+            return kind(f"the store answers with an error ({state})", hint=hint, private=text)
     if is_broken:
-        return Unavailable(f"the store cannot be reached: {text}")
-    return StoreError(f"the store answers: {text} ({state})")
+        return Unavailable("the store cannot be reached", private=text)
+    return StoreError(f"the store answers with an error ({state})", private=text)

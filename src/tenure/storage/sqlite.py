@@ -53,11 +53,12 @@ from tenure.storage.engine import (
     Scan,
     Spread,
     Status,
+    StoreOrigin,
     head_of,
 )
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 from tenure.storage.signals import Signals
-from tenure.storage.sqlite_file import MEMORY, connect, inspect, lay_out
+from tenure.storage.sqlite_file import MEMORY, connect, copy_file, inspect, lay_out
 from tenure.storage.sqlite_section import Execute
 from tenure.storage.turnstile import Turnstile
 
@@ -322,6 +323,21 @@ class SqliteEngine:
             if heads:
                 quick_left = QUICK_POLLS
 
+    def origin(self) -> StoreOrigin:
+        if self._path == MEMORY:
+            return StoreOrigin(MEMORY)
+        with self._translated():
+            return StoreOrigin(f"inode {os.stat(self._path).st_ino}", os.path.realpath(self._path))
+
+    def copy_to(self, path: str) -> None:
+        """Writes a copy, as of one moment, to a file that is not there yet; commits go on meanwhile."""
+        with self._translated():
+            source = self._connect(query_only=True).connection
+        try:
+            copy_file(source, path)
+        except (apsw.Error, OSError) as error:
+            raise _translate(error, path) from error
+
     def checkpoint(self) -> None:
         """Moves the WAL into the file, so that no commit has to: one bounded step for a loop."""
         if self._path == MEMORY:
@@ -358,10 +374,11 @@ class SqliteEngine:
         translated = _translate(error, self._path)
         if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in FATAL:
             self._failure = InputOutput(
-                f'store file "{self._path}": an fsync failed, so what is on disk is not known',
+                "an fsync of the store's file failed, so what is on disk is not known",
                 hint="Check the disk, then start this process again.",
+                private=self._path,
             )
-            return OutcomeUnknown(str(self._failure), hint=self._failure.hint)
+            return OutcomeUnknown(str(self._failure), hint=self._failure.hint, private=self._path)
         return translated
 
 
@@ -418,13 +435,14 @@ def _lane_row(
 
 
 def _translate(error: Exception, path: str) -> TenureError:
-    message = f'store file "{path}": {error}'
-    if isinstance(error, apsw.FullError):
-        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
+    reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+    message, private = f"the store's file: {reason}", f"{path}: {error}"
+    if isinstance(error, apsw.FullError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        return DiskFull(message, hint="Free some space on its disk; nothing was changed.", private=private)
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return CorruptData(message, hint="Restore the file from a backup; it was left as it is.")
+        hint = "Restore the file from a backup; it was left as it is."
+        return CorruptData(message, hint=hint, private=private)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Unavailable(message, hint="Another program holds the file's lock.")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return DiskFull(message, hint="Free some space on its disk; nothing was changed.")
-    return InputOutput(message, hint="Check that the directory exists, is writable and its disk is well.")
+        return Unavailable(message, hint="Another program holds the file's lock.", private=private)
+    hint = "Check that the directory exists, is writable and its disk is well."
+    return InputOutput(message, hint=hint, private=private)

@@ -3,9 +3,10 @@
 Several processes may open a new file at the same moment. Each looks at it, switches it to WAL, which is for
 good, and the first to get into the section lays it out.
 
-Walk: `SqliteEngine` -> `inspect`, `connect`, `lay_out`.
+Walk: `SqliteEngine` -> `inspect`, `connect`, `lay_out`; `SqliteEngine.copy_to` -> `copy_file`.
 """
 
+import os
 from typing import Any
 
 import apsw
@@ -103,6 +104,22 @@ def lay_out(execute: Execute, path: str) -> None:
         execute(f"PRAGMA user_version = {FORMAT:d}", ())
 
 
+def copy_file(source: apsw.Connection, path: str) -> None:
+    """Copies a store, WAL and all, as of one moment, to a file that is not there yet.
+
+    In one step: between two, commits of other processes would make SQLite begin again, for ever.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = apsw.Connection(path)
+    try:
+        target.set_busy_timeout(BUSY_MILLISECONDS)
+        target.pragma("synchronous", "full")
+        with target.backup("main", source, "main") as backup:
+            backup.step(-1)
+    finally:
+        target.close()
+
+
 def _is_empty(execute: Execute, path: str) -> bool:
     """Whether the file is new; raises if it is neither that nor a store this version can read."""
     ((application_id,),) = execute("PRAGMA application_id", ())
@@ -111,10 +128,11 @@ def _is_empty(execute: Execute, path: str) -> bool:
     if application_id == 0 and tables == 0:
         return True
     if application_id != APPLICATION_ID:
-        raise CorruptData(f'"{path}" is a SQLite file, but not a Tenure store')
+        raise CorruptData("the store's file is of SQLite, but not a Tenure store", private=path)
     if file_format > FORMAT:
         raise NewerFormat(
-            f'store file "{path}" has format {file_format}; this version of Tenure reads up to {FORMAT}',
+            f"the store's file has format {file_format}; this version of Tenure reads up to {FORMAT}",
             hint="Start it with the newer version that wrote it.",
+            private=path,
         )
     return False

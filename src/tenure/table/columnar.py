@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.base.errors import BaseMoved, CorruptData, SnapshotTooOld
 from tenure.base.settings import COLUMNS_MEMORY
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.kv.bases import Base, with_base
@@ -130,7 +130,10 @@ class Columnar:
             return found
         files = visible_files(base.manifest, read_at)
         own = Hiding().with_keys(base.groups, files, dict.fromkeys(over, ZERO_AT))
-        return found._replace(base=based(base.manifest, wanted, read_at, (hiding, own), within))
+        seen = based(base.manifest, wanted, read_at, (hiding, own), within)
+        for scan in seen.scans:
+            base.groups.files.check(scan.file, scan.columns(seen.kepts), check)
+        return found._replace(base=seen)
 
     def has_moved(self, read: Iterable[Columns]) -> bool:
         """Whether one of the bases that columns were read of is no longer the newest."""
@@ -168,7 +171,8 @@ class Columnar:
         with self._lock:
             slots = [each for each in self._slots.values() if each.used >= used_since]
         for slot in slots:
-            with slot.lock, suppress(BaseMoved, Unrepresentable):  # the next query sees to it
+            # The next query sees to it, or says what is wrong; other tables are kept up meanwhile.
+            with slot.lock, suppress(BaseMoved, CorruptData, Unrepresentable):
                 if slot.held is not None:
                     wanted, read_at = slot.held.wanted, self._store.snapshot().at
                     base = self._store.bases.of(wanted.layout.primary.head)

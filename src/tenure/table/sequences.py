@@ -61,6 +61,10 @@ class SequenceState(NamedTuple):
     is_called: bool
 
 
+Fence = Callable[[Transaction], None]
+"""Called in a transaction that is about to commit: it may lower the deadline, or raise."""
+
+
 class Sequences:
     """The sequences of one tenant, for all threads of a node."""
 
@@ -91,23 +95,27 @@ class Sequences:
             values += self._store.transact(partial(self._take, sequence=sequence, count=left)).values
         return values
 
-    def set(self, sequence: Sequence, value: int, *, is_called: bool = True) -> int:
+    def set(
+        self, sequence: Sequence, value: int, *, is_called: bool = True, fence: Fence = lambda txn: None
+    ) -> int:
         """setval(): the value that comes next, or, if it counts as called, the one before that."""
         if not sequence.minimum <= value <= sequence.maximum:
             raise SequenceOutOfRange(
                 f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
                 f" ({sequence.minimum}..{sequence.maximum})"
             )
-        self._put(sequence, value, is_called)
+        self._put(sequence, value, is_called, fence)
         return value
 
     def begin(self, txn: Transaction, id: int, value: int, *, is_called: bool) -> None:
         """The same of a sequence that comes with this very transaction."""
         self._records.put(txn, Stored(id, value, is_called))
 
-    def restart(self, sequence: Sequence, value: int | None = None) -> None:
+    def restart(
+        self, sequence: Sequence, value: int | None = None, *, fence: Fence = lambda txn: None
+    ) -> None:
         """ALTER SEQUENCE ... RESTART [WITH], TRUNCATE ... RESTART IDENTITY."""
-        self._put(sequence, sequence.start if value is None else value, is_called=False)
+        self._put(sequence, sequence.start if value is None else value, False, fence)
 
     def state(self, source: Transaction | Snapshot, sequence: Sequence) -> SequenceState:
         """The last value that was given, as far as this node knows; else the last that was taken."""
@@ -158,10 +166,11 @@ class Sequences:
         self._records.put(txn, taken)
         return Block(taken.epoch, _rule(sequence), values, values[-1], first)
 
-    def _put(self, sequence: Sequence, value: int, is_called: bool) -> None:
+    def _put(self, sequence: Sequence, value: int, is_called: bool, fence: Fence) -> None:
         def put(txn: Transaction) -> int:
             epoch = self._stored(txn, sequence).epoch + 1
             self._records.put(txn, Stored(sequence.id, value, is_called, epoch))
+            fence(txn)
             return epoch
 
         epoch = self._store.transact(put)
@@ -209,17 +218,23 @@ class SessionSequences:
         sequences: Sequences,
         descriptor: Callable[[int], Sequence],
         may_wait: Callable[[], None] = lambda: None,
+        may_write: Callable[[str], None] = lambda function: None,
+        fence: Fence = lambda txn: None,
     ) -> None:
         """`descriptor` gives a sequence by its id, as the transaction sees it just now; `may_wait` is called
-        before anything that waits for the store, and may raise.
+        before anything that waits for the store, and may raise; `may_write` before a function that writes;
+        `fence` before what setval writes is committed.
         """
         self._sequences = sequences
         self._descriptor = descriptor
         self._may_wait = may_wait
+        self._may_write = may_write
+        self._fence = fence
         self._current: dict[int, int] = {}
         self._last: int | None = None
 
     def next(self, id: int) -> int:
+        self._may_write("nextval")
         value = self._sequences.next(self._descriptor(id), self._may_wait)
         self._current[id] = value
         self._last = id
@@ -237,8 +252,9 @@ class SessionSequences:
         return self._current[self._last]
 
     def set(self, id: int, value: int, is_called: bool) -> int:
+        self._may_write("setval")
         self._may_wait()
-        self._sequences.set(self._descriptor(id), value, is_called=is_called)
+        self._sequences.set(self._descriptor(id), value, is_called=is_called, fence=self._fence)
         if is_called:
             self._current[id] = value
         return value

@@ -28,7 +28,11 @@ class Served:
     def __init__(self, directory: Path) -> None:
         self.env = SystemEnv()
         self.node = Node(
-            f"sqlite:{directory}/store.db", self.env, listen=Listen(port=0), lake=str(directory / "lake")
+            f"sqlite:{directory}/store.db",
+            self.env,
+            listen=Listen(port=0),
+            lake=str(directory / "lake"),
+            files=str(directory / "files"),
         )
         assert self.node.front is not None and self.node.lake is not None
         self.lake: Lake = self.node.lake
@@ -68,7 +72,8 @@ class Served:
         return manifest
 
     def files(self) -> set[str]:
-        return {entry.name for page in self.lake.files.list() for entry in page}
+        tenant = str(self.lake.place.tenant)
+        return {entry.name for page in self.lake.files.list(tenant) for entry in page}
 
 
 @pytest.fixture

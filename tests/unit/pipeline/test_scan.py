@@ -52,7 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(lake: Lake, history: History, at: Timestamp, **asked: Any) -> list[scan.ScanTask]:
-    cut = scan.bounds(lake.store, lake.files, lake.table.id, 1, at).keys
+    cut = scan.bounds(lake.store, lake.bases.checked, lake.table.id, 1, at).keys
     return scan.tasks(lake.place, Version(history.version(at), ()), at, cut, **asked)
 
 
@@ -138,7 +138,7 @@ def test_a_lake_whose_files_are_not_there_is_an_error_and_not_an_empty_table(lak
     history.write(20)
     lake.flush()
     lake.files.delete([file.name for file in lake.manifest().files])
-    with pytest.raises(CorruptData, match="are not all there"):
+    with pytest.raises(CorruptData, match=r"of table 200, index 1 is missing"):
         list(scan.scanned(planned(lake, history, history.times[-1])))
 
 
@@ -161,6 +161,6 @@ def test_tasks_are_cut_by_files_and_delta(lake: Lake) -> None:
     at = history.times[-1]
     assert len(planned(lake, history, at)) > 2
     lake.flush()
-    cut = scan.bounds(lake.store, lake.files, lake.table.id, 1, at)
+    cut = scan.bounds(lake.store, lake.bases.checked, lake.table.id, 1, at)
     assert len(cut.keys) > 2
     assert cut.rows == len(history.now)

@@ -8,6 +8,96 @@ from tenure.node import Node
 from tests.unit.sql.sessions import Oracle, Talk, compare, running
 
 SCRIPTS = {
+    "what_is_dropped_beside_rows_is_committed_and_said_to_be": """
+CREATE TABLE t (id serial PRIMARY KEY, b int)
+BEGIN
+INSERT INTO t (b) VALUES (1)
+DROP TABLE t
+COMMIT
+SELECT * FROM t
+CREATE TABLE p (id int PRIMARY KEY, k int UNIQUE)
+CREATE TABLE c (id int PRIMARY KEY, k int REFERENCES p (k))
+INSERT INTO p VALUES (1, 1)
+INSERT INTO c VALUES (1, 1)
+BEGIN
+ALTER TABLE p DROP COLUMN k CASCADE
+INSERT INTO c VALUES (2, 77)
+COMMIT
+SELECT * FROM c ORDER BY id
+SELECT * FROM p
+ALTER TABLE c ADD COLUMN q int REFERENCES p
+BEGIN
+INSERT INTO p VALUES (2)
+DROP TABLE p CASCADE
+COMMIT
+INSERT INTO c VALUES (3, 78, 5)
+SELECT * FROM c ORDER BY id
+""",
+    "what_is_prepared_over_definitions_that_are_taken_back_is_planned_again": """
+CREATE TABLE t (id int PRIMARY KEY, a int)
+INSERT INTO t VALUES (1, 2)
+PREPARE early AS INSERT INTO t (id, a) VALUES (8, 8)
+BEGIN
+ALTER TABLE t ADD COLUMN c int DEFAULT 5
+PREPARE p AS SELECT * FROM t
+PREPARE q AS SELECT c FROM t
+PREPARE i AS INSERT INTO t VALUES (2, 3, 4)
+PREPARE k AS SELECT c FROM t WHERE id = 1
+EXECUTE p
+EXECUTE k
+EXECUTE early
+SELECT * FROM t ORDER BY id
+ROLLBACK
+EXECUTE p
+EXECUTE q
+EXECUTE i
+EXECUTE k
+EXECUTE early
+SELECT * FROM t ORDER BY id
+ALTER TABLE t ADD COLUMN d int
+SELECT * FROM t ORDER BY id
+BEGIN
+SAVEPOINT s
+ALTER TABLE t RENAME COLUMN d TO e
+PREPARE r AS SELECT * FROM t
+ROLLBACK TO s
+EXECUTE r
+ROLLBACK
+DEALLOCATE ALL
+DROP TABLE t
+""",
+    "a_table_like_another_has_what_the_block_has_changed": """
+CREATE TABLE t (id int PRIMARY KEY, a int, gone int)
+BEGIN
+ALTER TABLE t ADD COLUMN c int DEFAULT 5
+ALTER TABLE t DROP COLUMN gone
+ALTER TABLE t RENAME COLUMN id TO key
+ALTER TABLE t ALTER COLUMN a SET NOT NULL
+ALTER TABLE t ALTER COLUMN a SET DEFAULT 9
+ALTER TABLE t ADD CONSTRAINT positive CHECK (a > 0)
+ALTER TABLE t ADD UNIQUE (a)
+CREATE TABLE u (LIKE t INCLUDING ALL)
+INSERT INTO u (key) VALUES (1)
+SELECT * FROM u
+SAVEPOINT s
+INSERT INTO u (key, a) VALUES (2, NULL)
+ROLLBACK TO s
+INSERT INTO u (key, a) VALUES (2, 9)
+ROLLBACK TO s
+INSERT INTO u (key, a) VALUES (2, 0)
+ROLLBACK TO s
+COMMIT
+SELECT * FROM u
+DROP TABLE t, u
+""",
+    "what_is_given_to_a_prepared_statement_without_parameters_is_not_looked_at": """
+PREPARE p AS SELECT 1 AS one
+EXECUTE p(1, nope)
+PREPARE q AS SELECT $1::int AS one
+EXECUTE q
+EXECUTE q(1, 2)
+DEALLOCATE ALL
+""",
     "rows_and_definitions_together": """
 BEGIN
 CREATE TABLE t (id int PRIMARY KEY, a text)

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 from tenure.base.env import SystemEnv
+from tenure.base.errors import CorruptData
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
 from tenure.table.lake import format, hidden
 from tenure.table.lake import groups as groups_of_files
+from tenure.table.lake.checked import CheckedFiles, Chunk
 from tenure.table.lake.format import schema_of, write
 from tenure.table.lake.groups import Groups
 from tenure.table.lake.hidden import Hiding, hidden_at
@@ -28,7 +30,11 @@ def _file(directory: Path, keys: list[bytes]) -> tuple[Groups, File]:
         [pa.array(keys, pa.binary()), times, pa.array(keys, pa.binary())], schema=schema_of(SHAPE)
     )
     written = write(files, "a.parquet", SHAPE, rows)
-    return Groups(files, SystemEnv(), bytes_max=1 << 20), written.file
+    return Groups(CheckedFiles(files, _damage), SystemEnv(), bytes_max=1 << 20), written.file
+
+
+def _damage(file: File, wrong: str, chunk: Chunk | None = None) -> CorruptData:
+    return CorruptData(f"{file.name} {wrong}")
 
 
 def _key(number: int) -> bytes:
@@ -76,7 +82,7 @@ def test_what_two_hide_is_hidden_by_either(tmp_path: Path) -> None:
 def test_keys_that_are_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 7)
     groups, file = _file(tmp_path, [b"%03d" % number for number in range(70)])
-    small = Groups(open_files(str(tmp_path)), SystemEnv(), bytes_max=100)
+    small = Groups(CheckedFiles(open_files(str(tmp_path)), _damage), SystemEnv(), bytes_max=100)
     for each in (groups, small):
         arrays = each.keys(file, range(10))
         assert b"".join(key for array in arrays for key in array.tolist())[:9] == b"000001002"

@@ -88,7 +88,7 @@ class Export:
             raise TenureError(f"table {payload.table} is not there any more")
         if self._saved is None:
             index = version.table.primary
-            cut = bounds(lake.store, lake.files, payload.table, index, payload.at)
+            cut = bounds(lake.store, lake.bases.checked, payload.table, index, payload.at)
             self._saved = Saved(cut.keys)
             self._tell(0.0, "")
         scans = tasks(lake.place, version, payload.at, self._saved.bounds, columns=payload.columns)

@@ -43,6 +43,7 @@ from tenure.table.backfill import duplicated
 from tenure.table.key_arrays import too_long
 from tenure.table.key_order import doubled, plain
 from tenure.table.lake.changes import ODD
+from tenure.table.lake.file_names import stem_of
 from tenure.table.lake.format import KEY, name_of
 from tenure.table.lake.manifests import Shape, Written
 from tenure.table.lake.merging import write_all
@@ -149,7 +150,7 @@ def fill_range(task: FillTask, attempt: Attempt) -> tuple[Written, ...]:
     rows = entries_table(
         plain(made.column(KEY)), pa.repeat(pa.scalar(task.at, pa.int64()), len(made)), values_of(made)
     )
-    stem = f"{task.place.tenant}/{task.version.table.id}/{task.index}/{attempt.name}-live"
+    stem = stem_of(task.place.tenant, task.version.table.id, task.index, f"{attempt.name}-live")
     return tuple(write_all(place.lake, stem, Shape((), is_entries=True), rows))
 
 

@@ -170,7 +170,7 @@ class _Fill:
 
         lake = self._lake
         primary = version.table.primary
-        cut = bounds(lake.store, lake.files, version.table.id, primary, at).keys
+        cut = bounds(lake.store, lake.bases.checked, version.table.id, primary, at).keys
         scans = tasks(lake.place, version, at, cut, columns=columns_of(layout, self._index))
         projects = [ProjectTask(scan, self._index) for scan in scans]
         made = self._phases.do(project_range, projects, READING, "reading")

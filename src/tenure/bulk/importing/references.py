@@ -34,7 +34,7 @@ from tenure.table.errors import ForeignKeyViolation
 from tenure.table.foreign_keys import enforced
 from tenure.table.key_arrays import KeyColumn, key_array
 from tenure.table.key_order import bounds_within, plain
-from tenure.table.lake.format import KEY, REST, footer, name_of, read_groups
+from tenure.table.lake.format import KEY, REST, name_of
 from tenure.table.lake.manifests import File, Manifest
 from tenure.table.rows import Layout
 
@@ -182,7 +182,7 @@ def _meets(file: File, task: ReferenceTask) -> bool:
 
 def _in_file(place: Opened, file: File, sought: Any) -> Any:
     """The keys of a file, of those groups that have one that is sought."""
-    known = footer(place.lake, file.name)
+    known = place.checked.footer(file)
     ends = [*known.firsts[1:], file.last + b"\0"]
     groups = [
         number
@@ -191,7 +191,7 @@ def _in_file(place: Opened, file: File, sought: Any) -> Any:
     ]
     if not groups:
         return pa.array([], pa.binary())
-    return read_groups(place.lake, file.name, known, groups, [KEY]).column(KEY).combine_chunks()
+    return place.checked.read_groups(file, groups, [KEY]).column(KEY).combine_chunks()
 
 
 def _in_store(place: Opened, task: ReferenceTask) -> tuple[Any, Any]:

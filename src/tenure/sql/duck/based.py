@@ -69,7 +69,7 @@ def _bit(scans: Sequence[FileScan], bitmaps: Sequence[str], lake: Files) -> str:
     bits = [f"get_bit(${name}::BLOB::BIT, file_row_number::INTEGER)" for name in bitmaps]
     if len(bits) == 1:
         return bits[0]
-    paths = [quoted(lake.duck_path(scan.name)) for scan in scans]
+    paths = [quoted(lake.duck_path(scan.file.name)) for scan in scans]
     whens = " ".join(f"WHEN {path} THEN {bit}" for path, bit in zip(paths, bits, strict=True))
     return f"CASE filename {whens} ELSE error('a file of another name') END"
 
@@ -94,7 +94,7 @@ def _together(scans: Sequence[FileScan], *, files_max: int) -> Iterator[Sequence
 
 
 def _likeness(scan: FileScan) -> tuple[bool, int, Times]:
-    return scan.hidden is not None, scan.shape, scan.times or Times(0, False, False)
+    return scan.hidden is not None, scan.file.shape, scan.times or Times(0, False, False)
 
 
 def _column(kept: Kept, scan: FileScan) -> str:
@@ -103,7 +103,7 @@ def _column(kept: Kept, scan: FileScan) -> str:
 
 
 def _files(scans: Sequence[FileScan], lake: Files) -> str:
-    names = ", ".join(quoted(lake.duck_path(scan.name)) for scan in scans)
+    names = ", ".join(quoted(lake.duck_path(scan.file.name)) for scan in scans)
     numbered = ", file_row_number=true" if scans[0].hidden is not None else ""
     return f"read_parquet([{names}], hive_partitioning=false{numbered})"
 

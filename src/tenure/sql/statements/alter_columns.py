@@ -16,6 +16,7 @@ from tenure.catalog.column_changes import (
     SetDefault,
     SetIdentity,
     SetNotNull,
+    require_free_column,
 )
 from tenure.catalog.dependencies import COLUMN, Thing
 from tenure.catalog.descriptors import Expression, OwnedBy, Schema, Table
@@ -33,6 +34,7 @@ from tenure.sql.statements.column_definitions import (
     column_of,
     identity_of,
     identity_options,
+    is_null,
     make_sequence,
     next_of,
 )
@@ -44,13 +46,16 @@ from tenure.table.columns import filled_with
 
 
 def add(definer: Definer, table: Table, action: Tree) -> None:
-    column = column_of(definer, table.name, child(action, "def"))
-    if action.missing_ok and find_column(table, column.name) is not None:
-        definer.notice(f'column "{column.name}" of relation "{table.name}" already exists, skipping', "42701")
+    tree = child(action, "def")
+    name = tree.colname
+    if action.missing_ok and find_column(table, name) is not None:
+        definer.notice(f'column "{name}" of relation "{table.name}" already exists, skipping', "42701")
         return
+    require_free_column(table, name)
+    column = column_of(definer, table.name, tree)
     schema = _schema_of(definer, table)
     sequence = None
-    if column.sequence is not None and find_column(table, column.name) is None:
+    if column.sequence is not None:
         sequence = make_sequence(definer, schema, table.name, column.name, column.sequence, table.owner)
     known = [(each.id, each.name, each.type) for each in table.columns if each.generated is None]
     change = addition(definer, column, known, sequence, _filled(definer, column))
@@ -103,10 +108,10 @@ def drop(definer: Definer, table: Table, action: Tree) -> None:
 def set_default(definer: Definer, table: Table, action: Tree) -> None:
     column = named_column(table, action.name)
     tree = child(action, "def")
+    kind = successor_of(table, column).type
+    default = None if tree is None else definer.default(tree, column.name, kind)
     change = (
-        DropDefault(action.name)
-        if tree is None
-        else SetDefault(action.name, definer.default(tree, column.name, successor_of(table, column).type))
+        DropDefault(action.name) if default is None or is_null(default) else SetDefault(action.name, default)
     )
     alter(definer.draft, definer.known, table.id, change)
 

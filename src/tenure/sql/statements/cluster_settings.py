@@ -50,7 +50,8 @@ class SetClusterSetting(Control):
     def control(self, execution: "Execution") -> Answer:
         session = execution.session
         self._check(session)
-        session.parts.store.transact(lambda txn: self._write(txn, session.parts.settings))
+        execution.block.require_writable(self.tag)
+        session.surroundings.transact(lambda txn: self._write(txn, session.parts.settings))
         self._await(session)
         return Answer((), self.tag)
 

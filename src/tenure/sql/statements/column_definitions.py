@@ -15,6 +15,7 @@ from tenure.catalog.errors import WrongSyntax
 from tenure.catalog.sequence_changes import SequenceOptions, create_sequence
 from tenure.expr import build
 from tenure.expr.errors import NotSupported
+from tenure.expr.expressions import Const, decode
 from tenure.expr.sequence_functions import NEXT
 from tenure.expr.types import type_of
 from tenure.sql.parse import Tree, child, items, names, option
@@ -96,7 +97,15 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
         raise WrongSyntax(
             f'conflicting NULL/NOT NULL declarations for column "{column.name}" of table "{table}"'
         )
+    if column.default is not None and is_null(column.default):
+        column.default = None
     return column
+
+
+def is_null(default: Expression) -> bool:
+    """Whether a DEFAULT says NULL, which is what a column without one has."""
+    node = decode(default.tree)
+    return isinstance(node, Const) and node.packed is None
 
 
 def _require_no_default(column: NewColumn, table: str) -> None:

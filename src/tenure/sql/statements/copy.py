@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 from tenure.base.errors import InvalidParameter, UserError
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, visible
+from tenure.catalog.errors import DuplicateColumn
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column, CopyFormat, Pending, QueryCanceled
+from tenure.sql.bind.errors import WrongReference
 from tenure.sql.copy_text import BadCopy, Field, Format, Reader, writer
 from tenure.sql.errors import ReadOnlyTransaction
 from tenure.sql.execution import Execution
@@ -334,15 +336,21 @@ def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
 
 
 def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
-    shown = [each for each in visible(table.columns) if not each.is_hidden and each.generated is None]
+    shown = {each.name: each for each in visible(table.columns) if not each.is_hidden}
     wanted = names(tree.attlist)
     if not wanted:
-        return tuple(shown)
-    found = []
+        return tuple(each for each in shown.values() if each.generated is None)
+    found: list[TableColumn] = []
     for name in wanted:
-        column = next((each for each in shown if each.name == name), None)
+        column = shown.get(name)
         if column is None:
             raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        if column.generated is not None:
+            raise WrongReference(
+                f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
+            )
+        if column in found:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
         found.append(column)
     return tuple(found)
 

@@ -27,12 +27,15 @@ from tenure.sql.statements.constraint_definitions import add_constraint
 from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.like import Copied, copied
 from tenure.sql.statements.naming import index_name, require_free
+from tenure.sql.statements.repeated_keys import Declared, merged
 
 
 def create_table(definer: Definer, tree: Tree) -> str | None:
     relation = tree.relation
     _refuse(tree)
     schema = definer.schema_for(path_of(relation)[:-1])
+    if not tree.if_not_exists:
+        _require_one_key(tree)
     if skips(definer, schema, relation.relname, if_not_exists=tree.if_not_exists):
         return None
     if tree.options or tree.tablespacename or tree.access_method:
@@ -87,6 +90,7 @@ def make_table(
     """Makes a table with all that belongs to it."""
     _require_distinct(columns)
     key, key_name = _primary_key(name, columns, constraints, likes)
+    key_name, declared = merged(key, key_name, _declared(columns, constraints))
     if key and key_name:
         require_free(definer, schema, key_name)
     id = definer.fresh_id()
@@ -110,20 +114,34 @@ def make_table(
     )
     for column, sequence in sequences.items():
         set_owned_by(definer.draft, definer.known, sequence, OwnedBy(id, named_column(table, column).id))
-    for each in columns:
-        for constraint in each.constraints:
-            if not _is_primary(constraint):
-                add_constraint(definer, schema, id, constraint, (each.name,))
-    for constraint in constraints:
-        _add_table_constraint(definer, schema, id, constraint)
+    for each in declared:
+        _add_constraint(definer, schema, id, each)
     return definer.declared(id)
 
 
-def _add_table_constraint(definer: Definer, schema: Schema, id: int, tree: Tree) -> None:
-    if option(tree, "contype") == "CONSTR_NOTNULL":
+def _declared(columns: Sequence[NewColumn], constraints: Sequence[Tree]) -> list[Declared]:
+    """All constraints but the primary key."""
+    found = [Declared(tree, (column.name,)) for column in columns for tree in column.constraints]
+    found += [Declared(tree) for tree in constraints]
+    return [each._replace(tree=_validated(each.tree)) for each in found if not _is_primary(each.tree)]
+
+
+def _validated(tree: Tree) -> Tree:
+    """NOT VALID means nothing of a table that has no rows yet."""
+    if not tree.skip_validation:
+        return tree
+    constraint = type(tree)()
+    constraint.CopyFrom(tree)
+    constraint.skip_validation = False
+    return constraint
+
+
+def _add_constraint(definer: Definer, schema: Schema, id: int, declared: Declared) -> None:
+    tree, beside = declared
+    if option(tree, "contype") == "CONSTR_NOTNULL" and not beside:
         alter(definer.draft, definer.known, id, SetNotNull(names(tree.keys)[0]))
-    elif not _is_primary(tree):
-        add_constraint(definer, schema, id, tree)
+    else:
+        add_constraint(definer, schema, id, tree, beside)
 
 
 def row_id_default(definer: Definer) -> Expression:
@@ -137,6 +155,21 @@ def _require_distinct(columns: Sequence[NewColumn]) -> None:
         if each.name in seen:
             raise DuplicateColumn(f'column "{each.name}" specified more than once')
         seen.add(each.name)
+
+
+def _require_one_key(tree: Tree) -> None:
+    """Two primary keys are wrong whatever there is: PostgreSQL says so first."""
+    elements = items(tree.table_elts)
+    beside = [
+        each for column in elements if kind(column) == "ColumnDef" for each in items(column.constraints)
+    ]
+    others = [each for each in elements if kind(each) == "Constraint"]
+    if sum(map(_is_primary, [*beside, *others])) > 1:
+        raise _several_keys(tree.relation.relname)
+
+
+def _several_keys(table: str) -> InvalidTable:
+    return InvalidTable(f'multiple primary keys for table "{table}" are not allowed')
 
 
 def _is_primary(constraint: Tree) -> bool:
@@ -155,7 +188,7 @@ def _primary_key(
     found += [(tuple(names(each.keys)), each.conname) for each in constraints if _is_primary(each)]
     found += [(like.key, "") for like in likes if like.key]
     if len(found) > 1:
-        raise InvalidTable(f'multiple primary keys for table "{table}" are not allowed')
+        raise _several_keys(table)
     if not found:
         return (), ""
     key, name = found[0]

@@ -48,7 +48,7 @@ from tenure.sql.parse import SyntaxFault
 from tenure.sql.quoting import quoted
 from tenure.sql.statement import Control
 from tenure.sql.statements import ddl, queries
-from tenure.sql.statements.job_waits import await_job, require_superuser
+from tenure.sql.statements.job_waits import await_job, create_job, require_superuser
 
 if TYPE_CHECKING:
     from tenure.sql.clients import SqlSessions
@@ -120,9 +120,10 @@ class Export(Control):
         payload = self._payload(session, lake, at)
         rows = _rows_about(lake, self.table) if self.table else 0
         described = f"EXPORT INTO {self.format.upper()} '{location.shown}' FROM {self.name}"
-        return lake.store.transact(
-            lambda txn: start(txn, lake, payload, owner=session.user, description=described, rows=rows)
-        ).id
+        return create_job(
+            execution,
+            lambda txn: start(txn, lake, payload, owner=session.user, description=described, rows=rows),
+        )
 
     def _payload(self, session: "Session", lake: Lake, at: Timestamp) -> Payload:
         version = lake.version(lake.store.snapshot(at), self.table) if self.table else None

@@ -18,6 +18,7 @@ from tenure.bulk.importing.records import Payload, TableInput
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statements.importing import ByJob, Options, given_options, number_of, places, text_of
+from tenure.sql.statements.job_waits import create_job
 
 if TYPE_CHECKING:
     from tenure.bulk.importing.inputs import Source
@@ -68,7 +69,7 @@ class ImportDump(ByJob):
         )
         rows = sum(each.end - each.start for input in inputs for each in input.ranges) // ROW_BYTES
         text = f"IMPORT PGDUMP '{dump.source.location.shown}'"
-        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
+        return create_job(execution, lambda txn: start(txn, lake, payload, rows=rows, description=text))
 
     def _inputs(self, dump: Dump, made: "Made") -> list[TableInput]:
         return [

@@ -22,15 +22,15 @@ from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, TypeRef, visible
 from tenure.catalog.errors import DuplicateColumn, InvalidObject, UndefinedColumn
+from tenure.cluster.job_waits import outcome_of
 from tenure.expr.errors import NotSupported
 from tenure.expr.types import type_of
-from tenure.kv.snapshot import Snapshot
 from tenure.sql.answers import Answer, Column
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.own import Own, Reader
 from tenure.sql.parse import SyntaxFault
 from tenure.sql.statement import Control
-from tenure.sql.statements.job_waits import await_end, cancel_job, failure_of, require_superuser
+from tenure.sql.statements.job_waits import await_end, create_job, failure_of, require_superuser
 from tenure.sql.statements.writes import WrongKind, refuse_system
 
 if TYPE_CHECKING:
@@ -71,36 +71,30 @@ class ByJob(Control):
             raise InFailedTransaction
         if block is not None:
             raise ActiveTransaction("IMPORT cannot run inside a transaction block")
+        execution.block.require_writable("IMPORT")
         id = self._start(execution)
         if self.options.is_detached:
             return Answer([(id,)], "IMPORT")
-        snapshot = self._await(execution, id)
-        execution.session.parts.leases.renew()  # so that the next statement finds the table public
-        return Answer([self._result(execution, snapshot, id)], "IMPORT")
+        parts = execution.session.parts
+        # It is saved by the very commit that publishes the rows, if there is one.
+        snapshot = await_end(execution, id, lambda snapshot: bool(parts.jobs.progress(snapshot, id).data))
+        with outcome_of(id):
+            data, control = parts.jobs.progress(snapshot, id).data, parts.jobs.control(snapshot, id)
+            parts.leases.renew()  # so that the next statement finds the table public
+        if not data:
+            raise failure_of(id, control)
+        return Answer([_result(id, data)], "IMPORT")
 
     def _start(self, execution: "Execution") -> int:
         """Makes the job."""
         raise NotImplementedError
 
-    def _await(self, execution: "Execution", id: int) -> Snapshot:
-        try:
-            return await_end(execution, id)
-        except BaseException:
-            cancel_job(execution, id)
-            snapshot = execution.session.parts.store.snapshot()
-            if execution.session.parts.jobs.progress(snapshot, id).data:
-                return snapshot  # it was too late: the rows are there
-            raise
 
-    def _result(self, execution: "Execution", snapshot: Snapshot, id: int) -> tuple[int, ...]:
-        from tenure.bulk.importing.job import summary_of
+def _result(id: int, data: bytes) -> tuple[int, ...]:
+    from tenure.bulk.importing.job import summary_of
 
-        jobs = execution.session.parts.jobs
-        data = jobs.progress(snapshot, id).data
-        if not data:  # it was saved by the very commit that published the rows, if there was one
-            raise failure_of(id, jobs.control(snapshot, id))
-        summary = summary_of(data)
-        return id, summary.rows, summary.entries, summary.bytes, summary.rejected
+    summary = summary_of(data)
+    return id, summary.rows, summary.entries, summary.bytes, summary.rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,7 @@ class Import(ByJob):
             session.variables["TimeZone"],
         )
         rows, text = guessed_rows(sources), self._described(sources)
-        return lake.store.transact(lambda txn: start(txn, lake, payload, rows=rows, description=text)).id
+        return create_job(execution, lambda txn: start(txn, lake, payload, rows=rows, description=text))
 
     def _described(self, sources: "Sequence[Source]") -> str:
         shown = ", ".join(f"'{each}'" for each in dict.fromkeys(source.location.shown for source in sources))

@@ -1,19 +1,27 @@
 """Statements that are done by a job, and wait for it.
 
-If the statement is canceled, or its client goes away, so is the job. What a job failed with is raised as if
-the statement had failed with it. A job that no process can run is not waited for without end.
+    create_job ──► await_end ──► its result, or what it failed with
+                      └── canceled, or the client is gone ──► cancel_job ──► it was too late: its result
 
-Walk: `statements.exporting` -> `await_job`; `statements.importing`, which knows by itself when a cancel came
-too late, -> `await_end`, `cancel_job`, `failure_of`.
+If the statement is canceled, or its client goes away, so is the job. What a job failed with is raised as if
+the statement had failed with it. A job that no process can run is not waited for without end. From the job's
+creation on, trouble with the store means that the outcome is not known (40003), never that there was none.
+
+Walk: `statements.exporting` -> `create_job`, `await_job`; `statements.importing` -> `create_job`,
+`await_end`, `failure_of`; all wait by `cluster.job_waits`.
 """
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import TenureError, UserError
+from tenure.base.errors import OutcomeUnknown, TenureError, UserError
 from tenure.cluster.job_records import DETAIL, Control
 from tenure.cluster.job_states import TERMINAL, IllegalStep, State
+from tenure.cluster.job_waits import outcome_of
+from tenure.cluster.jobs import Job
 from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
 from tenure.sql.answers import QueryCanceled
 from tenure.sql.errors import InsufficientPrivilege
 from tenure.sql.statements.jobs import await_jobs
@@ -48,10 +56,40 @@ class Unprovided(TenureError):
     sqlstate = "58000"
 
 
-def await_end(execution: "Execution", id: int) -> Snapshot:
-    """Returns the store as of when the job has ended; raises Unprovided if it cannot even begin."""
-    patience = _Patience(execution, id)
-    return await_jobs(execution, [id], TERMINAL.__contains__, on_look=patience.look)
+def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> int:
+    """Creates the job of a statement; returns its id."""
+    ids: list[int] = []
+
+    def started(txn: Transaction) -> int:
+        ids.append(start(txn).id)
+        return ids[-1]
+
+    try:
+        return execution.session.surroundings.transact(started)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(
+            f"whether job {ids[-1]} was created is not known: {error}",
+            hint=f"SHOW JOB {ids[-1]} tells, once the store can be reached; if it was, it goes on by itself.",
+        ) from error
+
+
+def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], bool]) -> Snapshot:
+    """Returns the store as of when the job has ended, well or not; OutcomeUnknown if that is not seen.
+
+    If the wait has to end before, the job is canceled; `is_done` says whether that came too late.
+    """
+    with outcome_of(id):
+        try:
+            patience = _Patience(execution, id)
+            return await_jobs(execution, [id], TERMINAL.__contains__, on_look=patience.look)
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            cancel_job(execution, id)
+            snapshot = execution.session.parts.store.snapshot()
+            if is_done(snapshot):
+                return snapshot
+            raise
 
 
 class _Patience:
@@ -76,16 +114,18 @@ class _Patience:
 
 def await_job(execution: "Execution", id: int) -> bytes:
     """Returns the progress data of a job that has succeeded; raises what it failed with."""
-    parts = execution.session.parts
-    try:
-        snapshot = await_end(execution, id)
-    except BaseException:
-        cancel_job(execution, id)
-        raise
-    control = parts.jobs.control(snapshot, id)
-    if control is None or control.state is not State.SUCCEEDED:
-        raise failure_of(id, control)
-    return parts.jobs.progress(snapshot, id).data
+    jobs = execution.session.parts.jobs
+
+    def succeeded(snapshot: Snapshot) -> bool:
+        control = jobs.control(snapshot, id)
+        return control is not None and control.state is State.SUCCEEDED
+
+    snapshot = await_end(execution, id, succeeded)
+    with outcome_of(id):
+        if succeeded(snapshot):
+            return jobs.progress(snapshot, id).data
+        control = jobs.control(snapshot, id)
+    raise failure_of(id, control)
 
 
 def cancel_job(execution: "Execution", id: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.cluster import job_waits
 from tenure.cluster.job_states import TERMINAL, State
 from tenure.cluster.jobs import Jobs, UnknownJob
 from tenure.expr.datatype import Datum, Type
@@ -84,9 +84,10 @@ class ControlJobs:
         if block.is_explicit:
             self._ask(execution, block.use.txn, ids)
         else:
-            session.parts.store.transact(lambda txn: self._ask(execution, txn, ids))
+            session.surroundings.transact(lambda txn: self._ask(execution, txn, ids))
         if self.waits:
-            await_jobs(execution, ids, self.verb.is_done)
+            with job_waits.outcome_of(*ids):
+                await_jobs(execution, ids, self.verb.is_done)
         return Result(f"{self.verb.name} JOBS {len(ids)}")
 
     def _ask(self, execution: Execution, txn: Transaction, ids: Sequence[int]) -> None:
@@ -146,25 +147,15 @@ def await_jobs(
 ) -> Snapshot:
     """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done."""
     parts = execution.session.parts
-    while True:
-        snapshot = parts.store.snapshot()
-        watch = parts.store.watch([parts.jobs.open_span()], since_at=snapshot.at)
-        try:
-            while not _all_done(parts.jobs, snapshot, ids, is_done):
-                execution.check()
-                on_look(snapshot)
-                watch.next(LOOK_SECONDS, changes_only=True)
-                snapshot = parts.store.snapshot()
-            return snapshot
-        except (SnapshotTooOld, BaseMoved):
-            continue
-        finally:
-            watch.close()
-
-
-def _all_done(jobs: Jobs, snapshot: Snapshot, ids: Sequence[int], is_done: Callable[[State], bool]) -> bool:
-    controls = (jobs.control(snapshot, id) for id in ids)
-    return all(control is None or is_done(control.state) for control in controls)
+    return job_waits.await_jobs(
+        parts.store,
+        parts.jobs,
+        ids,
+        is_done,
+        check=execution.check,
+        look_seconds=LOOK_SECONDS,
+        on_look=on_look,
+    )
 
 
 # Reading them

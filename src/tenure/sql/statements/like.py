@@ -12,6 +12,7 @@ from tenure.catalog.changes import alter, owned_sequences
 from tenure.catalog.column_changes import SetColumnComment
 from tenure.catalog.constraint_changes import AddCheck
 from tenure.catalog.descriptors import Column, Expression, Index, Schema, Table, View, visible
+from tenure.catalog.elements import finished
 from tenure.catalog.errors import WrongKind
 from tenure.catalog.index_changes import AddIndex
 from tenure.catalog.parts import Part
@@ -76,12 +77,15 @@ def copied(definer: Definer, tree: Tree) -> Copied:
         return Copied(None, 0, [NewColumn(each.name, each.type) for each in relation.columns], ())
     if not isinstance(relation, Table):
         raise WrongKind(f'relation "{relation.name}" is invalid in LIKE clause')
+    # Nothing connects the two: what the block itself has changed of the source counts as done.
+    source = finished(relation)
+    assert isinstance(source, Table), "a table that is changed stays one"
     options = tree.options
-    columns = [_column(definer, relation, each, options) for each in _columns(relation)]
-    primary = relation.index(relation.primary)
+    columns = [_column(definer, source, each, options) for each in _columns(source)]
+    primary = source.index(source.primary)
     has_key = options & INDEXES and primary.is_constraint
-    key = tuple(relation.column(part.column).name for part in primary.parts) if has_key else ()
-    return Copied(relation, options, columns, key)
+    key = tuple(source.column(part.column).name for part in primary.parts) if has_key else ()
+    return Copied(source, options, columns, key)
 
 
 def _column(definer: Definer, table: Table, column: Column, options: int) -> NewColumn:

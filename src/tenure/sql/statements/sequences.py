@@ -66,7 +66,7 @@ def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequenc
     )
     _own(definer, sequence.id, nodes)
     if restarts:
-        parts.sequences.restart(altered, value)
+        parts.sequences.restart(altered, value, fence=definer.session.surroundings.fence)
 
 
 def _own(definer: Definer, id: int, nodes: Sequence[Tree]) -> None:

@@ -15,10 +15,12 @@ from tenure.expr.errors import NotSupported
 from tenure.sql import parse
 from tenure.sql.answers import Answer, NotShort, Pending
 from tenure.sql.as_of import timestamp_of
-from tenure.sql.errors import ActiveTransaction, InFailedTransaction, NoTransaction
+from tenure.sql.errors import InFailedTransaction, NoTransaction
 from tenure.sql.own import Reader
 from tenure.sql.parse import Tree
 from tenure.sql.statement import Control
+from tenure.sql.transaction_modes import ISOLATION, READ_ONLY, set_modes
+from tenure.sql.variables import MODES
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    is_read_only: bool | None = None
-    isolation: str = ""
+    modes: tuple[tuple[str, str], ...] = ()
+    """Names and values of `sql.variables.MODES`."""
     as_of: str = ""
     """What stands after AS OF SYSTEM TIME."""
 
@@ -62,19 +64,18 @@ class Transaction(Control):
             raise NoTransaction(f"{self.verb} AND CHAIN can only be used in transaction blocks")
         if session.is_inline:
             raise NotShort
-        was = Options(block.is_read_only and block.past is None, session.variables["transaction_isolation"])
+        modes = {name: session.variables[name] for name in MODES}
+        if block.past is not None:
+            del modes[READ_ONLY]  # it came with the time that was read
         answer = session.commit(inline=False) if self.verb == "COMMIT" else session.rollback()
-        session.begin(is_read_only=bool(was.is_read_only))
-        _apply(session, was)
+        session.begin()
+        set_modes(session, modes)
         return answer
 
     def _begin(self, session: "Session") -> Answer:
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
-        is_read_only = self.options.is_read_only
-        if is_read_only is None:
-            is_read_only = session.variables["default_transaction_read_only"] == "on"
-        session.begin(is_read_only=is_read_only)
+        session.begin()
         _apply(session, self.options)
         return Answer((), self.verb)
 
@@ -109,24 +110,16 @@ class SetTransaction(Control):
             return Answer((), "SET")
         if block.is_failed:
             raise InFailedTransaction
-        if block.has_begun and self.options.is_read_only is False and block.is_read_only:
-            raise ActiveTransaction("transaction read-write mode must be set before any query")
-        if block.has_begun and self.options.isolation not in ("", "serializable"):
-            raise ActiveTransaction("SET TRANSACTION ISOLATION LEVEL must be called before any query")
-        if self.options.is_read_only is not None:
-            block.is_read_only = self.options.is_read_only
         _apply(session, self.options)
         return Answer((), "SET")
 
 
 def _apply(session: "Session", options: Options) -> None:
-    if options.isolation:
-        session.variables.set_local("transaction_isolation", options.isolation)
-    if options.is_read_only is not None:
-        session.variables.set_local("transaction_read_only", "on" if options.is_read_only else "off")
+    set_modes(session, dict(options.modes))
     if options.as_of:
         assert session.block is not None
         session.block.read_as_of(timestamp_of(session, options.as_of))
+        session.variables.set_all_local({READ_ONLY: "on"})
 
 
 _VERBS = {
@@ -158,14 +151,14 @@ def plan_set_as_of(planner: "Planner", reader: Reader) -> SetTransaction | None:
 
 def options_of(nodes: Tree, as_of: str = "") -> Options:
     """Reads ISOLATION LEVEL, READ ONLY and DEFERRABLE as PostgreSQL's grammar gives them."""
-    isolation, is_read_only = "", None
+    modes = []
     for each in parse.items(nodes):
         value = parse.child(each, "arg")
-        if each.defname == "transaction_isolation":
-            isolation = _text(value)
-        elif each.defname == "transaction_read_only":
-            is_read_only = _number(value) != 0
-    return Options(is_read_only, isolation, as_of)
+        if each.defname == ISOLATION:
+            modes.append((ISOLATION, _text(value)))
+        elif each.defname in MODES:
+            modes.append((each.defname, "on" if _number(value) else "off"))
+    return Options(tuple(modes), as_of)
 
 
 def _text(value: Tree) -> str:

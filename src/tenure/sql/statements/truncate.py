@@ -18,7 +18,7 @@ from tenure.table import read
 def truncate(definer: Definer, tree: Tree) -> str | None:
     tables = {each.id: each for each in _named(definer, tree)}
     _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
-    txn, block = definer.use.txn, definer.execution.block
+    txn, block, session = definer.use.txn, definer.execution.block, definer.session
     writers = []
     for id in tables:
         seen = block.descriptor(id)
@@ -33,7 +33,7 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
     if tree.restart_seqs:
         for table in tables.values():
             for sequence in owned_sequences(definer.draft, definer.known, table):
-                definer.session.parts.sequences.restart(sequence)
+                session.parts.sequences.restart(sequence, fence=session.surroundings.fence)
     return None
 
 

@@ -18,11 +18,13 @@ from tenure.sql.errors import InFailedTransaction
 from tenure.sql.parse import Tree
 from tenure.sql.statement import Control
 from tenure.sql.statements.transactions import SetTransaction, options_of, plan_set_transaction
-from tenure.sql.variables import DEFINITIONS, definition
+from tenure.sql.transaction_modes import set_modes
+from tenure.sql.variables import DEFINITIONS, MODES, definition
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
     from tenure.sql.planning import Planner
+    from tenure.sql.session import Session
 
 TEXT = type_of(TypeRef("text"))
 
@@ -40,7 +42,9 @@ class Set(Control):
         session = execution.session
         _check(session.block)
         tag = self.tag
-        if self.is_local:
+        if definition(self.name).name in MODES:
+            set_modes(session, {definition(self.name).name: self._mode(session)})
+        elif self.is_local:
             if not session.is_in_block:
                 session.notice("SET LOCAL can only be used in transaction blocks", "WARNING", "25P01")
                 return Answer((), tag)
@@ -48,6 +52,11 @@ class Set(Control):
         else:
             session.variables.set(self.name, self.value)
         return Answer((), tag)
+
+    def _mode(self, session: "Session") -> str:
+        if self.value is None:
+            raise NotSupported(f'parameter "{self.name}" cannot be reset')
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +73,13 @@ class ResetAll(Control):
 class SetDefaults(Control):
     """SET SESSION CHARACTERISTICS AS TRANSACTION ..."""
 
-    isolation: str
-    is_read_only: bool | None
+    modes: tuple[tuple[str, str], ...]
     is_undone: ClassVar[bool] = True
 
     def control(self, execution: "Execution") -> Answer:
-        variables = execution.session.variables
-        if self.isolation:
-            variables.set("default_transaction_isolation", self.isolation)
-        if self.is_read_only is not None:
-            variables.set("default_transaction_read_only", "on" if self.is_read_only else "off")
+        _check(execution.session.block)
+        for name, value in self.modes:
+            execution.session.variables.set(MODES[name], value)
         return Answer((), "SET")
 
 
@@ -129,8 +135,7 @@ def _multi(planner: "Planner", tree: Tree) -> Control:
     if tree.name == "TRANSACTION":
         return plan_set_transaction(planner, tree)
     if tree.name == "SESSION CHARACTERISTICS":
-        options = options_of(tree.args)
-        return SetDefaults(options.isolation, options.is_read_only)
+        return SetDefaults(options_of(tree.args).modes)
     raise NotSupported(f"SET {tree.name} is not supported")
 
 

@@ -6,6 +6,7 @@ the store meanwhile is told so by the cleaned mark, and asks the store for the n
 Walk: `node.py` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and `newer`.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import BaseMoved, CorruptData
@@ -18,6 +19,7 @@ from tenure.table.lake.manifests import Manifest, Manifests
 
 if TYPE_CHECKING:
     from tenure.table.lake.base import LakeBase
+    from tenure.table.lake.checked import CheckedFiles
     from tenure.table.lake.groups import Groups
 
 GAP_SECONDS = 0.1
@@ -35,6 +37,14 @@ class LakeBases:
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
         self._watch: Watch | None = None
+
+    @cached_property
+    def checked(self) -> "CheckedFiles":
+        """The files as they are read by whoever wants rows."""
+        from tenure.table.lake.checked import CheckedFiles
+        from tenure.table.lake.damage import damage_in
+
+        return CheckedFiles(self.files, damage_in(self._store))
 
     def load(self) -> None:
         """Takes in all manifests there are; from then on `follow` hears of changes."""
@@ -93,7 +103,7 @@ class LakeBases:
         from tenure.table.lake.groups import Groups
 
         if self._groups is None:
-            self._groups = Groups(self.files, self._store.env, bytes_max=self._cache_bytes)
+            self._groups = Groups(self.checked, self._store.env, bytes_max=self._cache_bytes)
         return LakeBase(manifest, self._groups, head)
 
     def _forget(self, key: bytes) -> None:

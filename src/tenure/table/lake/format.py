@@ -12,16 +12,16 @@ Columns are known by id, so a rename costs nothing, a dropped column is simply n
 was added later reads as its `filled` value.
 
 The footer has the first key of each row group; so a lookup reads one group. Groups are small: a point
-lookup decodes one, and scans lose nothing.
+lookup decodes one, and scans lose nothing. Before it stand the checksums of all chunks (`lake.chunk_sums`).
 
 Invariant (file-exact): what `entries` gives back reads, by any version of the table, as what was stored.
 
-Walk: merges call `write`; `lake.groups` reads groups, and turns rows back into stored values by `entries`.
+Walk: merges call `write`; `lake.checked` reads files with `footer_of`; `lake.groups` turns rows back into
+stored values by `entries`.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -29,12 +29,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tenure.base.errors import CorruptData, FileMissing, InputOutput, NewerFormat
+from tenure.base.errors import CorruptData, NewerFormat
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
 from tenure.storage.files import Files
 from tenure.table.arrow import arrow_type, packed
+from tenure.table.lake.chunk_sums import Chunks, with_sums
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, Shape, Written
 from tenure.table.packing import pack, unpack, unpack_columns
 from tenure.table.readers import FORMAT as ROW_FORMAT
@@ -101,12 +102,14 @@ def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
     described = table.replace_schema_metadata({_FORMAT: FORMAT, _GROUPS: pack(firsts)})
     plain = [KEY, AT, UNTIL, REST, VALUE]
     dictionaries = [name for name in table.column_names if name not in plain and _repeats(table, name)]
-    data = _parquet(described, dictionaries, _compressions(described, dictionaries))
+    body, tail = with_sums(_parquet(described, dictionaries, _compressions(described, dictionaries)))
     with files.create(name) as output:
-        output.write(data)
+        output.write(body)
+        output.write(tail)
     bounds = firsts[0], keys[len(keys) - 1].as_py()
-    made = File(name, *bounds, len(keys), data.size, checksum(data), 0, *_times(table), _odd(table, shape))
-    return Written(made, shape)
+    size, whole = len(body) + len(tail), checksum(body, tail)
+    times, ends = _times(table), (len(tail), checksum(tail))
+    return Written(File(name, *bounds, len(keys), size, whole, 0, *times, _odd(table, shape), *ends), shape)
 
 
 def _parquet(table: Any, dictionaries: Sequence[str], compression: str | dict[str, str]) -> Any:
@@ -158,9 +161,12 @@ def _times(table: Any) -> tuple[Timestamp, Timestamp, Timestamp]:
     )
 
 
-def checksum(data: Any) -> bytes:
+def checksum(*pieces: Any) -> bytes:
     """By the function that processors have instructions for."""
-    return hashlib.sha256(memoryview(data)).digest()
+    made = hashlib.sha256()
+    for piece in pieces:
+        made.update(memoryview(piece))
+    return made.digest()
 
 
 def has_checksum(data: Any, known: bytes) -> bool:
@@ -189,11 +195,10 @@ class Footer(NamedTuple):
     """The first key of each row group."""
     starts: Sequence[int]
     """Which row of the file that is."""
+    chunks: Chunks
 
 
-def footer(files: Files, name: str) -> Footer:
-    with _opened(files, name) as source:
-        metadata = pq.read_metadata(source)
+def footer_of(name: str, metadata: Any, chunks: Chunks) -> Footer:
     described = metadata.metadata or {}
     if described.get(_FORMAT) != FORMAT:
         raise NewerFormat(
@@ -206,28 +211,7 @@ def footer(files: Files, name: str) -> Footer:
             f'file "{name}" has {metadata.num_row_groups} row groups where {len(firsts)} are expected'
         )
     rows = [metadata.row_group(number).num_rows for number in range(len(firsts))]
-    return Footer(metadata, firsts, list(accumulate(rows, initial=0))[:-1])
-
-
-def read_groups(
-    files: Files, name: str, footer: Footer, groups: Sequence[int], columns: Sequence[str] | None = None
-) -> Any:
-    with _opened(files, name) as source:
-        return pq.ParquetFile(source, metadata=footer.metadata).read_row_groups(
-            groups, columns=columns, use_threads=False
-        )
-
-
-@contextmanager
-def _opened(files: Files, name: str) -> Iterator[Any]:
-    """Raises FileMissing also if the file goes while it is read, whatever an object store says then."""
-    try:
-        with files.reading(name), files.arrow.open_input_file(name) as source:
-            yield source
-    except InputOutput as error:
-        if files.exists(name):
-            raise
-        raise FileMissing(f'file "{name}" does not exist any more') from error
+    return Footer(metadata, firsts, list(accumulate(rows, initial=0))[:-1], chunks)
 
 
 def entries(shape: Shape, rows: Any) -> list[bytes]:

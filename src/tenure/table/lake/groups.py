@@ -6,28 +6,23 @@ for a group, no copy.
 
     run of a key     a past file has several revisions of one key, in a row; they may go on in the next group
 
-Walk: `lake.base` -> `Groups.group` -> `lake.format`.
+Walk: `lake.base` -> `Groups.group` -> `lake.checked`.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.env import Env
-from tenure.base.errors import BaseMoved, FileMissing
 from tenure.base.timestamp import Timestamp
-from tenure.storage.files import Files
 from tenure.table.key_order import even
-from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries, footer, read_groups
+from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries
 from tenure.table.lake.manifests import File, Shape
-
-T = TypeVar("T")
-
-FOOTERS_MAX = 10_000
 
 ARRAY_KEY_BYTES_MAX = 48
 """Keys that are at most so long are held as an array that numpy can seek in, as wide as the longest."""
@@ -78,26 +73,18 @@ class Group(NamedTuple):
 class Groups:
     """One per node, for all its threads."""
 
-    def __init__(self, files: Files, env: Env, *, bytes_max: int) -> None:
-        self._files = files
+    def __init__(self, files: CheckedFiles, env: Env, *, bytes_max: int) -> None:
+        self.files = files
         self._lock = env.lock()
         self._bytes_max = bytes_max
         self._groups: dict[tuple[str, int], Group] = {}
         """The one used last comes last."""
         self._keys: dict[tuple[str, int], Any] = {}
         """Keys alone, of groups that only these were wanted of: they go before groups do."""
-        self._footers: dict[str, Footer] = {}
         self.held_bytes = 0
 
     def footer(self, file: File) -> Footer:
-        found = self._footers.get(file.name)
-        if found is None:
-            found = _reading(file, lambda: footer(self._files, file.name))
-            with self._lock:
-                if len(self._footers) >= FOOTERS_MAX:
-                    self._footers.clear()
-                self._footers[file.name] = found
-        return found
+        return self.files.footer(file)
 
     def place(self, file: File, key: bytes) -> int:
         """The first group that may have a key: of equal ones, those before the last may have some, too."""
@@ -114,8 +101,7 @@ class Groups:
             if found is not None:
                 self._groups[known] = found
                 return found
-        rows = _reading(file, lambda: read_groups(self._files, file.name, self.footer(file), [number]))
-        group = _group(file, shape, rows)
+        group = _group(file, shape, self.files.read_groups(file, [number]))
         with self._lock:
             if known not in self._groups:
                 self._groups[known] = group
@@ -133,8 +119,7 @@ class Groups:
         missing = [number for number, keys in held.items() if keys is None]
         if missing:
             footer = self.footer(file)
-            read = _reading(file, lambda: read_groups(self._files, file.name, footer, missing, [KEY]))
-            keys, start = read.column(KEY).combine_chunks(), 0
+            keys, start = self.files.read_groups(file, missing, [KEY]).column(KEY).combine_chunks(), 0
             for number in missing:
                 count = footer.metadata.row_group(number).num_rows
                 held[number] = _copied(keys.slice(start, count))
@@ -155,8 +140,8 @@ class Groups:
         with self._lock:
             self._groups.clear()
             self._keys.clear()
-            self._footers.clear()
             self.held_bytes = 0
+        self.files.forget()
 
     def _evict(self) -> None:
         while self.held_bytes > self._bytes_max and self._keys:
@@ -188,10 +173,3 @@ def _copied(keys: Any) -> Any:
     if pa.types.is_fixed_size_binary(alike.type):
         return np.frombuffer(alike.buffers()[1], dtype=f"S{widest}").copy()
     return np.array(keys.to_pylist(), dtype=np.bytes_)
-
-
-def _reading(file: File, read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except FileMissing as error:
-        raise BaseMoved(f'file "{file.name}" of the lake is gone') from error

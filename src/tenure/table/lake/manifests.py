@@ -56,6 +56,7 @@ class File(Record, frozen=True):
     size: int
     """In bytes."""
     checksum: bytes
+    """Of all of it."""
     shape: int
     published_at: Timestamp = ZERO_AT
     """What a time stands for that a row does not have."""
@@ -65,6 +66,9 @@ class File(Record, frozen=True):
     """nor, in a past file, from here on."""
     odd: tuple[int, ...] = ()
     """Columns some of whose values are not where they should be but in `rest`."""
+    tail_size: int = 0
+    tail_checksum: bytes = b""
+    """Of the end of the file, which has the checksums of its chunks; without in files of earlier versions."""
 
 
 class Written(Record, frozen=True):

@@ -32,13 +32,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.base.errors import BaseMoved, CorruptData, FileMissing
+from tenure.base.errors import BaseMoved, CorruptData
 from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp
 from tenure.kv.keys import Span
 from tenure.kv.snapshot import judge, marks
 from tenure.kv.store import Store
 from tenure.storage.engine import HEAD_BYTES, Revision, Revisions
-from tenure.storage.files import Files
 from tenure.table.key_order import bounds_within
 from tenure.table.lake.changes import (
     DELETED,
@@ -53,7 +52,8 @@ from tenure.table.lake.changes import (
     with_odd,
     with_until,
 )
-from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, footer, name_of, read_groups, schema_of
+from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, name_of, schema_of
 from tenure.table.lake.manifests import File, FileColumn, Manifest, Manifests, Shape, no_base
 from tenure.table.lake.tables import Making, of_file, of_revisions
 from tenure.table.rows import Layout
@@ -112,7 +112,7 @@ class Asked:
 class Scanner:
     """One pass over a span of an index."""
 
-    def __init__(self, store: Store, files: Files, asked: Asked, span: Span) -> None:
+    def __init__(self, store: Store, files: CheckedFiles, asked: Asked, span: Span) -> None:
         self._store = store
         self._files = files
         self._asked = asked
@@ -121,7 +121,6 @@ class Scanner:
         self._making = asked.making
         self._schema = asked.schema
         self._manifests = Manifests(store.keyspace)
-        self._footers: dict[str, Footer] = {}
         self.manifest = self._newest()
 
     def tables(self) -> Iterator[Any]:
@@ -135,7 +134,7 @@ class Scanner:
                         if len(rows):
                             yield rows
                 return
-            except (BaseMoved, FileMissing) as error:
+            except BaseMoved as error:
                 self._move_on(error)
 
     def _newest(self) -> Manifest:
@@ -151,7 +150,6 @@ class Scanner:
                 hint="Is this the lake that belongs to the store? See --lake.",
             ) from error
         self.manifest = newest
-        self._footers.clear()
 
     # ── cutting ────────────────────────────────────────────────────────────────────────────────
 
@@ -159,7 +157,7 @@ class Scanner:
         """Where pieces end, in order: each has about so many rows of files."""
         groups = []
         for file in self._files_within(Span(lo, self._span.hi)):
-            known = self._footer(file)
+            known = self._files.footer(file)
             for number, first in enumerate(known.firsts):
                 groups.append((self._head + first, known.metadata.row_group(number).num_rows))
         ends, held = [], 0
@@ -189,12 +187,6 @@ class Scanner:
         if asked.is_of_changes:
             return file.first_at <= asked.at and file.until > asked.start_at
         return asked.at < self.manifest.flushed_at and file.first_at <= asked.at < file.until
-
-    def _footer(self, file: File) -> Footer:
-        found = self._footers.get(file.name)
-        if found is None:
-            found = self._footers[file.name] = footer(self._files, file.name)
-        return found
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -298,8 +290,8 @@ class Scanner:
         if is_cut or not self._is_plain(file):
             return self._picked(self._rows_of(file, span))
         names = [name_of(id) for id in self._asked.columns]
-        known = self._footer(file)
-        rows = read_groups(self._files, file.name, known, groups, names).select(names)
+        known = self._files.footer(file)
+        rows = self._files.read_groups(file, groups, names).select(names)
         count = sum(known.metadata.row_group(number).num_rows for number in groups)
         odd = pa.nulls(count, pa.binary())
         if not names:
@@ -317,22 +309,22 @@ class Scanner:
         wanted = {column.id for column in self._making.shape.columns}
         there = self.manifest.shapes[file.shape]
         shape = Shape(tuple(column for column in there.columns if column.id in wanted))
-        known = self._footer(file)
+        known = self._files.footer(file)
         names = [KEY, AT, *(name_of(column.id) for column in shape.columns), REST]
         if _is_past(known):
             names.insert(2, UNTIL)
         groups, is_cut = self._groups(file, span)
-        rows = read_groups(self._files, file.name, known, groups, names)
+        rows = self._files.read_groups(file, groups, names)
         if is_cut or UNTIL in names:
             rows = rows.slice(*bounds_within(rows.column(KEY), span.lo[HEAD_BYTES:], self._end(span)))
         return with_odd(of_file(self._making, file, shape, rows), self._asked.columns)
 
     def _groups(self, file: File, span: Span) -> tuple[range, bool]:
         """The row groups that may have rows of a span, and whether they may have others, too."""
-        firsts = self._footer(file).firsts
+        firsts = self._files.footer(file).firsts
         lo, hi = span.lo[HEAD_BYTES:], self._end(span)
         start = max(0, bisect_right(firsts, lo) - 1)
-        while start > 0 and firsts[start] == lo and _is_past(self._footer(file)):
+        while start > 0 and firsts[start] == lo and _is_past(self._files.footer(file)):
             start -= 1  # there are several rows of a key, and those before may be of it, too
         end = len(firsts) if hi is None else bisect_left(firsts, hi)
         ends_with_group = hi is None or (firsts[end] == hi if end < len(firsts) else file.last < hi)

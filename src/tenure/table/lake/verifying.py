@@ -2,8 +2,9 @@
 
 Reads each file whole. What is wrong comes out in words, file by file; nothing is repaired.
 
-Walk: whoever checks a lake calls `verify` with each manifest: the tests that break things, and statements
-that check a table.
+Readers check what they read by themselves (`lake.checked`); this looks at all of a base at once.
+
+Walk: the tests that kill and damage things call `verify` with each manifest.
 """
 
 from collections.abc import Iterator

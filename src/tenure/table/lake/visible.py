@@ -9,7 +9,7 @@ that lies in `rest`, or of a type that is another one by now, is not read here: 
 Walk: `table.columnar` plans with `scans`; `sql.duck.based` writes them as DuckDB's SQL.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tenure.base.timestamp import Timestamp
@@ -19,6 +19,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import Wanted
 from tenure.table.columns import Kept
+from tenure.table.lake.format import AT, UNTIL, name_of
 from tenure.table.lake.hidden import Hiding, hidden_at
 from tenure.table.lake.manifests import File, Manifest, Shape
 
@@ -36,14 +37,21 @@ class Times(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    name: str
-    shape: int
+    file: File
     filled: frozenset[int]
     """The columns that the file does not have."""
     times: Times | None
     """None if all of its rows were visible."""
     hidden: bytes | None
     """A bitmap of rows that are not to be seen, or none of them."""
+
+    def columns(self, kepts: Iterable[int]) -> Iterator[str]:
+        """What is read of the file, by the names that it has."""
+        yield from (name_of(id) for id in kepts if id not in self.filled)
+        if self.times is not None:
+            yield AT
+            if self.times.has_until:
+                yield UNTIL
 
 
 Scans: TypeAlias = tuple[FileScan, ...]
@@ -67,8 +75,7 @@ def based(
     live = frozenset(file.name for file in manifest.live)
     scans = tuple(
         FileScan(
-            file.name,
-            file.shape,
+            file,
             _filled(file, manifest.shapes[file.shape], kepts),
             _times(manifest, file, at, is_live=file.name in live),
             hidden_at(hidings, file, at),

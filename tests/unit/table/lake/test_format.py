@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tenure.base.errors import CorruptData
 from tenure.storage.files import Files, open_files
-from tenure.table.lake.format import GROUP_ROWS, checksum, footer, has_checksum, read_groups, schema_of, write
-from tenure.table.lake.manifests import FileColumn, Shape
+from tenure.table.lake.checked import CheckedFiles, Chunk
+from tenure.table.lake.format import GROUP_ROWS, checksum, has_checksum, schema_of, write
+from tenure.table.lake.manifests import File, FileColumn, Shape
 from tests.unit.table.tables import INT
 
 SHAPE = Shape((FileColumn(1, INT, is_in_key=True), FileColumn(2, INT, is_in_key=False)))
@@ -19,6 +21,10 @@ SHAPE = Shape((FileColumn(1, INT, is_in_key=True), FileColumn(2, INT, is_in_key=
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     return open_files(str(tmp_path))
+
+
+def _damage(file: File, wrong: str, chunk: Chunk | None = None) -> CorruptData:
+    return CorruptData(f"{file.name} {wrong}")
 
 
 def rows(count: int, noise: Random) -> Any:
@@ -32,12 +38,12 @@ def rows(count: int, noise: Random) -> Any:
 
 def test_a_column_that_hardly_becomes_smaller_is_not_compressed(files: Files) -> None:
     table = rows(2 * GROUP_ROWS, Random(1))
-    write(files, "1/a.parquet", SHAPE, table)
-    known = footer(files, "1/a.parquet")
-    group = known.metadata.row_group(1)
+    written = write(files, "1/a.parquet", SHAPE, table)
+    checked = CheckedFiles(files, _damage)
+    group = checked.footer(written.file).metadata.row_group(1)
     found = {group.column(place).path_in_schema: group.column(place).compression for place in range(4)}
     assert (found["key"], found["c1"], found["c2"]) == ("SNAPPY", "SNAPPY", "UNCOMPRESSED")
-    assert read_groups(files, "1/a.parquet", known, [0, 1]).equals(table)
+    assert checked.read_groups(written.file, [0, 1]).equals(table)
 
 
 def test_the_checksum_of_a_file_of_an_earlier_version_is_known() -> None:

@@ -1,0 +1,67 @@
+"""Flushes that failed are tried again, but not at once: a damaged file does not get better by reading it.
+
+    a flush of an index fails      the next is due after a minute, then two, four, ... at most an hour
+    one succeeds                   all is forgotten
+
+Each node remembers the flushes that it has started itself. Other indexes do not wait.
+
+Walk: `bulk.upkeep` asks `may_try` before it starts a flush, tells `started`, and looks again at what is
+`due`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tenure.base.env import Env
+from tenure.cluster.job_states import State
+from tenure.cluster.jobs import Jobs
+from tenure.kv.store import Store
+
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60.0, 3_600.0
+
+_FAILED = (State.FAILED, State.REVERT_FAILED)
+
+
+class _Flush(NamedTuple):
+    """The last one of an index."""
+
+    job: int
+    failures: int = 0
+    """In a row, those before this one."""
+    due: float | None = None
+    """When the next may be tried, by the monotonic clock; None as long as it is not known to have failed."""
+
+
+class FlushPauses:
+    def __init__(self, env: Env, store: Store, jobs: Jobs) -> None:
+        self._env = env
+        self._store = store
+        self._jobs = jobs
+        self._flushes: dict[bytes, _Flush] = {}
+
+    def may_try(self, head: bytes) -> bool:
+        flush = self._flushes.get(head)
+        if flush is None:
+            return True
+        if flush.due is None:
+            control = self._jobs.control(self._store.snapshot(), flush.job)
+            if control is None or control.state not in _FAILED:
+                if not self._jobs.is_open(self._store.snapshot(), flush.job):
+                    del self._flushes[head]
+                return True
+            seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(flush.failures, 30))
+            flush = self._flushes[head] = flush._replace(due=self._env.monotonic() + seconds)
+        assert flush.due is not None
+        return self._env.monotonic() >= flush.due
+
+    def started(self, head: bytes, job: int) -> None:
+        former = self._flushes.get(head)
+        has_failed = former is not None and former.due is not None
+        self._flushes[head] = _Flush(job, former.failures + 1 if former and has_failed else 0)
+
+    def due(self) -> Iterator[bytes]:
+        """Indexes whose pause is over: nobody else may write to them meanwhile, and remind of them."""
+        now = self._env.monotonic()
+        for head, flush in list(self._flushes.items()):
+            if flush.due is not None and flush.due <= now:
+                yield head
