@@ -37,6 +37,7 @@ class CannedClient:
 
     def __init__(self) -> None:
         self.status = Status.IDLE
+        self.doing = "canned"
         self.notices: list[Notice] = []
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC

@@ -108,6 +108,7 @@ class Front:
             tls=tls,
             route_cancel=self._cancels.request,
             reuse_port=listen.reuse_port,
+            long_turns=self.parts.long_turns,
         )
 
     def _start(self) -> tuple[str, int]:

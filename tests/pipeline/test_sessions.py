@@ -89,3 +89,19 @@ def test_old_archives_go(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"spark-{number}.{ending}" for number in (2, 3) for ending in ("jsa", "sum")
     ]
+
+
+def test_what_spark_writes_for_a_while_is_for_its_owner_alone(
+    tmp_path: Path, alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that it spills lie there: whatever the modes inside, nobody else gets in."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    session = open_session("local[1]", cache_directory=None, python_path=[str(ROOT)])
+    try:
+        SparkTasks(session, SystemEnv()).run(kernels.square, [3], on_done=ignore, check=go_on)
+        (directory,) = tmp_path.glob("tenure-spark-*")
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert any(each.name.startswith("blockmgr-") for each in directory.iterdir())
+    finally:
+        close_session(session)
+    assert not directory.exists()

@@ -329,6 +329,15 @@ STATEMENT_TIMEOUT = Setting(
     description="How long a statement may run where its session says nothing; 0 is no limit.",
 )
 
+IDLE_IN_TRANSACTION_TIMEOUT = Setting(
+    name="sql.idle_in_transaction_session_timeout",
+    kind=DURATION,
+    default=0.0,
+    lower=0.0,
+    upper=30 * 86_400.0,
+    description="How long a session may be idle in a transaction where it says nothing; 0 is no limit.",
+)
+
 RESULT_BYTES_MAX = Setting(
     name="sql.result_bytes_max",
     kind=INT,
@@ -397,6 +406,7 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     DUCKDB_MEMORY,
     COLUMNS_MEMORY,
     STATEMENT_TIMEOUT,
+    IDLE_IN_TRANSACTION_TIMEOUT,
     RESULT_BYTES_MAX,
     VERSION,
     MAX_OFFSET,

@@ -239,7 +239,7 @@ class _Waiting:
             blockers = self._waits.blockers(self._awaited)
             raise LockTimeout(
                 f"still in use after {waited:.1f} s by {describe(blockers)}",
-                hint="SHOW BLOCKERS names the transactions; end them, or wait longer.",
+                hint="SHOW BLOCKERS names the transactions, also idle ones; end them, or wait longer.",
             )
 
     def _notice(self, waited: float) -> None:

@@ -55,6 +55,7 @@ _log = logging.getLogger(__name__)
 class Connection:
     def __init__(self, service: Service, endpoints: Endpoints) -> None:
         self.endpoints = endpoints
+        self._turns = service.turns
         self.output: list[bytes] = []
         self.wait: Wait | None = None
         self.is_closing = False
@@ -183,7 +184,9 @@ class Connection:
                     self._begin(kind, talk)
             except Exception as error:
                 self._failed(kind, error)
-            if conversation.unsent_bytes > UNSENT_BYTES_MAX and self.wait is None:
+            if self.wait is None and (
+                conversation.unsent_bytes > UNSENT_BYTES_MAX or (stop < size and self._turns.is_over())
+            ):
                 self.wait = Need.FLUSH
             if self.wait is not None or self.is_closing:
                 self._at = stop
@@ -262,7 +265,7 @@ class Connection:
     def _open(self, client: Client | None) -> None:
         if client is None:
             return self.close()
-        self._conversation = Conversation(client, self.output)
+        self._conversation = Conversation(client, self.output, self._turns)
         self._conversation.ready()
         return None
 

@@ -48,12 +48,14 @@ from tenure.pgwire.messages import (
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.rows import Shape
+from tenure.pgwire.turns import Turns
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
 from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
 from tenure.sql.errors import InFailedTransaction
+from tenure.sql.inline import INPUT_BYTES_MAX
 
-INLINE_BYTES_MAX = 256 * 1024
-"""Of values to read or rows to write on the loop: some milliseconds. What is more is done in a thread."""
+ANSWER_BYTES_MAX = 64 * 1024
+"""Of rows to write on the loop: some milliseconds. What is more is done in a thread."""
 
 INLINE_TEXT_CHARS_MAX = 4_000
 """Longer statements are parsed and planned in a thread: on the loop these take a few milliseconds."""
@@ -71,6 +73,7 @@ class Conversation:
         "_bound",
         "_offset",
         "_reported",
+        "_turns",
         "_unsynced",
         "client",
         "is_canceled",
@@ -78,8 +81,9 @@ class Conversation:
         "unsent_bytes",
     )
 
-    def __init__(self, client: Client, output: list[bytes]) -> None:
+    def __init__(self, client: Client, output: list[bytes], turns: Turns) -> None:
         self.client = client
+        self._turns = turns
         self.output = output
         self.unsent_bytes = 0
         """Of rows and descriptions in `output`: the rest is small."""
@@ -111,7 +115,7 @@ class Conversation:
         name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
         statement = self._bound.statement(statement_name)
         decode = partial(statement.decode, statement_name, formats, raw)
-        if stop - at > INLINE_BYTES_MAX:
+        if stop - at > INPUT_BYTES_MAX:
             return self._bind_in_thread(name, statement_name, decode, result_formats)
         values = decode()
         try:
@@ -183,7 +187,7 @@ class Conversation:
             type(answer) is not Answer
             or not answer.is_done
             or answer.copy is not None
-            or answer.size_bytes > INLINE_BYTES_MAX
+            or answer.size_bytes > ANSWER_BYTES_MAX
         ):
             return self._run_portal(name, bound, limit, ends=ends, begun=answer)
         self._send_rows(bound.shape, answer)
@@ -217,7 +221,7 @@ class Conversation:
             if answer.copy is not None:
                 answer = yield from self._copy(answer)
             sent += len(answer.rows)
-            if answer.size_bytes > INLINE_BYTES_MAX and bound.shape is not None:
+            if answer.size_bytes > ANSWER_BYTES_MAX and bound.shape is not None:
                 encode = partial(bound.shape.encode, answer.rows)
                 if self.client.notices:
                     self._tell_notices()
@@ -312,7 +316,7 @@ class Conversation:
             self._offset = max(0, text.find(statement, end))
             end = self._offset + len(statement)
             yield from self._simple(statement, ends=number == len(statements))
-            if len(self.output) > ANSWERS_AT_ONCE:
+            if len(self.output) > ANSWERS_AT_ONCE or self._turns.is_over():
                 yield Need.FLUSH
         self._offset = 0
 

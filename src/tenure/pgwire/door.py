@@ -96,7 +96,7 @@ class Hall:
         self.limits = limits
         self.tls = tls
         self.loop = asyncio.new_event_loop()
-        self.commits = Gathering(self.loop.call_soon)
+        self.commits = Gathering(self._call_soon)
         self.doors: set[Door] = set()
         self.is_draining = False
         self.emptied: Event = env.event()
@@ -127,6 +127,14 @@ class Hall:
                 step(*found)
             except Exception:
                 _log.exception("a connection failed in a way that it should not")
+
+    def _call_soon(self, step: Callable[..., None], *found: object) -> None:
+        self.loop.call_soon(self._timed, step, *found)
+
+    def _timed(self, step: Callable[..., None], *found: object) -> None:
+        self.service.turns.begin()
+        step(*found)
+        self.service.turns.end(None)
 
     def submit(self, wait: InThread) -> "Future[Any]":
         return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
@@ -186,6 +194,12 @@ class Door(asyncio.Protocol):
         self.settle()
 
     def data_received(self, data: bytes) -> None:
+        turns = self._hall.service.turns
+        turns.begin()
+        self._receive(data)
+        turns.end(self.connection.client)
+
+    def _receive(self, data: bytes) -> None:
         connection = self.connection
         if self._hall.is_draining and connection.is_outside:
             self.settle()  # whatever it wants would be a new transaction
@@ -259,9 +273,12 @@ class Door(asyncio.Protocol):
         self._attended = None
         if self._is_gone:
             self._finish()
-        else:
-            self.connection.resume(value, error)
-            self.settle()
+            return
+        turns = self._hall.service.turns
+        turns.begin()
+        self.connection.resume(value, error)
+        self.settle()
+        turns.end(self.connection.client)
 
     def _worked(self, future: "Future[Any]") -> None:
         error = future.exception()
@@ -303,7 +320,11 @@ class Door(asyncio.Protocol):
                 self._heard = connection.pieces_received
                 self.since = now
                 self._patience = _patience(connection)
-            elif 0 < self._patience[0] < now - self.since:
+                return
+            if not connection.is_outside:
+                # The cluster's setting may come while it is silent; the session's own cannot.
+                self._patience = _patience(connection, now - self.since)
+            if 0 < self._patience[0] < now - self.since:
                 self.end(self._patience[1])
         elif connection.is_starting:
             if now - self.since > self._hall.limits.login_seconds:
@@ -349,13 +370,13 @@ def shutting_down() -> ShuttingDown:
     return ShuttingDown("terminating connection due to administrator command")
 
 
-def _patience(connection: Connection) -> tuple[float, TenureError]:
-    """Settings cannot change while nothing is said: asked for once, when it falls silent."""
+def _patience(connection: Connection, silent_seconds: float = 0.0) -> tuple[float, TenureError]:
+    """How long it may be silent, and why it is ended then; it has been for so long already."""
     assert connection.client is not None
     timeouts = connection.client.timeouts()
     if connection.is_outside:
         return timeouts.idle_session, IdleTooLong("terminating connection due to idle-session timeout")
-    idle, whole = timeouts.idle_in_transaction, timeouts.transaction
+    idle, whole = timeouts.idle_in_transaction, timeouts.transaction and timeouts.transaction + silent_seconds
     if whole and (not idle or whole < idle):
         return whole, TransactionTooLong("terminating connection due to transaction timeout")
     return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")

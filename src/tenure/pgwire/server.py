@@ -20,7 +20,9 @@ from tenure.pgwire.door import Door, Hall, Limits, shutting_down
 from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Authenticator, Service
 from tenure.pgwire.tls import Tls
+from tenure.pgwire.turns import Turns
 from tenure.sql.answers import Clients
+from tenure.sql.long_turns import LongTurns
 
 ARRIVAL_SECONDS = 0.5
 """A connection that was accepted begins in the next turn of the loop."""
@@ -48,6 +50,7 @@ class Server:
         route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
         reuse_port: bool = False,
         limits: Limits | None = None,
+        long_turns: LongTurns | None = None,
     ) -> None:
         limits = limits or Limits()
         self._env = env
@@ -56,7 +59,12 @@ class Server:
         self._reuse_port = reuse_port
         self._seats = Seats(instance, seats_max=limits.seats_max, kept_for_root=limits.kept_for_root)
         service = Service(
-            clients, authenticator, self._seats, route_cancel=route_cancel, has_tls=tls is not None
+            clients,
+            authenticator,
+            self._seats,
+            route_cancel=route_cancel,
+            has_tls=tls is not None,
+            turns=Turns(env.monotonic, long_turns or LongTurns()),
         )
         self._hall = Hall(service, env, limits, tls)
         self._listener: asyncio.Server | None = None

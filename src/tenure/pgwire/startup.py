@@ -17,7 +17,7 @@ Walk: `pgwire.connection` runs `start_up` as its first talk.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -42,6 +42,7 @@ from tenure.pgwire.messages import (
 )
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.seats import SECRET_BYTES, SECRET_BYTES_OLD, Seat, Seats
+from tenure.pgwire.turns import Turns, untimed
 from tenure.pgwire.waits import Delay, InThread, Need, Talk
 from tenure.sql.answers import Client, Clients, Endpoints
 
@@ -84,6 +85,7 @@ class Service:
     route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None
     """For a pid that belongs to another process; called in a thread."""
     has_tls: bool = False
+    turns: Turns = field(default_factory=untimed)
 
 
 class Starting(Protocol):

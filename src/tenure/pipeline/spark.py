@@ -15,6 +15,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,10 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 _log = logging.getLogger(__name__)
 
 
+TEMPORARY = "spark.tenure.temporaryDirectory"
+"""A setting of our own: where a session's temporary files are."""
+
+
 class SparkRefused(StoreError):
     """A session could not be had; the log says what Java said."""
 
@@ -80,9 +86,11 @@ def open_session(
     `cache_directory` keeps the archive of classes; `options` are settings of Spark's own, put last.
     """
     java = find_java(os.environ)
+    # Mode 0700: what Spark spills there is rows of tables. It goes with the session, or with this process.
+    temporary = tempfile.mkdtemp(prefix="tenure-spark-")
     archive = Archive.of(cache_directory, java, Path(_find_spark_home())) if cache_directory else None
     settings = {
-        **_settings(master, [*_own_path(), *python_path]),
+        **_settings(master, [*_own_path(), *python_path], temporary),
         "spark.driver.memory": driver_memory,
         "spark.executor.memory": executor_memory,
         **(options or {}),
@@ -94,7 +102,12 @@ def open_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
     is_usable = archive is not None and archive.is_whole()
-    session = _started(settings, archive, is_usable=is_usable)
+    try:
+        session = _started(settings, archive, is_usable=is_usable)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    weakref.finalize(session, shutil.rmtree, temporary, ignore_errors=True)
     _log.info(
         "spark %s master=%s java=%s driver_memory=%s executor_memory=%s archive=%s",
         pyspark.__version__,
@@ -115,10 +128,12 @@ def _own_path() -> list[str]:
     return [] if root.is_relative_to(sys.prefix) else [str(root)]
 
 
-def _settings(master: str, python_path: Sequence[str]) -> dict[str, str]:
-    java_options = f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+def _settings(master: str, python_path: Sequence[str], temporary: str) -> dict[str, str]:
+    # All that Spark writes to the disk of this machine lies below Java's directory for what is temporary.
+    java_options = f"{JAVA_OPTIONS} -Djava.io.tmpdir={temporary} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         "spark.app.name": "tenure",
+        TEMPORARY: temporary,
         "spark.master": with_failures(master, FAILURES_MAX),
         "spark.submit.deployMode": "client",
         "spark.driver.extraJavaOptions": java_options,
@@ -184,15 +199,18 @@ def _launched(settings: Mapping[str, str]) -> SparkSession:
 def close_session(session: SparkSession, *, exit_seconds: float = EXIT_SECONDS) -> None:
     """Ends the session and the Java it ran on, with whatever was running there."""
     context = session.sparkContext
-    gateway, name = context._gateway, "none"
+    gateway, name, temporary = context._gateway, "none", None
     try:
         name = context.applicationId
+        temporary = context.getConf().get(TEMPORARY)
         session.stop()
     except Exception as error:  # Java may be what has ended
         _log.info("stopping Spark: %s", type(error).__name__)
     _end_java(gateway, exit_seconds)
     # The executors of a local-cluster leave what they logged beside Spark itself.
     shutil.rmtree(Path(_find_spark_home(), "work", name), ignore_errors=True)
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _end_java(gateway: Any, exit_seconds: float = EXIT_SECONDS) -> None:

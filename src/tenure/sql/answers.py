@@ -178,6 +178,11 @@ class Client(Protocol):
     def status(self) -> Status: ...
 
     @property
+    def doing(self) -> str:
+        """The text of what it does or did last, without secrets: for logs."""
+        ...
+
+    @property
     def notices(self) -> list[Notice]:
         """The door takes them out and sends them before the answer."""
         ...

@@ -47,10 +47,15 @@ class SqlSessions:
             options=kept,
             endpoints=endpoints,
         )
+        session.variables.fix("is_superuser", "on" if self._is_superuser(user) else "off")
         session.on_close.append(lambda: self._closed(number))
         with self._lock:
             self._open[number] = session
         return session
+
+    def _is_superuser(self, name: str) -> bool:
+        user = self._parts.users.get(self._parts.store.snapshot(), name)
+        return user is not None and user.is_superuser
 
     def _closed(self, number: int) -> None:
         with self._lock:

@@ -2,6 +2,8 @@
 
     statement_timeout     of the session, else the cluster's sql.statement_timeout    57014
     transaction_timeout   from the transaction's begin; ends the session              25P04
+    idle_in_transaction_session_timeout, of the session, else the cluster's with sql. before its name: the
+    door ends the session                                                             25P03
 
 Whoever does something long asks `check` now and then; whoever waits does so through here.
 
@@ -10,8 +12,8 @@ Walk: `sql.session` starts it with each statement; executors call `check`; the d
 
 from typing import TYPE_CHECKING
 
-from tenure.base.settings import STATEMENT_TIMEOUT
-from tenure.sql.answers import NotShort, QueryCanceled
+from tenure.base.settings import IDLE_IN_TRANSACTION_TIMEOUT, STATEMENT_TIMEOUT, Setting
+from tenure.sql.answers import NotShort, QueryCanceled, Timeouts
 from tenure.sql.errors import StatementTimeout, TransactionTimeout
 
 if TYPE_CHECKING:
@@ -39,12 +41,24 @@ class Interrupts:
             self._ends_at = min(ends_at, whole_ends_at)
 
     def _statement_ends_at(self) -> float | None:
-        session = self._session
-        if "statement_timeout" in session.variables.values:
-            seconds = session.variables.seconds("statement_timeout")
-        else:
-            seconds = session.parts.settings.current()[STATEMENT_TIMEOUT] or None
+        seconds = self._seconds("statement_timeout", STATEMENT_TIMEOUT)
         return None if seconds is None else self._env.monotonic() + seconds
+
+    def _seconds(self, variable: str, otherwise: Setting[float]) -> float | None:
+        """What the session says; where it says nothing, what the cluster does. None: no limit."""
+        variables = self._session.variables
+        if variable in variables.values:
+            return variables.seconds(variable)
+        return self._session.parts.settings.current()[otherwise] or None
+
+    def timeouts(self) -> Timeouts:
+        """For the door, which ends who says nothing for too long."""
+        ends_at = self.transaction_ends_at()
+        return Timeouts(
+            self._session.variables.seconds("idle_session_timeout") or 0.0,
+            self._seconds("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT) or 0.0,
+            0.0 if ends_at is None else max(LATE_SECONDS, ends_at - self._env.monotonic()),
+        )
 
     def transaction_ends_at(self) -> float | None:
         session = self._session

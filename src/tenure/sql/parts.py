@@ -22,6 +22,7 @@ from tenure.cluster.settings import ClusterSettings
 from tenure.expr.datatype import Datum, Type
 from tenure.kv.store import Store
 from tenure.schema_change.changer import SchemaChanger
+from tenure.sql.long_turns import LongTurns
 from tenure.storage.locations import Locations
 from tenure.table.rowids import RowIds
 from tenure.table.rows import Layouts
@@ -71,6 +72,8 @@ class Parts:
     sessions: "dict[int, Session]" = field(default_factory=dict)
     """The SQL sessions of this node by number, kept by whoever opens them."""
     started_micros: int = 0
+    long_turns: LongTurns = field(default_factory=LongTurns)
+    """Of this node's door."""
     lake: Lake | None = None
     """Where bulk work puts rows, and the files that statements may name; None without `--lake`."""
     locations: Locations | None = None

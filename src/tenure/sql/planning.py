@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenure.expr.build import assign
-from tenure.expr.compiled import Evaluate, compile
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
+from tenure.expr.expressions import Node
 from tenure.sql import as_of, own, parse
 from tenure.sql.bind.binder import bind_scalar
 from tenure.sql.bind.parameters import Parameters
@@ -86,7 +86,7 @@ class Planner:
         """The type that a TypeName means."""
         return type_at(tree, self.names)
 
-    def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Evaluate, ...]:
+    def arguments(self, nodes: Sequence[Tree], types: Sequence[Type], what: str) -> tuple[Node, ...]:
         """Expressions without columns, one for each type: what EXECUTE gives.
 
         As in PostgreSQL, whatever is given to a statement without parameters is not looked at.
@@ -101,7 +101,7 @@ class Planner:
         made = []
         for node, kind in zip(nodes, types, strict=True):
             typed = bind_scalar(parse.unwrap(node), (), self.names, self.parameters, what="EXECUTE parameter")
-            made.append(compile(assign(typed, kind).node, {}, self.names.enum))
+            made.append(assign(typed, kind).node)
         return tuple(made)
 
     def plan(self, tree: Tree) -> Statement | Control:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.expr.datatype import Datum
 from tenure.expr.expressions import And, Call, ColumnRef, Const, Given
 from tenure.expr.types import EnumLookup, type_of
+from tenure.sql.inline import check_rows_bytes
 from tenure.sql.plans.plan import Access, Project, Query, Scan
 from tenure.table.rows import Layout
 
@@ -50,7 +51,7 @@ class Lookup:
         self._read: Any = None
 
     def rows(self, parts: "Parts", made: "Made", given: Values) -> Rows | None:
-        """None: it has to go the ordinary way."""
+        """None: it has to go the ordinary way. Raises NotShort if the row is too large for the loop."""
         leases = parts.leases
         lease = leases.glance()
         if lease is None or lease is not made.lease:
@@ -68,7 +69,9 @@ class Lookup:
         revisions = found.revisions
         if not revisions or revisions[0].value is None:
             return ()
-        row = self._read(key, revisions[0].value)
+        stored = revisions[0].value
+        check_rows_bytes(len(stored))
+        row = self._read(key, stored)
         return (row if self._pick is None else self._pick(row),)
 
     def _compile(self, parts: "Parts") -> Layout:

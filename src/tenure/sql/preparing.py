@@ -21,6 +21,7 @@ from tenure.sql.answers import Column
 from tenure.sql.block import Block
 from tenure.sql.constants import lift
 from tenure.sql.errors import InFailedTransaction, PlanChanged
+from tenure.sql.inline import INPUT_BYTES_MAX
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Prepared
 from tenure.sql.statement import Statement
@@ -61,6 +62,7 @@ class Preparing:
             return None
         prepared = self._prepared(lifted.text, lifted.types, made)
         prepared.parameters, prepared.constants = (), constants
+        prepared.is_short = prepared.is_short and len(text) <= INPUT_BYTES_MAX
         return prepared
 
     def _prepared(self, text: str, types: tuple[Type | None, ...], made: Made | None) -> Prepared:

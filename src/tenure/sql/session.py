@@ -77,6 +77,7 @@ class Session:
         self.block: Block | None = None
         self.statement = ""
         """The text of what it is doing, or did last."""
+        self._text = ""
         self.active_since_micros = 0
         self.is_active = False
         self.is_inline = False
@@ -115,17 +116,15 @@ class Session:
     def zone(self) -> tzinfo:
         return self.variables.zone
 
+    @property
+    def doing(self) -> str:
+        return without_secrets(self._text)
+
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
 
     def timeouts(self) -> Timeouts:
-        ends_at = self.interrupts.transaction_ends_at()
-        left = 0.0 if ends_at is None else max(0.001, ends_at - self.parts.env.monotonic())
-        return Timeouts(
-            self.variables.seconds("idle_session_timeout") or 0.0,
-            self.variables.seconds("idle_in_transaction_session_timeout") or 0.0,
-            left,
-        )
+        return self.interrupts.timeouts()
 
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
@@ -143,7 +142,7 @@ class Session:
     def prepare(
         self, name: str, text: str, types: Sequence[Type | None], *, inline: bool = False
     ) -> Prepared:
-        self.is_inline = inline
+        self.is_inline, self._text = inline, text
         self.interrupts.start()
         try:
             prepared = self.preparing.make(text, tuple(types))
@@ -172,7 +171,7 @@ class Session:
         columns = prepared.columns
         if isinstance(prepared.statement, ByName):
             columns = prepared.statement.columns_now(self)
-        made = Portal(prepared, prepared.values(values), columns, prepared.is_short)
+        made = Portal(prepared, prepared.values(values), columns, prepared.is_short and inline)
         self._portals.add(portal, made)
         return made
 
@@ -194,6 +193,7 @@ class Session:
     def execute(self, portal: str, limit: int = 0, *, ends: bool, inline: bool = False) -> "Answer | Pending":
         made = self._portals.named(portal)
         prepared = made.prepared
+        self._text = prepared.text
         if prepared.made is None:
             return EMPTY
         self.surroundings.fence()
@@ -329,6 +329,8 @@ class Session:
     def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
+        if inline and not statement.is_short:
+            raise NotShort  # planned again, over a table that is another one now
         execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
         return statement.run(execution)
 

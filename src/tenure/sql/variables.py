@@ -214,7 +214,12 @@ DEFINITIONS: tuple[Variable, ...] = (
     Variable("integer_datetimes", "on", _boolean, "Always.", is_reported=True, is_fixed=True),
     Variable("IntervalStyle", "postgres", _INTERVAL_STYLE, "How intervals are written.", is_reported=True),
     Variable(
-        "is_superuser", "on", _boolean, "Whether the user may do everything.", is_reported=True, is_fixed=True
+        "is_superuser",
+        "off",
+        _boolean,
+        "Whether the user was a superuser when the session was opened.",
+        is_reported=True,
+        is_fixed=True,
     ),
     Variable("lc_collate", "C", _text, "The order of text.", is_fixed=True),
     Variable("lc_ctype", "C.UTF-8", _text, "The case of letters.", is_fixed=True),

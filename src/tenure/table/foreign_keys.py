@@ -42,7 +42,7 @@ from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.errors import ForeignKeyViolation, RestrictViolation
-from tenure.table.read import Source, at, find
+from tenure.table.read import Source, at, exists, find
 from tenure.table.rows import Layout, Row
 
 Tables: TypeAlias = Callable[[int], Layout]
@@ -178,9 +178,9 @@ def _changes(lost: Lost, writer: RowWriter) -> Values:
 def _check_lost(txn: Transaction, lost: Lost) -> None:
     foreign_key, target, referencing = lost.foreign_key, lost.target, lost.referencing
     is_restrict = lost.action is Action.RESTRICT
-    if not is_restrict and _exists(txn, target, foreign_key.target_columns, lost.key()):
+    if not is_restrict and exists(txn, target, foreign_key.target_columns, lost.key()):
         return
-    if not _exists(txn, referencing, foreign_key.columns, lost.key()):
+    if not exists(txn, referencing, foreign_key.columns, lost.key()):
         return
     name = referencing.table.name
     key = key_text(target.columns, foreign_key.target_columns, lost.values)
@@ -199,7 +199,7 @@ def broken_reference(
 ) -> ForeignKeyViolation | None:
     """The error to raise if the row that this one refers to is not there."""
     values = tuple(row.values[id] for id in foreign_key.columns)
-    if None in values or _exists(source, target, foreign_key.target_columns, values):
+    if None in values or exists(source, target, foreign_key.target_columns, values):
         return None
     key = key_text(layout.columns, foreign_key.columns, row.values)
     return ForeignKeyViolation(
@@ -217,10 +217,6 @@ def enforced(layout: Layout) -> Iterator[ForeignKey]:
 
 def _is_enforced(foreign_key: ForeignKey) -> bool:
     return foreign_key.state is not ElementState.DELETE_ONLY
-
-
-def _exists(source: Source, layout: Layout, columns: tuple[int, ...], values: tuple[Datum, ...]) -> bool:
-    return next(find(source, layout, columns, values, limit=1), None) is not None
 
 
 def _differ(old: Row, new: Row, columns: tuple[int, ...]) -> bool:

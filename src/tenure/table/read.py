@@ -11,7 +11,7 @@ Walk: the point executor and `table.foreign_keys` call `get`, `scan` and `find` 
 gives the keys, `Layout.row` decodes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from tenure.base.errors import CorruptData
@@ -61,14 +61,24 @@ def scan(
         yield row_of(source, layout, keyed, Entry(key, value))
 
 
-def row_of(source: Source, layout: Layout, index: Keyed, entry: Entry) -> Row:
-    """The row that an entry is of."""
+def row_of(
+    source: Source,
+    layout: Layout,
+    index: Keyed,
+    entry: Entry,
+    told: Callable[[int], None] | None = None,
+) -> Row:
+    """The row that an entry is of; `told` hears how large it is, before it is decoded."""
     if index.is_primary:
+        if told is not None:
+            told(len(entry.value))
         return layout.row(index, *entry)
     key = layout.primary_key(index, entry)
     value = source.get(key)
     if value is None:
         raise CorruptData(f'index "{index.name}" of table "{layout.table.name}" points to a row that is gone')
+    if told is not None:
+        told(len(value))
     return layout.row(layout.indexes[index.primary], key, value)
 
 
@@ -94,6 +104,15 @@ def find(
         if _has(layout, row, wanted):
             yield row
             left = None if left is None else left - 1
+
+
+def exists(source: Source, layout: Layout, columns: Sequence[int], values: Sequence[Datum]) -> bool:
+    """Whether a row has these values, none of them NULL. Where a unique index tells, no row is decoded."""
+    index = _index_on(layout, columns)
+    if index is None or not index.is_unique or len(index.parts) != len(columns):
+        return next(find(source, layout, columns, values, limit=1), None) is not None
+    wanted = dict(zip(columns, values, strict=True))
+    return source.get(index.prefix([wanted[id] for id in index.columns])) is not None
 
 
 def find_any(

@@ -62,14 +62,24 @@ class Writer:
     """Writes the rows of one table for one statement. Values are given and returned by column id."""
 
     def __init__(
-        self, layout: Layout, tables: Tables, context: Context, *, foreign_keys: ForeignKeys | None = None
+        self,
+        layout: Layout,
+        tables: Tables,
+        context: Context,
+        *,
+        foreign_keys: ForeignKeys | None = None,
+        read: Callable[[int], None] | None = None,
     ) -> None:
-        """`tables` gives the layouts of the tables at the other ends of foreign keys."""
+        """`tables` gives the layouts of the tables at the other ends of foreign keys.
+
+        `read` is told how large a row is that is in the way of an upsert, before it is decoded.
+        """
         self.layout = layout
         self._table = layout.table
         self._columns = layout.columns
         self._context = context
         self._following = layout.following
+        self._read = read
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -327,5 +337,5 @@ class Writer:
             entry = self.layout.entry(index, row, self._context)
             stored = None if entry is None or not fits(entry) else txn.get(entry.key)
             if entry is not None and stored is not None:
-                return row_of(txn, self.layout, index, Entry(entry.key, stored))
+                return row_of(txn, self.layout, index, Entry(entry.key, stored), self._read)
         return None

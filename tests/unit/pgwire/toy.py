@@ -144,6 +144,7 @@ class ToyClient:
     def __init__(self, toys: "Toys", user: str, options: dict[str, str]) -> None:
         self.status = Status.IDLE
         self.notices: list[Notice] = []
+        self.doing = "what the toy does"
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
         self.user = user

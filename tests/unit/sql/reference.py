@@ -44,11 +44,22 @@ VARIABLES_PAGE = """
 
 `SET x = v`, `SET LOCAL x = v`, `RESET x`, `SHOW x`, `SHOW ALL`, and as options of a connection. Names with a
 dot that are not here (`myapp.user`) are the application's own. A session that says nothing of
-`statement_timeout` goes by the cluster's `sql.statement_timeout`.
+`statement_timeout` or `idle_in_transaction_session_timeout` goes by the cluster's setting of the same name
+after `sql.`.
 
 | name | default | meaning |
 |---|---|---|
 """
+
+STOPPED_PAGE = """
+## When a process is stopped
+
+A node that is stopped (SIGSTOP, a frozen container) for longer than `liveness.ttl` is taken for dead: its locks and
+jobs go to others, and when it wakes up, transactions under way fail (40001) and sessions that held advisory locks
+are ended (57P01). On a SQLite store, one that is stopped in the middle of a commit holds up the commits of
+all processes of that store until it goes on or is killed, whatever `liveness.ttl` says; `lslocks` shows which process
+holds `store.db-section`. To halt a node for a while, drain it (SIGTERM).
+"""  # noqa: E501
 
 
 def system_tables() -> str:
@@ -76,7 +87,7 @@ def settings() -> str:
         _row(f"`{each.name}`", f"`{each.default}`" if each.default else "", each.description)
         for each in sorted(VARIABLES, key=lambda each: each.name.lower())
     ]
-    return SETTINGS_PAGE + "".join(of_cluster) + VARIABLES_PAGE + "".join(of_sessions)
+    return SETTINGS_PAGE + "".join(of_cluster) + VARIABLES_PAGE + "".join(of_sessions) + STOPPED_PAGE
 
 
 def _row(*cells: str) -> str:

@@ -1,6 +1,8 @@
 """SET, RESET and SHOW CLUSTER SETTING, and what some of them do to statements."""
 
+import select
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -112,3 +114,28 @@ def test_a_result_that_is_too_large_is_ended(served: Served) -> None:
         assert refusal.sqlstate == "54000"
     finally:
         served.tag("RESET CLUSTER SETTING sql.result_bytes_max")
+
+
+@pytest.mark.setting("sql.idle_in_transaction_session_timeout")
+def test_the_clusters_idle_in_transaction_timeout_is_the_default(served: Served) -> None:
+    """Also for who is idle already when it is set; a session that says otherwise is left alone."""
+    with served.connect() as idle, served.connect() as patient, served.connect() as outside:
+        patient.execute("SET idle_in_transaction_session_timeout = 0")
+        for each in (idle, patient):
+            each.execute("BEGIN")
+            each.execute("SELECT 1")
+        served.tag("SET CLUSTER SETTING sql.idle_in_transaction_session_timeout = '50ms'")
+        try:
+            with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+                _wait_for_its_end(idle)
+            assert patient.execute("SELECT 2").fetchall() == [(2,)]
+            assert outside.execute("SELECT 3").fetchall() == [(3,)]
+        finally:
+            served.tag("RESET CLUSTER SETTING sql.idle_in_transaction_session_timeout")
+
+
+def _wait_for_its_end(idle: psycopg.Connection[Any]) -> None:
+    """The server's last word wakes the socket."""
+    readable, _, _ = select.select([idle.fileno()], [], [], 30)
+    assert readable, "the session was not ended"
+    idle.execute("SELECT 1")

@@ -144,6 +144,36 @@ def test_nodes_leases_and_statements(served: Served) -> None:
     assert [row[4] for row in served.rows("SHOW STATEMENTS")] == ["SHOW STATEMENTS"]
 
 
+def test_is_superuser_tells_the_truth(served: Served) -> None:
+    served.tag("CREATE USER plain")
+    served.tag("CREATE USER mighty SUPERUSER")
+    for user, truth in (("root", "on"), ("plain", "off"), ("mighty", "on")):
+        with served.connect(user) as other:
+            assert other.info.parameter_status("is_superuser") == truth
+            assert other.execute("SHOW is_superuser").fetchall() == [(truth,)]
+            other.execute("DISCARD ALL")
+            assert other.execute("SELECT current_setting('is_superuser')").fetchall() == [(truth,)]
+
+
+def test_turns_that_were_too_long_are_counted_and_logged(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def long_turns() -> int:
+        ((count,),) = served.rows("SELECT long_turns FROM tenure_internal.nodes WHERE is_this")
+        return int(count)
+
+    before = long_turns()
+    monkeypatch.setattr("tenure.pgwire.turns.LONG_TURN_SECONDS", -1.0)
+    served.rows("SELECT 'a turn'")
+    served.tag("CREATE USER secretive PASSWORD 'never told'")
+    monkeypatch.undo()
+    assert long_turns() >= before + 2
+    logged = [each.getMessage() for each in caplog.records if each.name == "tenure.pgwire.turns"]
+    assert any("SELECT 'a turn'" in each or "SELECT $1" in each for each in logged)
+    assert any("CREATE USER ..." in each for each in logged)
+    assert not any("never told" in each for each in logged)
+
+
 def test_nothing_blocks_when_nothing_waits(served: Served) -> None:
     assert served.rows("SHOW BLOCKERS") == []
     assert served.rows("SHOW BLOCKERS FOR JOB 7") == []

@@ -126,6 +126,8 @@ class Run:
     """Asked at each node, with the run itself: whether something faster takes it over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
     """Locks a row as it passes a Lock node; False if it shall be passed over."""
+    read: Callable[[int], None] | None = None
+    """Told how large each row is that was looked up by its key, before it is decoded."""
     watch: Callable[[Plan, Rows], Rows] | None = None
     """Sees the rows of each node pass: EXPLAIN ANALYZE."""
     query: Query | None = None

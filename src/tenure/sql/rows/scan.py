@@ -26,7 +26,6 @@ from tenure.kv.keys import Span
 from tenure.sql.plans.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCall, Values, Virtual
 from tenure.sql.plans.plan import Bound as PlanBound
 from tenure.sql.rows.run import BATCH_ROWS, Compiler, RowNode, Rows, Run, Tuple, batches, types_of
-from tenure.table.read import Source
 from tenure.table.readers import Read
 from tenure.table.rows import Bound, Entry, Keyed, Layout
 
@@ -51,7 +50,7 @@ class ScanRows(RowNode):
         keyed = layout.indexes[self._access.index]
         assert keyed.is_public, f'index "{keyed.name}" cannot be relied upon'
         entries = self._entries(run, keyed, wanted)
-        rows = starmap(*_reading(run.source, layout, keyed, self.plan.columns, entries))
+        rows = starmap(*_reading(run, layout, keyed, self.plan.columns, entries))
         condition, context = self._condition, run.context
         if condition is None:
             return rows
@@ -78,6 +77,8 @@ def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
         key = keyed.prefix(prefix)
         value = run.source.get(key)
         if value is not None:
+            if run.read is not None:
+                run.read(len(value))
             yield key, value
 
 
@@ -100,7 +101,7 @@ def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Entries:
 
 
 def _reading(
-    source: Source, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
+    run: Run, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
 ) -> tuple[Read, Entries]:
     """What makes the rows, and of which entries: those of a secondary index may be enough."""
     if keyed.is_primary:
@@ -108,18 +109,20 @@ def _reading(
     read = layout.entry_reader(keyed, columns)
     if read is not None:
         return read, entries
-    return layout.reader(layout.indexes[keyed.primary], columns), _followed(source, layout, keyed, entries)
+    return layout.reader(layout.indexes[keyed.primary], columns), _followed(run, layout, keyed, entries)
 
 
-def _followed(source: Source, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
+def _followed(run: Run, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
     """The rows that the entries of a secondary index point to."""
     for entry in entries:
         key = layout.primary_key(keyed, Entry(*entry))
-        value = source.get(key)
+        value = run.source.get(key)
         if value is None:
             raise CorruptData(
                 f'index "{keyed.name}" of table "{layout.table.name}" points to a row that is gone'
             )
+        if run.read is not None:
+            run.read(len(value))
         yield key, value
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Expression, Table, visible
+from tenure.expr.cheap import cost
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import Node, decode
 from tenure.sql import parse
@@ -59,18 +60,20 @@ def plan_conflict(planner: "Planner", level: Level, table: Table, tree: Tree) ->
         condition = check_boolean(level.bind(where, "WHERE"), "argument of WHERE", location_of(where)).node
     trees = [*(node for _, node in changes), *([condition] if condition is not None else [])]
     refuse_nested(trees)
+    values = [value_or_default(planner, each, None) for each in defaults]
     level.items.remove(proposed[0])
     return Conflict(
         arbiters,
         (
             *((column.id, compiled_over(planner, level, node)) for column, node in changes),
             *(
-                (each.id, compiled_over(planner, level, value_or_default(planner, each, None)))
-                for each in defaults
+                (each.id, compiled_over(planner, level, value))
+                for each, value in zip(defaults, values, strict=True)
             ),
         ),
         None if condition is None else compiled_over(planner, level, condition),
         constants=folds_of(planner, trees),
+        steps=cost((*trees, *values)),
     )
 
 

@@ -10,13 +10,16 @@ Walk: `sql.planning` -> `plan_*`; EXECUTE runs the statement that the name stand
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.expr.compiled import Evaluate
+from tenure.expr.cheap import cost
+from tenure.expr.closures import Evaluate
+from tenure.expr.compiled import compile
 from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
-from tenure.sql.answers import Answer, Column
+from tenure.sql.answers import Answer, Column, NotShort
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.execution import Execution
+from tenure.sql.inline import STEPS_MAX
 from tenure.sql.parse import Tree
 from tenure.sql.portals import Prepared
 from tenure.sql.statement import ByName, Control, Result
@@ -52,11 +55,13 @@ class Execute(ByName):
     arguments: tuple[Evaluate, ...]
     columns: tuple[Column, ...] | None
     parameters: tuple[Type, ...]
+    has_cheap_arguments: bool = False
 
     @property
     def is_short(self) -> bool:
         prepared = self.prepared
-        return prepared is not None and prepared.is_short and not isinstance(prepared.statement, Control)
+        is_short = prepared is not None and prepared.is_short and self.has_cheap_arguments
+        return is_short and prepared is not None and not isinstance(prepared.statement, Control)
 
     def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
         now = session.portals.prepared.get(self.name)
@@ -66,11 +71,15 @@ class Execute(ByName):
         session, block = execution.session, execution.block
         prepared = session.prepared(self.name)
         if prepared is not self.prepared:
+            if execution.inline:
+                raise NotShort
             return session.preparing.plan_again(self.text, self.parameters, block).run(execution)
         if prepared.made is None:
             return Result("EXECUTE")  # of an empty statement
         given = [each((), execution.context) for each in self.arguments]
         statement = session.preparing.statement_for(prepared, block)
+        if execution.inline and not statement.is_short:
+            raise NotShort
         values = prepared.values(given)
         if isinstance(statement, Transaction):
             raise NotSupported(f"EXECUTE of {statement.verb} is not supported")
@@ -129,9 +138,11 @@ def plan_execute(planner: "Planner", tree: Tree) -> Execute:
     prepared = planner.session.portals.prepared.get(tree.name)
     if prepared is None:
         return Execute(tree.name, planner.text, None, (), None, ())  # it may be there when this is run
-    arguments = planner.arguments(tree.params, prepared.parameters, f'prepared statement "{tree.name}"')
+    nodes = planner.arguments(tree.params, prepared.parameters, f'prepared statement "{tree.name}"')
+    arguments = tuple(compile(each, {}, planner.names.enum) for each in nodes)
     types = planner.parameters.types()
-    return Execute(tree.name, planner.text, prepared, arguments, prepared.columns, types)
+    is_cheap = cost(nodes) <= STEPS_MAX
+    return Execute(tree.name, planner.text, prepared, arguments, prepared.columns, types, is_cheap)
 
 
 def plan_deallocate(planner: "Planner", tree: Tree) -> Deallocate:

@@ -22,9 +22,10 @@ from tenure.sql.answers import Column
 from tenure.sql.bind import binder as bind
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
+from tenure.sql.inline import RowsBudget, is_cheap_query
 from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
-from tenure.sql.plans.facts import everything, is_bounded, is_point_query
+from tenure.sql.plans.facts import everything, is_bounded
 from tenure.sql.plans.plan import Lock, Output, Query, Virtual
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import runner as rows
@@ -61,7 +62,9 @@ class Select:
         if self.locks:
             return self._locked(execution)
         rows = self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
-        return iter(list(rows)) if execution.stays and self.reads_system else rows
+        # Inline: all of the few rows there can be, as what turns out not to be short must have given none.
+        is_whole = execution.inline or (execution.stays and self.reads_system)
+        return iter(list(rows)) if is_whole else rows
 
     def _locked(self, execution: Execution) -> Iterator[Tuple]:
         """FOR UPDATE: all of it, found and locked."""
@@ -84,6 +87,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     session, block = execution.session, execution.block
     parts = session.parts
     executor = session.variables["tenure.executor"]
+    budget = RowsBudget() if execution.inline else None
     run = Run(
         context=execution.context,
         source=execution.source if passing is None else block.source,  # what is locked is found at any time
@@ -92,6 +96,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
         check=execution.check,
         memory=Memory(parts.settings.current()[QUERY_MEMORY]),
         lock=None if passing is None else passing.passes,
+        read=None if budget is None else budget.spend,
     )
     if query is not None and parts.duck is not None and executor != "rows":
         run.instead = parts.duck.taking(
@@ -147,13 +152,12 @@ def compiled(planner: "Planner", bound: Query) -> Select:
     query = access.with_access(bound)
     nodes = list(everything(query.plan, query))
     locks = any(isinstance(each, Lock) for each in nodes)
-    is_point = is_point_query(query) and not locks
     return Select(
         query,
         rows.compile(query, planner.names.enum),
         columns_of(query.outputs),
         query.parameters,
-        is_short=is_point,
+        is_short=is_cheap_query(query) and not locks,
         is_bounded=is_bounded(query.plan, query),
         locks=locks,
         reads_system=any(isinstance(each, Virtual) for each in nodes),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tenure.catalog.descriptors import Table
+from tenure.expr.cheap import cost
 from tenure.sql.answers import Column
 from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import targets as bind_targets
@@ -40,7 +41,7 @@ def plan_returning(planner: "Planner", level: Level, table: Table, tree: Tree) -
     outputs = bind_targets.outputs(bound, level)
     columns = tuple(Column(each.name, each.type, each.table, each.number) for each in outputs)
     evaluates = tuple(compiled_over(planner, level, each) for each in trees)
-    return Returning(columns, evaluates, folds_of(planner, trees), sides_at=starts)
+    return Returning(columns, evaluates, folds_of(planner, trees), sides_at=starts, steps=cost(trees))
 
 
 def _names(level: Level, options: Sequence[Tree]) -> dict[str, str]:

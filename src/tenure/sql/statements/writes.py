@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import EnumType, Table, visible
 from tenure.expr.build import Typed
+from tenure.expr.cheap import cost
 from tenure.expr.closures import Evaluate
 from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
@@ -34,6 +35,7 @@ from tenure.sql.bind.relations import Relation, VirtualTable
 from tenure.sql.bind.scope import Level
 from tenure.sql.bind.targets import check_boolean
 from tenure.sql.errors import InsufficientPrivilege, UndefinedTable
+from tenure.sql.inline import disturbs_others, is_cheap_write, trees_of
 from tenure.sql.parse import SyntaxFault, Tree, child, items
 from tenure.sql.plans.facts import is_bounded
 from tenure.sql.plans.plan import (
@@ -61,7 +63,7 @@ from tenure.sql.statements.on_conflict import plan_conflict
 from tenure.sql.statements.past import refuse_locks
 from tenure.sql.statements.returning import plan_returning
 from tenure.sql.statements.write_expressions import folds_of, value_or_default
-from tenure.sql.statements.writing import Change, Given, Insert, PastRows
+from tenure.sql.statements.writing import Change, Conflict, Given, Insert, PastRows, Returning
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -101,6 +103,7 @@ def plan_insert(planner: "Planner", tree: Tree, *, reading: "Planner | None" = N
     level.items += item
     conflict = plan_conflict(planner, level, table, tree)
     returning = plan_returning(planner, level, table, tree)
+    is_small = isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX
     return Insert(
         table,
         tuple(each.id for each in targets),
@@ -110,8 +113,20 @@ def plan_insert(planner: "Planner", tree: Tree, *, reading: "Planner | None" = N
         scan.columns,
         conflict,
         returning,
-        is_short=isinstance(made, Given) and len(made.rows) <= SHORT_ROWS_MAX,
+        is_small=is_small,
+        is_short=is_small and isinstance(made, Given) and _is_cheap_insert(table, made, conflict, returning),
     )
+
+
+def _is_cheap_insert(
+    table: Table, given: Given, conflict: Conflict | None, returning: Returning | None
+) -> bool:
+    if conflict is not None and (conflict.changes or conflict.overwrites):
+        changed = None if conflict.changes is None else [id for id, _ in conflict.changes]
+        if disturbs_others(table, changed):
+            return False
+    per_row = sum(each.steps for each in (conflict, returning) if each is not None)
+    return is_cheap_write(table, given.steps, rows=len(given.rows), per_row=per_row)
 
 
 SHORT_ROWS_MAX = 20
@@ -208,7 +223,8 @@ def _given_rows(
             for row in bound
         ]
         given = [node for row in bound for node in row if node is not None and is_lazy(node)]
-        return Given(tuple(compiled), folds_of(planner, given))
+        steps = cost(node for row in bound for node in row if node is not None)
+        return Given(tuple(compiled), folds_of(planner, given), steps)
     outputs = tuple(
         Output(each.name, type_of(each.type, planner.names.enum)) for each in targets[: _width(select)]
     )
@@ -379,6 +395,14 @@ def _plan_change(
     outputs = tuple(Output(f"c{at}", _type(level, each)) for at, each in enumerate(everything))
     query = access.with_access(level.binding.finished(Project(outputs, plan, everything)))
     point = _point(planner, query, table)
+    changed = (
+        None if targets is None else [each.id for each in (*(column for column, _ in changes), *defaults)]
+    )
+    is_cheap = (
+        point is not None
+        and not disturbs_others(table, changed)
+        and is_cheap_write(table, cost(trees_of(query)), per_row=0 if returning is None else returning.steps)
+    )
     return Change(
         table,
         rows.compile(query, planner.names.enum),
@@ -390,7 +414,7 @@ def _plan_change(
         defaults=tuple(each.id for each in defaults),
         point=point,
         returning=returning,
-        is_short=point is not None,
+        is_short=is_cheap,
     )
 
 

@@ -24,6 +24,7 @@ from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.block import Block
 from tenure.sql.execution import Execution
+from tenure.sql.inline import RowsBudget
 from tenure.sql.locking import Passing, acquire, freshen, settled
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import Runner
@@ -57,6 +58,8 @@ class Returning:
     """What is worked out before the first row, here and below."""
     sides_at: tuple[int | None, int | None] = (None, None)
     """Where the columns of `old` and `new` begin, if they have a name."""
+    steps: int = 0
+    """What it costs for a row: see `expr.cheap`."""
 
     def of(self, row: Tuple, old: Tuple | None, new: Tuple | None, context: Context) -> Tuple:
         nothing = (None,) * len(old or new or ())
@@ -77,6 +80,8 @@ class Conflict:
     overwrites: bool = False
     """UPSERT: the proposed row's given columns replace those that are there."""
     constants: tuple[Fold, ...] = ()
+    steps: int = 0
+    """What it costs for a row: see `expr.cheap`."""
 
 
 class Given(NamedTuple):
@@ -84,6 +89,8 @@ class Given(NamedTuple):
 
     rows: tuple[tuple[Evaluate | None, ...], ...]
     constants: tuple[Fold, ...] = ()
+    steps: int = 0
+    """What they cost, all of them together."""
 
 
 class PastRows(NamedTuple):
@@ -120,6 +127,8 @@ class Insert:
     """The table's columns as its rows show them: what RETURNING is over."""
     conflict: Conflict | None = None
     returning: Returning | None = None
+    is_small: bool = False
+    """It writes few rows that are given: what is in their way may be found when they are committed."""
     is_short: bool = False
     is_kept: bool = True
 
@@ -154,7 +163,7 @@ class Insert:
     ) -> Iterator[tuple[Row | None, Row | None]]:
         """Each row as it was, if it was there, and as it is; that is None where nothing is done."""
         if self.conflict is None:
-            late = execution.block.proves_late and self.is_short
+            late = execution.block.proves_late and self.is_small
             yield from ((None, row) for row in writer.insert_all(txn, self._values(execution), late=late))
             return
         proposals = list(self._values(execution))
@@ -358,7 +367,10 @@ def writer_of(execution: Execution, table: Table) -> Writer:
             raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
         return block.layout(found)
 
-    return Writer(block.layout(table), layout_of, execution.context)
+    budget = RowsBudget() if execution.inline else None
+    return Writer(
+        block.layout(table), layout_of, execution.context, read=None if budget is None else budget.spend
+    )
 
 
 def _shown(row: Row, visible: tuple[int, ...]) -> Tuple:

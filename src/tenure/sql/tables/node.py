@@ -13,24 +13,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tenure.base.settings import AnySetting
-from tenure.catalog.blockers import Blocker
 from tenure.catalog.descriptors import Database, EnumType, Schema, Table, View
 from tenure.catalog.descriptors import Sequence as Sequence_
-from tenure.catalog.lease_rows import LeaseRow
 from tenure.catalog.uses import Lease, Use
-from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
+from tenure.catalog.wait_records import WaitRecords
 from tenure.cluster.jobs import NOBODY
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import Stored
 from tenure.cluster.versions import PROGRAM
-from tenure.expr.datatype import Datum
 from tenure.kv.keys import ADVISORY_LOCKS, SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.sql.answers import Status
 from tenure.sql.facts import VERSION, session_bytes
+from tenure.sql.tables import blockers as blocker_tables
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
+from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
 
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
     from tenure.sql.execution import Execution
     from tenure.sql.parts import Parts
     from tenure.sql.session import Session
-
-STATEMENT_CHARS_MAX = 10_000
-"""How much of a statement is shown: some are megabytes."""
 
 
 # Sessions and transactions
@@ -63,19 +58,6 @@ def _sessions(execution: "Execution") -> Rows:
                 _moment(each.active_since_micros),
                 _transaction_start(each),
             )
-
-
-def state_of(session: "Session") -> str:
-    """As PostgreSQL's pg_stat_activity has it."""
-    if session.is_active:
-        return "active"
-    match session.status:
-        case Status.IN_TRANSACTION:
-            return "idle in transaction"
-        case Status.FAILED:
-            return "idle in transaction (aborted)"
-        case _:
-            return "idle"
 
 
 def _moment(micros: int) -> datetime | None:
@@ -149,39 +131,6 @@ def _descriptor_cache(execution: "Execution") -> Rows:
         yield each.id, kind, each.name, each.version, each.state.value, modified_at, lease_at
 
 
-def _blockers(execution: "Execution") -> Rows:
-    """Read as of now, whatever time the transaction reads at: waits are over by the time of its commit."""
-    parts, is_all = execution.session.parts, is_superuser(execution)
-    for wait in WaitRecords(parts.store.keyspace).list(parts.store.snapshot()):
-        for blocker in parts.blockers(wait.awaited):
-            for awaited in blocker.covered:
-                yield from _blocked(execution, wait, awaited, blocker, is_all)
-
-
-def _blocked(
-    execution: "Execution", wait: Wait, awaited: Awaited, blocker: Blocker, is_all: bool
-) -> Iterator[tuple[Datum, ...]]:
-    row = blocker.row
-    found = execution.session.parts.catalog.get(execution.session.parts.store.snapshot(), awaited.descriptor)
-    what = (
-        wait.instance,
-        wait.number,
-        time_of(wait.since_at),
-        awaited.descriptor,
-        None if found is None else found.name,
-        (getattr(found, "job", 0) or None),
-        row.instance,
-        None if blocker.session is None else session_bytes(blocker.session),
-    )
-    holders = row.holders if isinstance(row, LeaseRow) else ()
-    named = [each for each in holders if each.descriptor == awaited.descriptor]
-    for each in named:
-        shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
-        yield (*what, each.transaction, time_of(each.started_at), shown)
-    if not named:
-        yield (*what, None, None, None)
-
-
 # Locks and plans
 
 
@@ -225,6 +174,7 @@ def _nodes(execution: "Execution") -> Rows:
             each.draining,
             None if expires_at is None else time_of(expires_at),
             each.id == own,
+            parts.long_turns.count if each.id == own else None,
         )
 
 
@@ -371,23 +321,7 @@ def _of_leases() -> Iterator[Definition]:
         ("lease_at", "numeric not null", "The time of the lease."),
         key=("id",),
     )
-    yield define(
-        "tenure_internal.blockers",
-        _blockers,
-        "What schema changes of any node wait for: leases on versions that are to go. Short waits are not "
-        "recorded.",
-        ("waiting_node_id", "int8 not null", "The node that waits."),
-        ("wait_number", "int8 not null", "Which of its waits."),
-        ("waiting_since", "timestamptz", "Since when."),
-        ("descriptor_id", "int8 not null", "What is to change."),
-        ("descriptor_name", "text", "Its name."),
-        ("job_id", "int8", "The schema change's job."),
-        ("node_id", "int8 not null", "The node that is waited for."),
-        ("session_id", "bytea", "Its session; null of a lease that expires by itself."),
-        ("transaction", "int8", "The transaction there, where the node has told it."),
-        ("started", "timestamptz", "When that began."),
-        ("statement", "text", "What it was doing; null for who is no superuser."),
-    )
+    yield from blocker_tables.definitions()
 
 
 def _of_locks() -> Iterator[Definition]:
@@ -427,6 +361,11 @@ def _of_cluster() -> Iterator[Definition]:
         ("is_draining", "bool not null", "Whether it is about to stop."),
         ("expiration", "timestamptz", "When its session would expire without a further heartbeat."),
         ("is_this", "bool not null", "Whether it is the one that answers."),
+        (
+            "long_turns",
+            "int8",
+            "How often its door was held up for more than 50 ms since it started; null of other nodes.",
+        ),
         key=("node_id",),
     )
     yield define(

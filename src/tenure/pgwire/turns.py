@@ -1,0 +1,52 @@
+"""The turns of the door's loop: how long each takes, and when one has to make room for others.
+
+    begin ── messages of one client ── end        more than 50 ms: counted, and its statement logged
+                 └─ more than 20 ms: `is_over`, the rest of the input waits until others had their turn
+
+Each statement that runs on the loop is cheap by proof (`sql.inline`); but a client may send many at once.
+
+Walk: `pgwire.door` begins and ends a turn around each callback; `pgwire.connection` asks `is_over`.
+"""
+
+import logging
+from collections.abc import Callable
+
+from tenure.sql.answers import Client
+from tenure.sql.long_turns import LONG_TURN_SECONDS, LongTurns
+
+TURN_SECONDS = 0.02
+"""After this a client's further messages wait for the next turn."""
+
+STATEMENT_CHARS_MAX = 1_000
+"""How much of a statement is logged."""
+
+_log = logging.getLogger(__name__)
+
+
+class Turns:
+    """Of one loop, which does one thing at a time."""
+
+    __slots__ = ("_began", "_counted", "_monotonic")
+
+    def __init__(self, monotonic: Callable[[], float], counted: LongTurns) -> None:
+        self._monotonic = monotonic
+        self._counted = counted
+        self._began = monotonic()
+
+    def begin(self) -> None:
+        self._began = self._monotonic()
+
+    def is_over(self) -> bool:
+        return self._monotonic() - self._began > TURN_SECONDS
+
+    def end(self, client: Client | None) -> None:
+        took = self._monotonic() - self._began
+        if took > LONG_TURN_SECONDS:
+            self._counted.add(took)
+            doing = "commits, or a login" if client is None else client.doing[:STATEMENT_CHARS_MAX]
+            _log.warning("a turn of the loop took %.0f ms: %s", 1000 * took, doing)
+
+
+def untimed() -> Turns:
+    """For whoever has no loop: no time passes."""
+    return Turns(lambda: 0.0, LongTurns())

@@ -1,0 +1,92 @@
+"""`tenure_internal.blockers`: what schema changes wait for, and what ends it.
+
+Walk: `sql.tables.node` lists it; SHOW BLOCKERS queries it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.catalog.blockers import Blocker
+from tenure.catalog.lease_rows import Holder, LeaseRow
+from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
+from tenure.expr.datatype import Datum
+from tenure.sql.facts import session_bytes
+from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
+from tenure.sql.tables.system import time_of
+from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.session import Session
+
+
+def definitions() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.blockers",
+        _blockers,
+        "What schema changes of any node wait for: leases on versions that are to go. Short waits are not "
+        "recorded.",
+        ("waiting_node_id", "int8 not null", "The node that waits."),
+        ("wait_number", "int8 not null", "Which of its waits."),
+        ("waiting_since", "timestamptz", "Since when."),
+        ("descriptor_id", "int8 not null", "What is to change."),
+        ("descriptor_name", "text", "Its name."),
+        ("job_id", "int8", "The schema change's job."),
+        ("node_id", "int8 not null", "The node that is waited for."),
+        ("session_id", "bytea", "Its session; null of a lease that expires by itself."),
+        ("transaction", "int8", "The transaction there, where the node has told it."),
+        ("started", "timestamptz", "When that began."),
+        ("statement", "text", "What it was doing; null for who is no superuser."),
+        ("hint", "text", "Whether its session is idle, and what ends it."),
+    )
+
+
+def _blockers(execution: "Execution") -> Rows:
+    """Read as of now, whatever time the transaction reads at: waits are over by the time of its commit."""
+    parts, is_all = execution.session.parts, is_superuser(execution)
+    for wait in WaitRecords(parts.store.keyspace).list(parts.store.snapshot()):
+        for blocker in parts.blockers(wait.awaited):
+            for awaited in blocker.covered:
+                yield from _blocked(execution, wait, awaited, blocker, is_all)
+
+
+def _blocked(
+    execution: "Execution", wait: Wait, awaited: Awaited, blocker: Blocker, is_all: bool
+) -> Iterator[tuple[Datum, ...]]:
+    row = blocker.row
+    found = execution.session.parts.catalog.get(execution.session.parts.store.snapshot(), awaited.descriptor)
+    what = (
+        wait.instance,
+        wait.number,
+        time_of(wait.since_at),
+        awaited.descriptor,
+        None if found is None else found.name,
+        (getattr(found, "job", 0) or None),
+        row.instance,
+        None if blocker.session is None else session_bytes(blocker.session),
+    )
+    holders = row.holders if isinstance(row, LeaseRow) else ()
+    named = [each for each in holders if each.descriptor == awaited.descriptor]
+    for each in named:
+        shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
+        hint = _how_to_end(execution.session, row.instance, each, is_all=is_all)
+        yield (*what, each.transaction, time_of(each.started_at), shown, hint)
+    if not named:
+        yield (*what, None, None, None, None)
+
+
+def _how_to_end(own: "Session", instance: int, holder: Holder, *, is_all: bool) -> str:
+    """What helps against a transaction that holds a schema change up: one that lasts is mostly idle."""
+    if instance != own.parts.node().instance:
+        return f"SHOW TRANSACTIONS on node {instance} tells whose it is; {_LIMIT}"
+    for each in list(own.parts.sessions.values()):
+        use = None if each.block is None else each.block.begun
+        if use is not None and use.number == holder.transaction:
+            is_known = is_all or each.user == own.user
+            who = f"session {each.number} of user {each.user}" if is_known else "its session"
+            what = f"{who} is {state_of(each)}"
+            return what if each.is_active else f"{what}: have it COMMIT or ROLLBACK; {_LIMIT}"
+    return "it ends with the statement or the job that runs"
+
+
+_LIMIT = "sql.idle_in_transaction_session_timeout ends those that stay idle"

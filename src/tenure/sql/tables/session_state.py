@@ -1,0 +1,27 @@
+"""What a session is doing, as tables show it.
+
+Walk: `sql.tables.node` and `sql.tables.blockers` show it.
+"""
+
+from typing import TYPE_CHECKING
+
+from tenure.sql.answers import Status
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+STATEMENT_CHARS_MAX = 10_000
+"""How much of a statement is shown: some are megabytes."""
+
+
+def state_of(session: "Session") -> str:
+    """As PostgreSQL's pg_stat_activity has it."""
+    if session.is_active:
+        return "active"
+    match session.status:
+        case Status.IN_TRANSACTION:
+            return "idle in transaction"
+        case Status.FAILED:
+            return "idle in transaction (aborted)"
+        case _:
+            return "idle"
