@@ -30,6 +30,7 @@ from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.bulk.sealing import sealed, unsealed
 from tenure.catalog.publisher import Publisher
+from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.kv.records import pack, unpack
@@ -95,7 +96,7 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
         if payload.rejects:
             _rejects_file(lake, locations, run).delete()
 
-    return Kind(run, revert, attempts_max=RUNS_MAX)
+    return Kind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
 def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
