@@ -29,7 +29,7 @@ from tenure.node import Node
 from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
-from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE
+from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE, SessionTeller
 from tenure.storage.addresses import DEFAULT_LAKE, default_lake, is_local, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
@@ -238,7 +238,10 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         assert node.front is not None
         at = f"{node.front.host}:{node.front.port}"
         print(f"ready sql={at} instance={instance} store={redacted(options.store)}", flush=True)
+        told = SessionTeller(node.liveness.session) if options.with_parent else None
         while True:
+            if told is not None:
+                told.step()
             env.sleep(IDLE_SECONDS)
     finally:
         _log.info("draining")

@@ -7,6 +7,14 @@ processes of their own, over the same store; they share the socket that the pare
 ordinary node with a session, leases and jobs of its own. One that dies is started again after a pause; its
 clients connect again and reach another.
 
+A child names each of its sessions to the parent, on its standard output:
+
+    ready sql=... instance=1 store=...
+    session 1 1763323200000000        instance and epoch
+
+When the parent has reaped it, those sessions are ended at once (`cluster.reaped`): a schema change need not
+wait for one to expire. A session that a child could not name any more expires as ever.
+
 The parent only holds the port, starts, watches and stops the others; it serves nothing. The others end with
 it, however it ends: their standard input is a pipe that it holds.
 
@@ -21,13 +29,21 @@ import socket
 import subprocess
 import sys
 from argparse import Namespace
-from typing import IO, NoReturn
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from typing import NoReturn
 
 from tenure.base.ending import Ending
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError, for_operator
+from tenure.cluster.liveness import Session
+from tenure.cluster.reaped import end_reaped
+from tenure.cluster.sessions import SessionId
 from tenure.front import Listen
+from tenure.kv.store import Store
 from tenure.pgwire.listeners import BACKLOG
+from tenure.storage.addresses import open_engine
 
 RESTART_SECONDS = 1.0
 """Before a process that died is started again: one that cannot run must not take a core by trying."""
@@ -40,6 +56,8 @@ STOP_SLACK_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
+SESSION = "session"
+"""The word before a session on a child's standard output."""
 
 STORE_VARIABLE, LAKE_VARIABLE = "TENURE_STORE", "TENURE_LAKE"
 """In the environment: the store and the lake, where the command line does not name them."""
@@ -51,19 +69,19 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
     os.environ.update(in_environment(options))
-    children: list[subprocess.Popen[str]] = []
+    children: list[Child] = []
     # The parent's own bound is the last resort: the children's end before it.
     stop_seconds = options.drain_timeout + STOP_SLACK_SECONDS
     ending = Ending(
         env, drain_seconds=stop_seconds + STOP_SLACK_SECONDS, before_force=lambda: _kill(children)
     )
     with ending, _listening(listen) as port:
-        command = _command(options, f"{listen.host}:{port.getsockname()[1]}", port)
+        start = partial(Child, _command(options, listen.host, port), port, env)
         try:
             for _ in range(options.processes):
-                children.append(_started(command, port))
+                children.append(start())
             _await_ready(children)
-            _watch(children, command, port, env)
+            _watch(children, start, options.store, env)
         except KeyboardInterrupt:
             port.close()  # nobody waits in a queue that is not served any more
             return _end(children, stop_seconds)
@@ -106,7 +124,8 @@ def _listening(listen: Listen) -> socket.socket:
     return port
 
 
-def _command(options: Namespace, address: str, port: socket.socket) -> list[str]:
+def _command(options: Namespace, host: str, port: socket.socket) -> list[str]:
+    address = f"{host}:{port.getsockname()[1]}"
     command = [sys.executable, "-m", "tenure.cli", "start", "--inherited-port", str(port.fileno())]
     command += ["--sql", address, *on_command_line(options)]
     if options.cert:
@@ -114,60 +133,108 @@ def _command(options: Namespace, address: str, port: socket.socket) -> list[str]
     return [*command, "--insecure"] if options.insecure else command
 
 
-def _started(command: list[str], port: socket.socket) -> "subprocess.Popen[str]":
-    # A group of its own: Ctrl-C reaches the parent alone, which then stops them in order.
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-        start_new_session=True,
-        pass_fds=(port.fileno(),),
-    )
-
-
-def _await_ready(children: "list[subprocess.Popen[str]]") -> None:
-    lines = []
+def _await_ready(children: Sequence["Child"]) -> None:
     for child in children:
-        assert child.stdout is not None
-        lines.append(_ready_line(child.stdout))
-    first = lines[0]
-    print(f"{first} processes={len(children)}", flush=True)
+        child.has_spoken.wait()
+        if not child.ready_line:
+            raise InputOutput("a process could not be started; its log says why")
+    print(f"{children[0].ready_line} processes={len(children)}", flush=True)
 
 
-def _ready_line(output: IO[str]) -> str:
-    line = output.readline().strip()
-    if not line.startswith("ready"):
-        raise InputOutput("a process could not be started; its log says why")
-    return line
-
-
-def _watch(
-    children: "list[subprocess.Popen[str]]", command: list[str], port: socket.socket, env: Env
-) -> NoReturn:
+def _watch(children: "list[Child]", start: Callable[[], "Child"], store: str, env: Env) -> NoReturn:
     while True:
         env.sleep(POLL_SECONDS)
         for position, child in enumerate(children):
-            if child.poll() is not None:
-                _log.warning("process %d ended with %d; starting another", child.pid, child.returncode)
+            code = child.process.poll()
+            if code is not None:
+                _log.warning("process %d ended with %d; starting another", child.process.pid, code)
+                # Beside: a store that hangs must not keep the next process from starting.
+                env.spawn("reaped sessions", partial(_end_sessions, child, store, env))
                 env.sleep(RESTART_SECONDS)
-                children[position] = _started(command, port)
+                children[position] = start()
 
 
-def _end(children: "list[subprocess.Popen[str]]", stop_seconds: float) -> int:
+def _end_sessions(child: "Child", store: str, env: Env) -> None:
+    """Ends what a process that was reaped has left; what fails here is left to expire."""
+    sessions = child.sessions()
+    try:
+        with closing(open_engine(store, env)) as engine, closing(Store(engine, env)) as opened:
+            for session in sessions:
+                if end_reaped(opened, session):
+                    _log.info("ended session %s of process %d", session, child.process.pid)
+    except TenureError as error:
+        _log.warning(
+            "the sessions of process %d are left to expire: %s", child.process.pid, for_operator(error)
+        )
+
+
+class Child:
+    """A process that was started here, with what it has said."""
+
+    def __init__(self, command: list[str], port: socket.socket, env: Env) -> None:
+        # A group of its own: Ctrl-C reaches the parent alone, which then stops them in order.
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ,
+            start_new_session=True,
+            pass_fds=(port.fileno(),),
+        )
+        self.ready_line = ""
+        """Empty if it ended before it was ready."""
+        self.has_spoken = env.event()
+        self._sessions: list[SessionId] = []
+        self._reading = env.spawn(f"output of {self.process.pid}", self._read)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            word, *rest = line.split()
+            if word == "ready":
+                self.ready_line = line.strip()
+                self.has_spoken.set()
+            elif word == SESSION:
+                instance, epoch_at = map(int, rest)
+                self._sessions.append(SessionId(instance, epoch_at))
+        self.has_spoken.set()
+
+    def sessions(self) -> list[SessionId]:
+        """All that it has named, once it has ended."""
+        self._reading.join()
+        return self._sessions
+
+
+class SessionTeller:
+    """The other side, in the child: names each session that the node gets to the parent."""
+
+    def __init__(self, session: Callable[[], Session]) -> None:
+        self._session = session
+        self._told: SessionId | None = None
+
+    def step(self) -> None:
+        # Without a session there is nothing to name; without a parent this process is about to end.
+        with suppress(SessionLost, OSError):
+            session = self._session().id
+            if session != self._told:
+                print(SESSION, session.instance, session.epoch_at, flush=True)
+                self._told = session
+
+
+def _end(children: Sequence["Child"], stop_seconds: float) -> int:
     for child in children:
-        child.terminate()
+        child.process.terminate()
     codes = []
     for child in children:
         try:
-            codes.append(child.wait(stop_seconds))
+            codes.append(child.process.wait(stop_seconds))
         except subprocess.TimeoutExpired:
-            child.kill()
+            child.process.kill()
             codes.append(1)
     return max((abs(code) for code in codes), default=0)
 
 
-def _kill(children: "list[subprocess.Popen[str]]") -> None:
+def _kill(children: Sequence["Child"]) -> None:
     for child in children:
-        child.kill()
+        child.process.kill()

@@ -133,8 +133,8 @@ def test_a_node_tells_its_worker_all_but_store_and_lake() -> None:
 
 def test_the_processes_of_a_node_are_told_all_but_store_and_lake() -> None:
     options = cli._parser().parse_args(f"start {SECRETS} {SHARED}".split())
-    with socket.socket() as port:
-        command = processes._command(options, "127.0.0.1:1", port)
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        command = processes._command(options, "127.0.0.1", port)
         told = cli._parser().parse_args(command[command.index("start") :])
         assert (told.inherited_port, told.with_parent) == (port.fileno(), True)
     assert (told.files, told.s3_endpoint, told.s3_implicit) == ("f", options.s3_endpoint, True)

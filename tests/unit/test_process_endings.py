@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -21,6 +21,7 @@ PIDS = 1 << 16
 """A session's number is its instance times this, and a number of its own."""
 
 CONNECTIONS = 12
+HALF_AN_HOUR_MICROS = 30 * 60 * 1_000_000
 
 
 @pytest.mark.invariant("port-is-ours")
@@ -74,6 +75,23 @@ def test_a_worker_ends_with_a_node_that_is_killed(tmp_path: Path) -> None:
         assert _is_there(worker_pid)
         process.kill()
         await_true(lambda: not _is_there(worker_pid))
+
+
+def test_the_session_of_a_process_that_is_killed_is_ended_by_its_parent(tmp_path: Path) -> None:
+    with _node(tmp_path, "--processes", "2") as parent, ExitStack() as open_clients:
+        address = _address(parent)
+        clients = [open_clients.enter_context(closing(_connect(address))) for _ in range(CONNECTIONS)]
+        clients[0].execute("CREATE TABLE t (id int PRIMARY KEY)")
+        # So long that within the test no session dies by its expiration.
+        clients[0].execute("SET CLUSTER SETTING liveness.ttl = '1h'")
+        before = _sessions(clients[0])
+        await_true(lambda: min(_sessions(clients[0]).values()) > max(before.values()) + HALF_AN_HOUR_MICROS)
+        for client in clients:
+            client.execute("SELECT * FROM t")  # each process has a lease on it
+        os.kill(_children(parent.pid)[0], signal.SIGKILL)
+        survivor = next(client for client in clients if _answers(client))
+        await_true(lambda: len(before.keys() & _sessions(survivor).keys()) == 1)
+        survivor.execute("ALTER TABLE t ADD COLUMN v text")
 
 
 @pytest.mark.invariant("drain-ends")
@@ -162,6 +180,20 @@ def _address(node: "subprocess.Popen[str]") -> tuple[str, int]:
 def _connect(address: tuple[str, int]) -> "psycopg.Connection[tuple[object, ...]]":
     host, port = address
     return psycopg.connect(host=host, port=port, user="root", dbname="defaultdb", autocommit=True)
+
+
+def _sessions(client: "psycopg.Connection[tuple[object, ...]]") -> dict[bytes, int]:
+    """The node sessions, with when they expire."""
+    found = client.execute("SELECT session_id, trunc(expiration)::int8 FROM system.sqlliveness").fetchall()
+    return {bytes(id): expires for id, expires in found}  # type: ignore[call-overload, misc]
+
+
+def _answers(client: "psycopg.Connection[tuple[object, ...]]") -> bool:
+    try:
+        client.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _children(parent: int) -> list[int]:

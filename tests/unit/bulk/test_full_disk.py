@@ -2,9 +2,10 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -20,15 +21,16 @@ def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Impor
 
 
 def test_an_import_that_finds_no_space_fails_and_brings_its_table_back(
-    importing: Importing, monkeypatch: pytest.MonkeyPatch
+    importing: Importing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     importing.done("CREATE TABLE t (id int PRIMARY KEY, v text)")
     importing.done("INSERT INTO t VALUES (1, 'before')")
     with monkeypatch.context() as full:
-        full.setattr(os, "link", _no_space)
+        full.setattr(os, "link", _no_space_after(1))
         said = importing.csv("2,a\n3,b\n")
     assert said.sqlstate == "53100", said
     assert os.strerror(errno.ENOSPC) in said.message
+    assert not list((tmp_path / "lake").glob("*/scratch/*"))
     importing.done("INSERT INTO t VALUES (4, 'after')")
     assert importing.rows() == [("1", "before"), ("4", "after")]
     assert importing.counts(importing.csv("2,a\n3,b\n"))[0] == "2"
@@ -51,3 +53,15 @@ def test_an_export_that_finds_no_space_fails_and_leaves_no_file(
 
 def _no_space(*_: object, **__: object) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _no_space_after(files: int) -> Callable[..., None]:
+    """So many files of each attempt find their place."""
+    link, made = os.link, count(1)
+
+    def linked(*arguments: Any, **more: Any) -> None:
+        if next(made) % (files + 1) == 0:
+            _no_space()
+        link(*arguments, **more)
+
+    return linked

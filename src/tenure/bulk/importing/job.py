@@ -93,6 +93,7 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
         payload = unpack(run.job.payload, Payload)
         _targets(lake, publisher, run, payload).give_up()
+        lake.delete_scratch(run, below=run.fence.run + 1)
         if payload.rejects:
             _rejects_file(lake, locations, run).delete()
 
@@ -130,6 +131,7 @@ class _Import:
         from tenure.bulk.importing.second_pass import SecondPass
 
         common = Pass(self._lake, self._locations, self._run, self._payload, self._targets, self._phases)
+        self._lake.delete_scratch(self._run, below=self._run.fence.run)
         snapshot = self._targets.take()
         first = FirstPass(common)
         input = first.run(snapshot)
