@@ -75,15 +75,15 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
     ending = Ending(
         env, drain_seconds=stop_seconds + STOP_SLACK_SECONDS, before_force=lambda: _kill(children)
     )
-    with ending, _listening(listen) as port:
-        start = partial(Child, _command(options, listen.host, port), port, env)
+    with ending:
         try:
-            for _ in range(options.processes):
-                children.append(start())
-            _await_ready(children)
-            _watch(children, start, options.store, env)
+            with _listening(listen) as port:
+                start = partial(Child, _command(options, listen.host, port), port, env)
+                for _ in range(options.processes):
+                    children.append(start())
+                _await_ready(children)
+                _watch(children, start, options.store, env)
         except KeyboardInterrupt:
-            port.close()  # nobody waits in a queue that is not served any more
             return _end(children, stop_seconds)
         except BaseException:
             _end(children, stop_seconds)
