@@ -78,13 +78,13 @@ def test_a_store_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_no_store(tmp_path: Path) -> None:
-    assert f'"{tmp_path}"' in _failure(tmp_path, f"sqlite:{tmp_path}")
+    assert str(tmp_path) in _failure(tmp_path, f"sqlite:{tmp_path}")
 
 
 def test_a_corrupt_store_is_a_clear_error_and_left_alone(tmp_path: Path) -> None:
     damaged = b"not a store " * 1000
     (tmp_path / "store.db").write_bytes(damaged)
-    assert '"store.db"' in _failure(tmp_path, "sqlite:store.db")
+    assert "store.db" in _failure(tmp_path, "sqlite:store.db")
     assert (tmp_path / "store.db").read_bytes() == damaged
 
 

@@ -22,7 +22,6 @@ import logging
 import os
 import select
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,7 +36,6 @@ DRAIN_SECONDS = 60.0
 """The default: longer than what a drain waits for clients (10 s) and jobs (30 s) when all goes well."""
 
 FORCED_EXIT_CODE = 1
-SIGNALS_READ_MAX = 64
 
 _log = logging.getLogger(__name__)
 
@@ -63,12 +61,11 @@ class Ending:
         self._is_over = False
 
     def __enter__(self) -> Self:
-        self._signals, wakeup = socket.socketpair()
-        wakeup.setblocking(False)
-        self._wakeup = wakeup
+        self._signals, self._wakeup = os.pipe()
+        os.set_blocking(self._wakeup, False)  # as Python asks of it
         for number in STOP_SIGNALS:
             signal.signal(number, self._interrupt)
-        signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
         self._env.spawn("ending", self._wait)
         return self
 
@@ -79,7 +76,7 @@ class Ending:
             return  # the interpreter waits for threads when it exits, and these may hang too
         self._is_over = True
         signal.set_wakeup_fd(-1)
-        self._wakeup.close()
+        os.close(self._wakeup)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Breaks the main thread's wait, once: a second signal is for the thread that waits here."""
@@ -95,10 +92,10 @@ class Ending:
             why = self._why_forced()
             if not self._is_over:
                 self._force(why)
-        self._signals.close()
+        os.close(self._signals)
 
     def _await_first(self) -> None:
-        sources: list[socket.socket | int] = [self._signals]
+        sources: list[int] = [self._signals]
         if self._has_parent:
             sources.append(sys.stdin.fileno())
         while True:
@@ -123,8 +120,9 @@ class Ending:
 
     def _was_told(self) -> bool:
         """Whether a signal to stop came, or the end of all that."""
-        numbers = self._signals.recv(SIGNALS_READ_MAX)
-        return not numbers or any(number in numbers for number in STOP_SIGNALS)
+        # One at a time: two that came close together are still two.
+        number = os.read(self._signals, 1)
+        return not number or number[0] in STOP_SIGNALS
 
     def _force(self, why: str) -> None:
         _log.error("%s: this process ends now; its session expires by itself", why)
