@@ -138,7 +138,9 @@ def _await_ready(children: Sequence["Child"]) -> None:
         child.has_spoken.wait()
         if not child.ready_line:
             raise InputOutput("a process could not be started; its log says why")
-    print(f"{children[0].ready_line} processes={len(children)}", flush=True)
+    # One of them may have made the store, and says so.
+    first = max((child.ready_line for child in children), key=lambda line: "created=" in line)
+    print(f"{first} processes={len(children)}", flush=True)
 
 
 def _watch(children: "list[Child]", start: Callable[[], "Child"], store: str, env: Env) -> NoReturn:
