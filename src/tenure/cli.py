@@ -14,15 +14,14 @@ Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which se
 import argparse
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from types import FrameType
 
 from tenure import __version__, processes, store_commands, worker
+from tenure.base.ending import DRAIN_SECONDS, Ending
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError, for_operator
 from tenure.cluster.versions import OLDEST, PROGRAM
@@ -31,7 +30,7 @@ from tenure.node import Node
 from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
-from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE
+from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE, SessionTeller
 from tenure.storage.addresses import DEFAULT_LAKE, creation_note, default_lake, is_local, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
@@ -39,7 +38,8 @@ PORT_MAX = 65_535
 DEFAULT_STORE = "sqlite:tenure-data/store.db"
 DEFAULT_FILES = "tenure-data/files"
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+DRAIN_SECONDS_MAX = 86_400.0
+"""A day: whoever wants no bound wants to be asked again."""
 
 IDLE_SECONDS = 1.0
 """The main thread only waits for a signal; this bounds the wait if another thread catches it."""
@@ -60,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _once(lambda: store_commands.run(options, SystemEnv()))
         check_master(options.spark_master, is_store_local=is_local(options.store))
         if options.command == "worker":
-            _until_signal(lambda: worker.run(options, SystemEnv()))
+            _until_told(options, lambda: worker.run(options, SystemEnv()))
         elif options.processes != 1:
             return processes.run(options, _listen(options), SystemEnv())
         else:
-            _until_signal(lambda: _start(options, _listen(options), SystemEnv()))
+            _until_told(options, lambda: _start(options, _listen(options), SystemEnv()))
     except TenureError as error:
         print(f"tenure: {_one_line(error)}", file=sys.stderr)
         return 1
@@ -110,7 +110,7 @@ def _add_start(start: argparse.ArgumentParser) -> None:
         metavar="N",
         help="so many processes serve the same port, each a node of its own, to use as many cores",
     )
-    start.add_argument("--shared-port", action="store_true", help=argparse.SUPPRESS)
+    start.add_argument("--inherited-port", type=int, metavar="DESCRIPTOR", help=argparse.SUPPRESS)
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -161,12 +161,31 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         "(default: %(default)s)",
     )
     parser.add_argument(
+        "--drain-timeout",
+        type=_seconds,
+        default=DRAIN_SECONDS,
+        metavar="SECONDS",
+        help="how long ending in order may take after SIGTERM or Ctrl-C; then, or at a second signal, the "
+        "process ends at once (default: %(default).0f)",
+    )
+    parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
         "--compat-version",
         type=int,
         choices=range(OLDEST, PROGRAM + 1),
         default=PROGRAM,
         help="behave like the program of an older version, to try a rolling upgrade (default: %(default)s)",
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds <= DRAIN_SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f'takes seconds, up to {DRAIN_SECONDS_MAX:.0f}, not "{text}"')
+    return seconds
 
 
 def _listen(options: argparse.Namespace) -> Listen:
@@ -179,27 +198,25 @@ def _listen(options: argparse.Namespace) -> Listen:
         certificate=options.cert,
         key=options.key,
         is_insecure=options.insecure,
-        reuse_port=options.shared_port,
+        inherited=options.inherited_port,
     )
 
 
-def _until_signal(run: Callable[[], None]) -> None:
-    for number in STOP_SIGNALS:
-        signal.signal(number, _interrupt)
+def _until_told(options: argparse.Namespace, run: Callable[[], None]) -> None:
+    ending = Ending(SystemEnv(), drain_seconds=options.drain_timeout, has_parent=options.with_parent)
     # Whichever signal comes, and whenever: during the start it ends the start.
-    with suppress(KeyboardInterrupt):
+    with ending, suppress(KeyboardInterrupt):
         run()
 
 
 def _once(run: Callable[[], None]) -> int:
     """Does something that ends; a signal ends it early, and it takes back what it can."""
-    for number in STOP_SIGNALS:
-        signal.signal(number, _interrupt)
-    try:
-        run()
-    except KeyboardInterrupt:
-        print("tenure: interrupted before it was done", file=sys.stderr)
-        return 1
+    with Ending(SystemEnv(), drain_seconds=None):
+        try:
+            run()
+        except KeyboardInterrupt:
+            print("tenure: interrupted before it was done", file=sys.stderr)
+            return 1
     return 0
 
 
@@ -223,7 +240,10 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         at = f"{node.front.host}:{node.front.port}"
         where = f"store={redacted(options.store)}{creation_note(node.store.engine, options.store)}"
         print(f"ready sql={at} instance={instance} {where}", flush=True)
+        told = SessionTeller(node.liveness.session) if options.with_parent else None
         while True:
+            if told is not None:
+                told.step()
             env.sleep(IDLE_SECONDS)
     finally:
         _log.info("draining")
@@ -233,14 +253,6 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
 
 def _start_worker(options: argparse.Namespace) -> Process:
     return spawn(worker.command(options), {**os.environ, **processes.in_environment(options)})
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Breaks the main thread's wait, once: a second signal must not break the drain."""
-    for each in STOP_SIGNALS:
-        # Not SIG_IGN: Python complains about a signal that came before it and is handled after it.
-        signal.signal(each, lambda number, frame: None)
-    raise KeyboardInterrupt
 
 
 def _one_line(error: TenureError) -> str:

@@ -41,7 +41,8 @@ class Listen:
     certificate: str = ""
     key: str = ""
     is_insecure: bool = False
-    reuse_port: bool = False
+    inherited: int | None = None
+    """The descriptor of a listening socket that several processes share, if the parent has passed one."""
 
     @property
     def mode(self) -> Mode:
@@ -107,8 +108,8 @@ class Front:
             instance=instance,
             tls=tls,
             route_cancel=self._cancels.request,
-            reuse_port=listen.reuse_port,
             long_turns=self.parts.long_turns,
+            inherited=listen.inherited,
         )
 
     def _start(self) -> tuple[str, int]:

@@ -3,41 +3,61 @@
     tenure start --processes 4
 
 Python runs one thread at a time, so one node uses little more than a core. This starts several nodes, as
-processes of their own, over the same store and on the same port; the kernel spreads the connections. Each
-is an ordinary node with a session, leases and jobs of its own. One that dies is started again after a
-pause; its clients connect again and reach another.
+processes of their own, over the same store; they share the socket that the parent listens on. Each is an
+ordinary node with a session, leases and jobs of its own. One that dies is started again after a pause; its
+clients connect again and reach another.
 
-The parent only holds the port, starts, watches and stops the others; it serves nothing.
+A child names each of its sessions to the parent, on its standard output:
 
-Walk: `cli` calls `run` -> `tenure start --shared-port` for each process.
+    ready sql=... instance=1 store=...
+    session 1 1763323200000000        instance and epoch
+
+When the parent has reaped it, those sessions are ended at once (`cluster.reaped`): a schema change need not
+wait for one to expire. A session that a child could not name any more expires as ever.
+
+The parent only holds the port, starts, watches and stops the others; it serves nothing. The others end with
+it, however it ends: their standard input is a pipe that it holds.
+
+Invariant (port-is-ours): while the parent lives, no socket but those that its children inherit has the port.
+
+Walk: `cli` calls `run` -> `tenure start --inherited-port` for each process; `pgwire.listeners` accepts.
 """
 
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
 from argparse import Namespace
-from typing import IO, NoReturn
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from typing import NoReturn
 
+from tenure.base.ending import Ending
 from tenure.base.env import Env
-from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError, for_operator
+from tenure.cluster.liveness import Session
+from tenure.cluster.reaped import end_reaped
+from tenure.cluster.sessions import SessionId
 from tenure.front import Listen
+from tenure.kv.store import Store
+from tenure.pgwire.listeners import BACKLOG
+from tenure.storage.addresses import open_engine
 
 RESTART_SECONDS = 1.0
 """Before a process that died is started again: one that cannot run must not take a core by trying."""
 
 POLL_SECONDS = 0.2
-STOP_SECONDS = 60.0
 PROCESSES_MAX = 64
+
+STOP_SLACK_SECONDS = 5.0
+"""Beyond the time that a process has for its drain: it ends by itself, on a busy machine a little later."""
 
 _log = logging.getLogger(__name__)
 
-
-class _Stop(BaseException):
-    pass
-
+SESSION = "session"
+"""The word before a session on a child's standard output."""
 
 STORE_VARIABLE, LAKE_VARIABLE = "TENURE_STORE", "TENURE_LAKE"
 """In the environment: the store and the lake, where the command line does not name them."""
@@ -49,20 +69,24 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
     os.environ.update(in_environment(options))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
-    with _reserved(listen) as port:
-        command = _command(options, f"{listen.host}:{port.getsockname()[1]}")
-        children: list[subprocess.Popen[str]] = []
+    children: list[Child] = []
+    # The parent's own bound is the last resort: the children's end before it.
+    stop_seconds = options.drain_timeout + STOP_SLACK_SECONDS
+    ending = Ending(
+        env, drain_seconds=stop_seconds + STOP_SLACK_SECONDS, before_force=lambda: _kill(children)
+    )
+    with ending:
         try:
-            for _ in range(options.processes):
-                children.append(_started(command))
-            _await_ready(children)
-            _watch(children, command, env)
-        except _Stop:
-            return _end(children)
+            with _listening(listen) as port:
+                start = partial(Child, _command(options, listen.host, port), port, env)
+                for _ in range(options.processes):
+                    children.append(start())
+                _await_ready(children)
+                _watch(children, start, options.store, env)
+        except KeyboardInterrupt:
+            return _end(children, stop_seconds)
         except BaseException:
-            _end(children)
+            _end(children, stop_seconds)
             raise
 
 
@@ -72,83 +96,147 @@ def in_environment(options: Namespace) -> dict[str, str]:
 
 
 def on_command_line(options: Namespace) -> list[str]:
-    """What nodes and workers are told alike, besides."""
-    told = ["--compat-version", str(options.compat_version)]
+    """What nodes and workers that a process starts are told alike, besides."""
+    told = ["--with-parent", "--drain-timeout", str(options.drain_timeout)]
+    told += ["--compat-version", str(options.compat_version)]
     told += ["--files", options.files, "--spark-master", options.spark_master]
     for endpoint in options.s3_endpoint:
         told += ["--s3-endpoint", endpoint]
     return [*told, "--s3-implicit"] if options.s3_implicit else told
 
 
-def _stop(number: int, frame: object) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda number, frame: None)
-    raise _Stop
-
-
-def _reserved(listen: Listen) -> socket.socket:
-    """Holds the port, without listening, so that nobody else takes it while a process is restarted."""
+def _listening(listen: Listen) -> socket.socket:
+    """Takes the port for this process and its children alone: without SO_REUSEPORT nobody can join."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    port = socket.socket(family, socket.SOCK_STREAM)
+    # For a port whose last connections linger; it never lets two listen.
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        held.bind((listen.host, listen.port))
+        port.bind((listen.host, listen.port))
+        port.listen(BACKLOG)
     except OSError as error:
-        held.close()
-        raise InputOutput(f"listening on {listen.host}:{listen.port}: {error.strerror or error}") from error
-    return held
+        port.close()
+        raise InputOutput(
+            f"listening on {listen.host}:{listen.port}: {error.strerror or error}",
+            hint="Give another address with --sql HOST:PORT; port 0 takes a free one.",
+        ) from error
+    port.setblocking(False)  # for all: it belongs to what they share
+    return port
 
 
-def _command(options: Namespace, address: str) -> list[str]:
-    command = [sys.executable, "-m", "tenure.cli", "start", "--shared-port"]
+def _command(options: Namespace, host: str, port: socket.socket) -> list[str]:
+    address = f"{host}:{port.getsockname()[1]}"
+    command = [sys.executable, "-m", "tenure.cli", "start", "--inherited-port", str(port.fileno())]
     command += ["--sql", address, *on_command_line(options)]
     if options.cert:
         command += ["--cert", options.cert, "--key", options.key]
     return [*command, "--insecure"] if options.insecure else command
 
 
-def _started(command: list[str]) -> "subprocess.Popen[str]":
-    # A group of its own: Ctrl-C reaches the parent alone, which then stops them in order.
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=os.environ, start_new_session=True
-    )
-
-
-def _await_ready(children: "list[subprocess.Popen[str]]") -> None:
-    lines = []
+def _await_ready(children: Sequence["Child"]) -> None:
     for child in children:
-        assert child.stdout is not None
-        lines.append(_ready_line(child.stdout))
+        child.has_spoken.wait()
+        if not child.ready_line:
+            raise InputOutput("a process could not be started; its log says why")
     # One of them may have made the store, and says so.
-    first = max(lines, key=lambda line: "created=" in line)
+    first = max((child.ready_line for child in children), key=lambda line: "created=" in line)
     print(f"{first} processes={len(children)}", flush=True)
 
 
-def _ready_line(output: IO[str]) -> str:
-    line = output.readline().strip()
-    if not line.startswith("ready"):
-        raise InputOutput("a process could not be started; its log says why")
-    return line
-
-
-def _watch(children: "list[subprocess.Popen[str]]", command: list[str], env: Env) -> NoReturn:
+def _watch(children: "list[Child]", start: Callable[[], "Child"], store: str, env: Env) -> NoReturn:
     while True:
         env.sleep(POLL_SECONDS)
         for position, child in enumerate(children):
-            if child.poll() is not None:
-                _log.warning("process %d ended with %d; starting another", child.pid, child.returncode)
+            code = child.process.poll()
+            if code is not None:
+                _log.warning("process %d ended with %d; starting another", child.process.pid, code)
+                # Beside: a store that hangs must not keep the next process from starting.
+                env.spawn("reaped sessions", partial(_end_sessions, child, store, env))
                 env.sleep(RESTART_SECONDS)
-                children[position] = _started(command)
+                children[position] = start()
 
 
-def _end(children: "list[subprocess.Popen[str]]") -> int:
+def _end_sessions(child: "Child", store: str, env: Env) -> None:
+    """Ends what a process that was reaped has left; what fails here is left to expire."""
+    sessions = child.sessions()
+    try:
+        with closing(open_engine(store, env)) as engine, closing(Store(engine, env)) as opened:
+            for session in sessions:
+                if end_reaped(opened, session):
+                    _log.info("ended session %s of process %d", session, child.process.pid)
+    except TenureError as error:
+        _log.warning(
+            "the sessions of process %d are left to expire: %s", child.process.pid, for_operator(error)
+        )
+
+
+class Child:
+    """A process that was started here, with what it has said."""
+
+    def __init__(self, command: list[str], port: socket.socket, env: Env) -> None:
+        # A group of its own: Ctrl-C reaches the parent alone, which then stops them in order.
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ,
+            start_new_session=True,
+            pass_fds=(port.fileno(),),
+        )
+        self.ready_line = ""
+        """Empty if it ended before it was ready."""
+        self.has_spoken = env.event()
+        self._sessions: list[SessionId] = []
+        self._reading = env.spawn(f"output of {self.process.pid}", self._read)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            word, *rest = line.split()
+            if word == "ready":
+                self.ready_line = line.strip()
+                self.has_spoken.set()
+            elif word == SESSION:
+                instance, epoch_at = map(int, rest)
+                self._sessions.append(SessionId(instance, epoch_at))
+        self.has_spoken.set()
+
+    def sessions(self) -> list[SessionId]:
+        """All that it has named, once it has ended."""
+        self._reading.join()
+        return self._sessions
+
+
+class SessionTeller:
+    """The other side, in the child: names each session that the node gets to the parent."""
+
+    def __init__(self, session: Callable[[], Session]) -> None:
+        self._session = session
+        self._told: SessionId | None = None
+
+    def step(self) -> None:
+        # Without a session there is nothing to name; without a parent this process is about to end.
+        with suppress(SessionLost, OSError):
+            session = self._session().id
+            if session != self._told:
+                print(SESSION, session.instance, session.epoch_at, flush=True)
+                self._told = session
+
+
+def _end(children: Sequence["Child"], stop_seconds: float) -> int:
     for child in children:
-        child.terminate()
+        child.process.terminate()
     codes = []
     for child in children:
         try:
-            codes.append(child.wait(STOP_SECONDS))
+            codes.append(child.process.wait(stop_seconds))
         except subprocess.TimeoutExpired:
-            child.kill()
+            child.process.kill()
             codes.append(1)
     return max((abs(code) for code in codes), default=0)
+
+
+def _kill(children: Sequence["Child"]) -> None:
+    for child in children:
+        child.process.kill()

@@ -9,16 +9,18 @@ from typing import Any
 from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
+from tenure.cluster import attempts as attempts_module
 from tenure.cluster import jobs as jobs_module
 from tenure.cluster import open_jobs
 from tenure.cluster import runner as runner_module
+from tenure.cluster.attempts import ENDLESS
 from tenure.cluster.claims import SessionClaims
 from tenure.cluster.deaths import Deaths
 from tenure.cluster.job_states import STEPS, State, check_step
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
 from tenure.cluster.liveness import RETRY_SECONDS, Liveness, Session
 from tenure.cluster.open_jobs import Holder
-from tenure.cluster.runner import Run, Runner, Stopped
+from tenure.cluster.runner import Kind, Run, Runner, Stopped
 from tenure.cluster.sessions import Existence, Expiration, SessionId, Sessions
 from tenure.kv.records import replace
 from tenure.kv.store import Store
@@ -33,7 +35,7 @@ _extend = Sessions.extend
 _delete = Sessions._delete
 _claim = Jobs.claim
 _fenced = Jobs.fenced
-_attempt = runner_module._attempt
+_attempt = attempts_module.attempt
 _get = Transaction.get
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────
@@ -328,16 +330,16 @@ def claim_keeps_run(self: Jobs, txn: Transaction, id: int, session: SessionId) -
     return fence._replace(run=max(1, fence.run - 1))
 
 
-def stopped_is_done(work: Callable[[Run], None], run: Run) -> str | None:
+def stopped_is_done(work: Callable[[Run], None], run: Run, kind: Kind = ENDLESS) -> str | None:
     try:
-        return _attempt(work, run)
+        return _attempt(work, run, kind)
     except Stopped:
         return None
 
 
-def passing_is_failure(work: Callable[[Run], None], run: Run) -> str | None:
+def passing_is_failure(work: Callable[[Run], None], run: Run, kind: Kind = ENDLESS) -> str | None:
     try:
-        return _attempt(work, run)
+        return _attempt(work, run, kind)
     except (RetryError, StoreError) as error:
         return str(error)
 
@@ -350,7 +352,7 @@ def revert_is_skipped(self: Runner, run: Run) -> None:
     if run.fence.state is State.CANCEL_REQUESTED:
         self._step(run, State.REVERTING)
     if run.fence.state is State.RUNNING:
-        error = _attempt(kind.run, run)
+        error = _attempt(kind.run, run, kind)
         self._step(run, State.SUCCEEDED if error is None else State.REVERTING, error or "")
     if run.fence.state is State.REVERTING:
         self._step(run, self._end(run))
@@ -482,8 +484,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
         often,
     ),
     ("request takes the claim away", ((Jobs, "_request", request_lets_go),), "busy jobs"),
-    ("stopped run reported as done", ((runner_module, "_attempt", stopped_is_done),), "jobs"),
-    ("passing reason fails the job", ((runner_module, "_attempt", passing_is_failure),), "jobs"),
+    ("stopped run reported as done", ((runner_module, "attempt", stopped_is_done),), "jobs"),
+    ("passing reason fails the job", ((runner_module, "attempt", passing_is_failure),), "jobs"),
     ("nothing taken back", ((Runner, "_carry_out", revert_is_skipped),), "jobs"),
     ("steps not checked", ((jobs_module, "check_step", unchecked_step),), "jobs"),
 )

@@ -46,6 +46,8 @@ ALLOWED = {
     ("pgwire/door.py", "concurrent"),
     ("pgwire/door.py", "socket"),
     ("pgwire/seats.py", "secrets"),
+    ("pgwire/listeners.py", "asyncio"),
+    ("pgwire/listeners.py", "socket"),
     ("pgwire/server.py", "asyncio"),
 }
 

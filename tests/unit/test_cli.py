@@ -1,5 +1,6 @@
 """The command line: what it accepts, what it shows, what it keeps to itself."""
 
+import socket
 import subprocess
 import sys
 
@@ -31,7 +32,7 @@ def test_a_store_command_that_is_interrupted_has_failed(
     def interrupted(options: object, env: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tenure.cli.signal.signal", lambda number, handler: None)
+    monkeypatch.setattr("tenure.base.ending.signal.signal", lambda number, handler: None)
     monkeypatch.setattr("tenure.cli.store_commands.run", interrupted)
     assert cli.main(["store", "use-lake"]) == 1
     assert "interrupted" in capsys.readouterr().err
@@ -116,6 +117,7 @@ def test_a_spark_master_elsewhere_is_refused_for_a_sqlite_store(
 
 SECRETS = "--store postgresql://u:secret@h/d --lake s3://b/p?AWS_SECRET_ACCESS_KEY=secret"
 SHARED = "--files f --spark-master local[1] --s3-endpoint https://a --s3-endpoint https://b --s3-implicit"
+SHARED += " --drain-timeout 7"
 
 
 def test_a_node_tells_its_worker_all_but_store_and_lake() -> None:
@@ -125,13 +127,16 @@ def test_a_node_tells_its_worker_all_but_store_and_lake() -> None:
     assert (told.files, told.spark_master) == ("f", "local[1]")
     assert (told.s3_endpoint, told.s3_implicit) == (["https://a", "https://b"], True)
     assert told.idle_seconds == worker.IDLE_SECONDS
+    assert (told.with_parent, told.drain_timeout) == (True, 7.0)
     assert not any("secret" in word for word in command)
 
 
 def test_the_processes_of_a_node_are_told_all_but_store_and_lake() -> None:
     options = cli._parser().parse_args(f"start {SECRETS} {SHARED}".split())
-    command = processes._command(options, "127.0.0.1:1")
-    told = cli._parser().parse_args(command[command.index("start") :])
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        command = processes._command(options, "127.0.0.1", port)
+        told = cli._parser().parse_args(command[command.index("start") :])
+        assert (told.inherited_port, told.with_parent) == (port.fileno(), True)
     assert (told.files, told.s3_endpoint, told.s3_implicit) == ("f", options.s3_endpoint, True)
     assert not any("secret" in word for word in command)
 

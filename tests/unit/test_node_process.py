@@ -37,16 +37,6 @@ def test_ctrl_c_drains_too(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_a_second_signal_does_not_break_the_drain(tmp_path: Path) -> None:
-    with _node(tmp_path) as node:
-        _ready_line(node)
-        node.send_signal(signal.SIGTERM)
-        _, err = _stop(node, signal.SIGINT)
-    assert node.returncode == 0, err
-    assert "drained" in err
-    assert "Traceback" not in err
-
-
 def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     with _node(tmp_path) as node:
         made = ["instance=1", "store=sqlite:tenure-data/store.db", "created=store"]

@@ -45,6 +45,15 @@ class Lake(NamedTuple):
         control = self.jobs.control(self.store.snapshot(), run.job.id)
         return control is not None and control.state in GIVEN_UP
 
+    def delete_scratch(self, run: Run, *, below: int) -> None:
+        """Deletes what earlier runs of a job have left behind: on a full disk the next needs the space."""
+        former = [label_of(run.job.id, number) + "-" for number in range(1, below)]
+        if not former:
+            return
+        directory = f"{self.place.tenant}/scratch"
+        names = [name for name in self.files.names_in(directory) if name.startswith(tuple(former))]
+        self.files.delete([f"{directory}/{name}" for name in names])
+
 
 def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> Version | None:
     """A table with the types that it needs; None if it is not there."""
@@ -58,4 +67,8 @@ def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> Versio
 
 def label(run: Run) -> str:
     """What the attempts of a run are named after: whose files they are can be told from that."""
-    return f"j{run.job.id}-r{run.fence.run}"
+    return label_of(run.job.id, run.fence.run)
+
+
+def label_of(job: int, run: int) -> str:
+    return f"j{job}-r{run}"

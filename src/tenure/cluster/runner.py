@@ -33,19 +33,16 @@ from itertools import islice
 
 from tenure.base.errors import (
     BaseMoved,
-    OutcomeUnknown,
     RetryError,
     SessionLost,
     SnapshotTooOld,
-    StoreError,
-    TenureError,
     TooEarly,
     for_operator,
 )
 from tenure.base.settings import JOBS_ADOPT_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp, add_seconds, seconds_between
+from tenure.cluster.attempts import PASSING, attempt, retry_seconds
 from tenure.cluster.deaths import Deaths
-from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Job, Jobs, Progress
 from tenure.cluster.liveness import Liveness, Session
@@ -78,12 +75,6 @@ DRAIN_SECONDS = 0.02
 
 BURY_SECONDS = 0.05
 """Between two looks at a session that has expired by this node's clock, but not by the store's."""
-
-RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 300.0
-"""Pauses after an attempt that failed for a passing reason: doubled each time, up to the second."""
-
-PASSING = (RetryError, StoreError, OutcomeUnknown)
-"""Failures that say nothing about the job: the store was away, or somebody was in the way."""
 
 _log = logging.getLogger(__name__)
 
@@ -369,10 +360,10 @@ class Runner:
         if run.fence.state is State.CANCEL_REQUESTED:
             self._step(run, State.REVERTING)
         if run.fence.state is State.RUNNING:
-            error = _attempt(kind.run, run, attempts_max=kind.attempts_max)
+            error = attempt(kind.run, run, kind)
             self._step(run, State.SUCCEEDED if error is None else State.REVERTING, error or "")
         if run.fence.state is State.REVERTING:
-            error = _attempt(kind.revert, run)
+            error = attempt(kind.revert, run)
             self._step(run, self._end(run) if error is None else State.REVERT_FAILED, error or "")
 
     def _step(self, run: Run, state: State, error: str = "") -> None:
@@ -454,11 +445,6 @@ class Runner:
         return True
 
 
-def retry_seconds(attempts: int) -> float:
-    # The exponent is bounded as well: after days of failures the power would not fit a float.
-    return min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2.0 ** min(attempts, 30))
-
-
 def _is_outdated(fence: Fence, control: Control | None) -> bool:
     """Whether a run must stop, by what the watch says of its job.
 
@@ -468,31 +454,3 @@ def _is_outdated(fence: Fence, control: Control | None) -> bool:
     if control is None or control.run != fence.run:
         return control is None or control.run > fence.run
     return fence.state is State.RUNNING and control.state not in (State.RUNNING, State.REVERTING)
-
-
-def _attempt(work: Callable[[Run], None], run: Run, *, attempts_max: int | None = None) -> str | None:
-    """Runs a job's function; returns what is wrong with the job itself, if anything."""
-    try:
-        work(run)
-        return None
-    except RetryError as error:
-        if attempts_max is None or run.attempts + 1 < attempts_max:
-            raise
-        _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
-        return _described(error)
-    except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
-        raise
-    except Exception as error:
-        if run.is_stopped():
-            raise Stopped from error  # whatever a stopped function ends in says nothing about the job
-        # An error of our own tree says all in its message; any other is a bug and shows where.
-        is_expected = isinstance(error, TenureError)
-        _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)
-        return _described(error)
-
-
-def _described(error: Exception) -> str:
-    """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
-    if isinstance(error, TenureError):
-        return f"{error.sqlstate} {error}" + (f"{DETAIL}{error.detail}" if error.detail else "")
-    return f"{TenureError.sqlstate} {type(error).__name__}: {error}"

@@ -33,6 +33,8 @@ class Kind(NamedTuple):
     revert: Callable[["Run"], None] = lambda run: None
     attempts_max: int | None = None
     """After so many attempts in a row that found somebody in the way the job has failed; None: never."""
+    blocked_attempts_max: int | None = None
+    """The same for attempts that found no space, or no permission: time alone does not mend that."""
 
 
 class Run:

@@ -22,7 +22,8 @@ leaves the note, and the slow step of any node goes on from there.
 Invariant (I14): an expiration never falls, and a frozen session's never grows again.
 Invariant (I20): a session that was deleted is never written again.
 Invariant (I21): only its deletion makes a session dead, and others delete it only in a
-transaction that commits after its expiration.
+transaction that commits after its expiration. The parent of its process, once it has reaped it,
+is not one of the others: it speaks for the dead (`cluster.reaped`).
 Invariant (dead-lanes): a lane that a session has named is named by that session or by a note,
 until it is closed.
 
@@ -222,7 +223,9 @@ class Sessions:
         return present
 
     def release(self, txn: Transaction, session: SessionId) -> None:
-        """Deletes one's own session: only when nothing is left that was done under it."""
+        """Deletes one's own session, or that of a process one has reaped: only when nothing is left that was
+        done under it.
+        """
         existence = self._existence.get(txn, *session)
         if existence is not None:
             self._delete(txn, session, existence.lanes)

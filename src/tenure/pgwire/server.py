@@ -1,7 +1,7 @@
 """The server: listens, passes over its connections, drains; on one asyncio loop in a thread of its own.
 
-Several processes can share one port (`reuse_port`). A request to cancel may then reach the wrong one,
-which hands it to `route_cancel`.
+Several processes can share one port: `inherited` is the descriptor of a socket that their parent listens on.
+A request to cancel may then reach the wrong one, which hands it to `route_cancel`.
 
 A pass over all connections, several times a second, ends those that are too slow to log in or idle
 for too long.
@@ -17,6 +17,7 @@ from typing import Any
 
 from tenure.base.env import Env
 from tenure.pgwire.door import Door, Hall, Limits, shutting_down
+from tenure.pgwire.listeners import Listener, SharedListener, listen_alone
 from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Authenticator, Service
 from tenure.pgwire.tls import Tls
@@ -29,9 +30,6 @@ ARRIVAL_SECONDS = 0.5
 
 STOP_SECONDS = 10.0
 """How long a stop waits for statements that were cancelled."""
-
-BACKLOG = 1024
-"""Connections that the kernel keeps until the loop comes to them."""
 
 
 class Server:
@@ -48,7 +46,7 @@ class Server:
         instance: int = 1,
         tls: Tls | None = None,
         route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
-        reuse_port: bool = False,
+        inherited: int | None = None,
         limits: Limits | None = None,
         long_turns: LongTurns | None = None,
     ) -> None:
@@ -56,7 +54,7 @@ class Server:
         self._env = env
         self.address = (host, port)
         """Where it listens, once it has started."""
-        self._reuse_port = reuse_port
+        self._inherited = inherited
         self._seats = Seats(instance, seats_max=limits.seats_max, kept_for_root=limits.kept_for_root)
         service = Service(
             clients,
@@ -67,7 +65,7 @@ class Server:
             turns=Turns(env.monotonic, long_turns or LongTurns()),
         )
         self._hall = Hall(service, env, limits, tls)
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     def start(self) -> tuple[str, int]:
         """Returns where it listens. Raises OSError if it cannot."""
@@ -124,11 +122,14 @@ class Server:
         return asyncio.run_coroutine_threadsafe(run(), self._hall.loop).result()
 
     async def _listen(self) -> None:
-        host, port = self.address
-        self._listener = await self._hall.loop.create_server(
-            lambda: Door(self._hall), host, port, reuse_port=self._reuse_port or None, backlog=BACKLOG
-        )
-        self.address = self._listener.sockets[0].getsockname()[:2]
+        make_door = lambda: Door(self._hall)  # noqa: E731
+        if self._inherited is None:
+            self._listener = await listen_alone(self._hall.loop, make_door, *self.address)
+        else:
+            self._listener = SharedListener(
+                self._hall.loop, make_door, self._inherited, connections=lambda: self.connections
+            )
+        self.address = self._listener.address
         self._pass()
 
     def _pass(self) -> None:
@@ -140,8 +141,7 @@ class Server:
     async def _begin_drain(self) -> None:
         self._hall.is_draining = True
         if self._listener is not None:
-            for each in self._listener.sockets:
-                self._hall.loop.remove_reader(each.fileno())
+            self._listener.pause()
             # asyncio loses a connection that it has accepted, but not begun, when a listener is closed.
             await _others_done()
             self._listener.close()

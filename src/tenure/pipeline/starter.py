@@ -139,6 +139,7 @@ class WorkerStarter:
 
 def spawn(command: Sequence[str], environ: Mapping[str, str]) -> Process:
     # A group of its own: Ctrl-C reaches the node alone, which then stops its worker. Its log is the node's.
+    # Its input is a pipe that this process holds: when it is killed, the worker ends too.
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ, start_new_session=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environ, start_new_session=True
     )

@@ -1,5 +1,7 @@
 """A node with its loops, as one process: it runs jobs, and leaves in order when it is drained."""
 
+import os
+import socket
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -75,11 +77,12 @@ def test_while_a_node_drains_statements_can_be_canceled_through_another_at_its_p
         sleeping.cancel_safe()  # one that comes before the statement does nothing
         return not statement.is_alive()
 
-    draining = Node(store, env, settings=SETTINGS, listen=Listen(port=0, reuse_port=True))
-    assert draining.front is not None
+    port = socket.create_server(("127.0.0.1", 0))
+    port.setblocking(False)
+    draining = Node(store, env, settings=SETTINGS, listen=Listen(inherited=os.dup(port.fileno())))
     drain = threading.Thread(target=draining.stop)
     with closing(_connect(draining)) as idle, closing(_connect(draining)) as sleeping:
-        other = Node(store, env, settings=SETTINGS, listen=Listen(port=draining.front.port, reuse_port=True))
+        other = Node(store, env, settings=SETTINGS, listen=Listen(inherited=port.detach()))
         sleeping.execute("BEGIN")
         statement = threading.Thread(target=sleep)
         statement.start()

@@ -5,10 +5,11 @@ from itertools import pairwise
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import OutcomeUnknown, RetryError, Unavailable
+from tenure.base.errors import DiskFull, NoPermission, OutcomeUnknown, RetryError, TenureError, Unavailable
+from tenure.cluster.attempts import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
 from tenure.cluster.job_states import State
 from tenure.cluster.jobs import NOBODY, Job
-from tenure.cluster.runner import GAP_SECONDS, RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
+from tenure.cluster.runner import GAP_SECONDS
 from tenure.kv.keys import JOBS_ENDED
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import Member
@@ -147,6 +148,30 @@ def test_a_job_that_always_finds_somebody_in_the_way_fails_after_so_many_attempt
     assert member.control(job).error == "40001 in the way"
     assert [run for _, run in work.runs] == [1, 2, 3]
     assert work.reverts == [(job.id, 3)]
+
+
+@pytest.mark.parametrize("error", [DiskFull("no space left"), NoPermission("not allowed")])
+def test_a_job_that_an_operator_has_to_unblock_fails_after_so_many_attempts(
+    member: Member, work: Work, error: TenureError
+) -> None:
+    member.make_runner(work.kinds(blocked_attempts_max=3))
+    job = member.create_job()
+    work.errors += [Unavailable("away"), *[error] * 5]
+    while member.state(job) is not State.FAILED:
+        member.runner.step()
+    assert member.control(job).error == f"{error.sqlstate} {error}"
+    assert len(work.runs) == 3
+    assert work.reverts == [(job.id, 3)]
+
+
+def test_a_revert_without_space_is_repeated_until_there_is_some(member: Member, work: Work) -> None:
+    member.make_runner(work.kinds(blocked_attempts_max=1))
+    job = member.create_job()
+    work.errors.append(DiskFull("no space left"))
+    work.revert_errors += [DiskFull("no space left")] * 3
+    while member.state(job) is not State.FAILED:
+        member.runner.step()
+    assert len(work.reverts) == 4
 
 
 def test_a_store_that_is_away_is_waited_for_however_often(member: Member, work: Work) -> None:

@@ -23,5 +23,7 @@ class Work:
         if self.revert_errors:
             raise self.revert_errors.pop(0)
 
-    def kinds(self, *, attempts_max: int | None = None) -> dict[str, Kind]:
-        return {"work": Kind(self.run, self.revert, attempts_max)}
+    def kinds(
+        self, *, attempts_max: int | None = None, blocked_attempts_max: int | None = None
+    ) -> dict[str, Kind]:
+        return {"work": Kind(self.run, self.revert, attempts_max, blocked_attempts_max)}

@@ -1,5 +1,6 @@
 """The door with real sockets: limits, slow and silent clients, cancel, drain."""
 
+import os
 import socket
 import struct
 import threading
@@ -186,10 +187,19 @@ def test_a_cancel_that_comes_to_the_wrong_process_is_handed_on(start: Start) -> 
     assert routed.is_set()
 
 
-def test_two_servers_can_share_a_port(start: Start) -> None:
-    first = start(reuse_port=True)
-    second = start(reuse_port=True, port=first.address[1])
-    assert first.address == second.address
+def test_servers_that_share_a_port_spread_connections_and_leave_the_queue_to_the_others(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        port.setblocking(False)
+        first, second = (start(inherited=os.dup(port.fileno())) for _ in range(2))
+        assert first.address == second.address == port.getsockname()
+        with ExitStack() as clients:
+            for _ in range(4):
+                clients.enter_context(Socket(first).log_in())
+            assert min(first.connections, second.connections) > 0
+            first.drain(0.0)
+            before = second.connections
+            clients.enter_context(Socket(second).log_in())
+            assert second.connections == before + 1
 
 
 def test_a_taken_port_is_an_error(start: Start) -> None:

@@ -11,6 +11,7 @@ from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
 from tenure.bulk.sealing import sealed, unsealed
+from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.expr.datatype import Datum
@@ -70,7 +71,7 @@ def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
 
         Export(lake, locations, run).revert()
 
-    return Kind(run, revert)
+    return Kind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
 def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:

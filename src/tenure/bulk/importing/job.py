@@ -30,6 +30,7 @@ from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.bulk.sealing import sealed, unsealed
 from tenure.catalog.publisher import Publisher
+from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.kv.records import pack, unpack
@@ -92,10 +93,11 @@ def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
             raise TooLate("the rows were public before the import could be taken back; it is complete")
         payload = unpack(run.job.payload, Payload)
         _targets(lake, publisher, run, payload).give_up()
+        lake.delete_scratch(run, below=run.fence.run + 1)
         if payload.rejects:
             _rejects_file(lake, locations, run).delete()
 
-    return Kind(run, revert, attempts_max=RUNS_MAX)
+    return Kind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
 def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
@@ -129,6 +131,7 @@ class _Import:
         from tenure.bulk.importing.second_pass import SecondPass
 
         common = Pass(self._lake, self._locations, self._run, self._payload, self._targets, self._phases)
+        self._lake.delete_scratch(self._run, below=self._run.fence.run)
         snapshot = self._targets.take()
         first = FirstPass(common)
         input = first.run(snapshot)
