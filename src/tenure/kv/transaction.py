@@ -438,7 +438,9 @@ class Transaction:
 
     def _settle_reads(self) -> None:
         again = self._reads.settle(self.read_at) if self._reads.present else ()
-        if any(self.get(key) is None for key in again if key not in self._writes):
+        counted_on = [key for key in again if key not in self._writes]
+        self.read_ahead(counted_on)
+        if any(self.get(key) is None for key in counted_on):
             raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:

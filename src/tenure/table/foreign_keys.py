@@ -11,6 +11,8 @@ order in which PostgreSQL fires its triggers: row by row, and for each row key b
                                          NO ACTION and RESTRICT look whether a row still refers to it
     a row refers to something new        it must be there
 
+What rows refer to is looked for together (`table.references`), and judged in that order.
+
 So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends
 because what it has deleted or changed no longer refers to anything that is gone. A NULL among the
 columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by another row
@@ -29,11 +31,12 @@ referred to one it wrote refers to a row that is there, or to nothing.
 Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
 modifiers.
 
-Walk: `Writer` calls `written` per row and `finish` per statement -> `table.read.find` on the other
-table -> a `Writer` of that table, which notes what it does here.
+Walk: `Writer` calls `written` per row and `finish` per statement -> `table.references` and
+`table.read.find` on the other table -> a `Writer` of that table, which notes what it does here.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey
@@ -42,7 +45,8 @@ from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.errors import ForeignKeyViolation, RestrictViolation
-from tenure.table.read import Source, at, find
+from tenure.table.read import at, exists, find
+from tenure.table.references import Lookup, Lookups, together
 from tenure.table.rows import Layout, Row
 
 Tables: TypeAlias = Callable[[int], Layout]
@@ -118,28 +122,44 @@ class ForeignKeys:
             if self._owed:
                 waiting.append(self._taken())
 
-    def _taken(self) -> Iterator[Lost | Reference]:
+    def _taken(self) -> Iterator[Lost | list[Reference]]:
+        """What is owed, references that follow each other together."""
         owed, self._owed = self._owed, []
-        return iter(owed)
+        for are_references, run in groupby(owed, lambda each: isinstance(each, Reference)):
+            if are_references:
+                yield [each for each in run if isinstance(each, Reference)]
+            else:
+                yield from (each for each in run if isinstance(each, Lost))
 
-    def _settle(self, txn: Transaction, owed: Lost | Reference) -> None:
-        if isinstance(owed, Reference):
-            self._check_reference(txn, owed)
+    def _settle(self, txn: Transaction, owed: Lost | list[Reference]) -> None:
+        if isinstance(owed, list):
+            self._check_references(txn, owed)
         elif owed.acts:
             self._act(txn, owed)
         else:
             _check_lost(txn, owed)
 
-    def _check_reference(self, txn: Transaction, reference: Reference) -> None:
-        foreign_key, layout = reference.foreign_key, reference.referencing
-        row = at(txn, layout, reference.key)
-        if row is None:  # it was gone again before the statement ended
-            return
-        before = txn.mark_reads()
-        error = broken_reference(txn, layout, foreign_key, self._tables(foreign_key.target), row)
-        if error is not None:
-            raise error
-        txn.relax_reads(before)
+    def _check_references(self, txn: Transaction, references: list[Reference]) -> None:
+        for lookup in together(txn, self._lookups(txn, references)):
+            before = txn.mark_reads()
+            error = lookup.error(txn)
+            if error is not None:
+                raise error
+            txn.relax_reads(before)
+
+    def _lookups(self, txn: Transaction, references: list[Reference]) -> Iterator[Lookup]:
+        by_key: dict[tuple[int, int], Lookups] = {}
+        for (table, key), of_row in groupby(references, lambda each: (each.referencing.table.id, each.key)):
+            row = None
+            for foreign_key, layout, _ in of_row:
+                row = row or at(txn, layout, key)
+                if row is None:  # it was gone again before the statement ended
+                    break
+                lookups = by_key.get((table, foreign_key.id))
+                if lookups is None:
+                    lookups = Lookups(layout, foreign_key, self._tables(foreign_key.target))
+                    by_key[table, foreign_key.id] = lookups
+                yield from lookups.of(row)
 
     def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[Lost]:
         for inbound in layout.table.inbound:
@@ -178,9 +198,9 @@ def _changes(lost: Lost, writer: RowWriter) -> Values:
 def _check_lost(txn: Transaction, lost: Lost) -> None:
     foreign_key, target, referencing = lost.foreign_key, lost.target, lost.referencing
     is_restrict = lost.action is Action.RESTRICT
-    if not is_restrict and _exists(txn, target, foreign_key.target_columns, lost.key()):
+    if not is_restrict and exists(txn, target, foreign_key.target_columns, lost.key()):
         return
-    if not _exists(txn, referencing, foreign_key.columns, lost.key()):
+    if not exists(txn, referencing, foreign_key.columns, lost.key()):
         return
     name = referencing.table.name
     key = key_text(target.columns, foreign_key.target_columns, lost.values)
@@ -194,33 +214,12 @@ def _check_lost(txn: Transaction, lost: Lost) -> None:
     )
 
 
-def broken_reference(
-    source: Source, layout: Layout, foreign_key: ForeignKey, target: Layout, row: Row
-) -> ForeignKeyViolation | None:
-    """The error to raise if the row that this one refers to is not there."""
-    values = tuple(row.values[id] for id in foreign_key.columns)
-    if None in values or _exists(source, target, foreign_key.target_columns, values):
-        return None
-    key = key_text(layout.columns, foreign_key.columns, row.values)
-    return ForeignKeyViolation(
-        f'insert or update on table "{layout.table.name}" violates '
-        f'foreign key constraint "{foreign_key.name}"',
-        detail=f'Key {key} is not present in table "{target.table.name}".',
-        table=layout.table,
-        constraint=foreign_key.name,
-    )
-
-
 def enforced(layout: Layout) -> Iterator[ForeignKey]:
     return filter(_is_enforced, layout.table.foreign_keys)
 
 
 def _is_enforced(foreign_key: ForeignKey) -> bool:
     return foreign_key.state is not ElementState.DELETE_ONLY
-
-
-def _exists(source: Source, layout: Layout, columns: tuple[int, ...], values: tuple[Datum, ...]) -> bool:
-    return next(find(source, layout, columns, values, limit=1), None) is not None
 
 
 def _differ(old: Row, new: Row, columns: tuple[int, ...]) -> bool:

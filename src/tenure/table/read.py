@@ -80,7 +80,7 @@ def find(
 ) -> Iterator[Row]:
     """The rows that have these values, none of them NULL, by the best index there is."""
     wanted = dict(zip(columns, values, strict=True))
-    index = _index_on(layout, columns)
+    index = index_on(layout, columns)
     if index is not None:
         prefix = tuple(wanted[id] for id in index.columns[: len(columns)])
         yield from _below(source, layout, index, prefix, limit)
@@ -92,6 +92,18 @@ def find(
         if _has(layout, row, wanted):
             yield row
             left = None if left is None else left - 1
+
+
+def exists(source: Source, layout: Layout, columns: Sequence[int], values: Sequence[Datum]) -> bool:
+    """Whether there is a row that has these values, none of them NULL: an index's entry tells."""
+    index = index_on(layout, columns)
+    if index is None:
+        return next(find(source, layout, columns, values, limit=1), None) is not None
+    wanted = dict(zip(columns, values, strict=True))
+    prefix = tuple(wanted[id] for id in index.columns[: len(columns)])
+    if index.is_unique and len(prefix) == len(index.parts):
+        return source.get(index.prefix(prefix)) is not None
+    return next(source.scan(index.span(prefix), limit=1), None) is not None
 
 
 def _below(
@@ -106,7 +118,7 @@ def _below(
         yield row_of(source, layout, index, Entry(key, value))
 
 
-def _index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:
+def index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:
     """A public index whose keys begin with these columns in any order; a unique one if there is."""
     fit = [
         index

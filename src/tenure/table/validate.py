@@ -13,8 +13,8 @@ from tenure.base.errors import CorruptData
 from tenure.expr.function import Context
 from tenure.table.backfill import duplicated
 from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
-from tenure.table.foreign_keys import broken_reference
 from tenure.table.read import Source, rows
+from tenure.table.references import Lookups, together
 from tenure.table.rows import Layout, Row
 
 ROWS_AT_ONCE = 500
@@ -65,8 +65,9 @@ def validate_check(source: Source, layout: Layout, check: int, context: Context)
 def validate_foreign_key(source: Source, layout: Layout, foreign_key: int, target: Layout) -> Offence | None:
     checked = layout.foreign_key(foreign_key)
     assert checked is not None, f'table "{layout.table.name}" has no foreign key {foreign_key}'
-    for row in rows(source, layout):
-        error = broken_reference(source, layout, checked, target, row)
+    lookups = Lookups(layout, checked, target)
+    for lookup in together(source, (each for row in rows(source, layout) for each in lookups.of(row))):
+        error = lookup.error(source)
         if error is not None:
-            return Offence(row, error)
+            return Offence(lookup.row, error)
     return None

@@ -1,6 +1,6 @@
 """Readers that pause while rows and files move under them: at their time, nothing has changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,10 @@ class Paused:
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         self._bases.pause("base")
         return self._base.get(key, at)
+
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        self._bases.pause("base")
+        return self._base.get_many(keys, at)
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         self._bases.pause("base")
