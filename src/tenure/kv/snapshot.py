@@ -8,12 +8,12 @@ them; later pages likewise.
 The cleaned mark says up to where revisions have left the store for the lake; `kv.bases` reads both.
 A reader that holds the lake's rows up to F itself passes `flushed_at=F`.
 
-Walk: `Store.snapshot(at)` -> `Snapshot` -> `kv.bases` -> `engine`; `kv.transaction` uses `judge` too.
+Walk: `Store.snapshot(at)` -> `Snapshot` -> `kv.bases` -> `engine`; `kv.transaction` uses `judge_retryable`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.base.errors import BaseMoved, BelowMark, SnapshotTooOld
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.kv import bases
 from tenure.kv.bases import NO_BASES, Accept, Bases
@@ -156,6 +156,14 @@ def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) 
         )
     if found.cleaned_at > flushed_at:
         raise BaseMoved(f"rows up to {to_text(found.cleaned_at)} have moved to the lake")
+
+
+def judge_retryable(found: Found, *, read_at: Timestamp, flushed_at: Timestamp) -> None:
+    """The same for who may start over, at a fresh time: only a fixed time is hopeless."""
+    try:
+        judge(found, read_at=read_at, flushed_at=flushed_at)
+    except SnapshotTooOld as error:
+        raise BelowMark(str(error)) from error
 
 
 def page_rows(limit: int | None) -> int:

@@ -40,7 +40,8 @@ door: `submit` -> ... -> `on_done` -> `finish`.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tenure.base.errors import BelowMark, RetryError, SnapshotTooOld, TenureError
+from tenure.base.errors import RetryError, TenureError
+from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
@@ -50,7 +51,7 @@ from tenure.kv.commits import Committer, failure
 from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import Known, Scope, State
-from tenure.kv.snapshot import judge, marks, page_rows
+from tenure.kv.snapshot import judge_retryable, marks, page_rows
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
@@ -255,11 +256,7 @@ class Transaction:
         assert self._read_at is not None
         if found.threshold_at <= self._read_at and found.cleaned_at <= flushed_at:
             return
-        try:
-            judge(found, read_at=self._read_at, flushed_at=flushed_at)
-        except SnapshotTooOld as error:
-            # A fresh attempt reads at a fresh time; only a fixed time is hopeless.
-            raise BelowMark(str(error)) from error
+        judge_retryable(found, read_at=self._read_at, flushed_at=flushed_at)
 
     def _buffered(self, key: bytes) -> Write | None:
         """The uncommitted write of this key, by this transaction or an ancestor it may see."""
@@ -378,16 +375,17 @@ class Transaction:
         self._ahead.clear()
         self._read_from(clock_at)
 
-    def commit(self) -> Timestamp:
+    def commit(self, check: Check = unchecked) -> Timestamp:
         """Returns the commit timestamp (of a transaction that only read: a time at which all of it was so).
 
-        On RetryError and the like nothing was written; after OutcomeUnknown it may have been.
+        On RetryError and the like nothing was written; after OutcomeUnknown it may have been. `check` is
+        called until the commit is sent to the section, and raises to give the transaction up.
         """
         self._check_may_commit()
         try:
             self._settle_reads()
             if self.has_writes:
-                outcome = self._committer.commit(self._as_commit())
+                outcome = self._committer.commit(self._as_commit(), check)
             else:
                 outcome = self._prove_reads()
         except BaseException:
@@ -437,10 +435,9 @@ class Transaction:
         )
 
     def _settle_reads(self) -> None:
-        again = self._reads.settle(self.read_at) if self._reads.present else ()
-        counted_on = [key for key in again if key not in self._writes]
-        self.read_ahead(counted_on)
-        if any(self.get(key) is None for key in counted_on):
+        again = self._reads.settle(self.read_at) if self._reads.present else []
+        self.read_ahead(key for key in again if key not in self._writes)
+        if any(self.get(key) is None for key in again if key not in self._writes):
             raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:

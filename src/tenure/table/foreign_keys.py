@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
+from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey
 from tenure.catalog.offline import refuse_offline
 from tenure.expr.datatype import Datum
@@ -110,7 +111,7 @@ class ForeignKeys:
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
                     self._owed.append(Reference(foreign_key, layout, new.key))
 
-    def finish(self, txn: Transaction) -> None:
+    def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         # A chain of cascades may be long: it is kept here, not on Python's stack.
         waiting = [self._taken()]
         while waiting:
@@ -118,7 +119,8 @@ class ForeignKeys:
             if owed is None:
                 waiting.pop()
                 continue
-            self._settle(txn, owed)
+            check()
+            self._settle(txn, owed, check)
             if self._owed:
                 waiting.append(self._taken())
 
@@ -131,16 +133,16 @@ class ForeignKeys:
             else:
                 yield from (each for each in run if isinstance(each, Lost))
 
-    def _settle(self, txn: Transaction, owed: Lost | list[Reference]) -> None:
+    def _settle(self, txn: Transaction, owed: Lost | list[Reference], check: Check) -> None:
         if isinstance(owed, list):
-            self._check_references(txn, owed)
+            self._check_references(txn, owed, check)
         elif owed.acts:
-            self._act(txn, owed)
+            self._act(txn, owed, check)
         else:
             _check_lost(txn, owed)
 
-    def _check_references(self, txn: Transaction, references: list[Reference]) -> None:
-        for lookup in together(txn, self._lookups(txn, references)):
+    def _check_references(self, txn: Transaction, references: list[Reference], check: Check) -> None:
+        for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
             before = txn.mark_reads()
             error = lookup.error(txn)
             if error is not None:
@@ -173,10 +175,11 @@ class ForeignKeys:
                 refuse_offline(referencing.table)
                 yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
 
-    def _act(self, txn: Transaction, lost: Lost) -> None:
+    def _act(self, txn: Transaction, lost: Lost, check: Check) -> None:
         foreign_key = lost.foreign_key
         writer = self._writer(lost.referencing, self)
-        for row in list(find(txn, lost.referencing, foreign_key.columns, lost.key())):
+        rows = list(interruptible(find(txn, lost.referencing, foreign_key.columns, lost.key()), check))
+        for row in interruptible(rows, check):
             if lost.action is Action.CASCADE and lost.now is None:
                 writer.delete(txn, row)
             else:

@@ -4,8 +4,8 @@
                                                                                                │
                               the first row that refers to nothing ◄── judged in their order ──┘
 
-Each lookup is judged by the entry of the unique index alone: where it is, its row is. What several rows refer to
-is looked for once. A foreign key whose target has no such index to rely upon is looked up row by row.
+Each lookup is judged by the entry of the unique index alone: where it is, its row is. What several rows
+refer to is looked for once. Where the target has no such index to rely upon, rows are looked up one by one.
 
 Walk: `table.foreign_keys` and `table.validate` make lookups by `Lookups.of` and go through `together`.
 """

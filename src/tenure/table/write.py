@@ -35,6 +35,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from tenure.base.interruptible import Check, unchecked
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -133,9 +134,9 @@ class Writer:
         chosen = [index for index in self.layout.indexes.values() if index.id in indexes]
         self._apply(txn, [self._step(txn, index, old, new) for index in chosen])
 
-    def finish(self, txn: Transaction) -> None:
+    def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
-        self._foreign_keys.finish(txn)
+        self._foreign_keys.finish(txn, check)
 
     def default(self, column: int) -> Datum:
         kept = self._columns[column]

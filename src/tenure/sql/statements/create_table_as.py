@@ -9,6 +9,7 @@ Walk: `sql.planning` -> these -> `statements.create_table.make_table`, then `tab
 from collections import deque
 from collections.abc import Sequence
 
+from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors import Table
 from tenure.catalog.errors import WrongSyntax
 from tenure.expr.errors import NotSupported
@@ -70,6 +71,7 @@ def _fill(definer: Definer, id: int, query: Query) -> int:
     runner = rows.compile(query, definer.names.enum)
     find = lambda passing: list(runner.rows(run_of(execution, query, passing)))  # noqa: E731
     found = settled(execution, query, find)
-    deque(writer.insert_all(txn, (dict(zip(columns, row, strict=True)) for row in found)), maxlen=0)
-    writer.finish(txn)
+    values = (dict(zip(columns, row, strict=True)) for row in found)
+    deque(interruptible(writer.insert_all(txn, values), execution.check), maxlen=0)
+    writer.finish(txn, execution.check)
     return len(found)
