@@ -36,6 +36,7 @@ from tenure.catalog.descriptors import (
     Table,
     TypeRef,
     elements,
+    readable,
     visible,
 )
 from tenure.catalog.drops import drop_schema
@@ -249,7 +250,7 @@ def wrong_of(use: Use, layout: Layout, id: int, known: Known) -> Iterator[str]:
     for column in visible(layout.table.columns):
         if column.name.startswith("c") and row.values[column.id] != constant_of(column.name):
             yield f'column "{column.name}" is {row.values[column.id]}'
-    for index in visible(layout.table.indexes):
+    for index in readable(layout.table.indexes):
         first = index.parts[0].column
         found = scan(use.txn, layout, index.id, prefix=(row.values[first],))
         if index.id != layout.table.primary and row.key not in [each.key for each in found]:

@@ -15,8 +15,10 @@ from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.descriptors import (
     AnyDescriptor,
     Check,
+    Element,
     ElementState,
     ForeignKey,
+    Index,
     State,
     Table,
     elements,
@@ -244,7 +246,14 @@ def is_one_step(former: AnyDescriptor, descriptor: AnyDescriptor) -> bool:
 
 
 def _ranks(table: Table) -> dict[tuple[str, int], int]:
-    return {(type(each).__name__, each.id): RANKS[each.state] for each in elements(table)}
+    return {(type(each).__name__, each.id): _rank(each) for each in elements(table)}
+
+
+def _rank(element: Element) -> int:
+    """An index that nobody reads any more is to writers what a write_only one is."""
+    if isinstance(element, Index) and element.is_unread and element.state is ElementState.PUBLIC:
+        return RANKS[ElementState.WRITE_ONLY]
+    return RANKS[element.state]
 
 
 def _absent(key: tuple[str, int]) -> int:

@@ -16,9 +16,10 @@ from tenure.base.errors import (
     TooEarly,
 )
 from tenure.base.timestamp import MAX_AT, from_micros
-from tenure.kv import bases, snapshot, store, transaction, watch
+from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
+from tenure.kv.landed import Landed
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -177,23 +178,23 @@ def refresh_unchecked(self: Transaction) -> None:
 
 def refresh_forgets(self: Transaction) -> None:
     _refresh(self)
-    self._landed.clear()
-    self._excused.clear()
+    self._landed.revisions.clear()
+    self._landed.excused.clear()
 
 
 def end_forgets(self: Transaction, state: Any) -> None:
     """A parent that has not read will see its child by itself; but its own parent may have read."""
     if self._parent is not None and self._parent._read_at is None:
-        self._landed.clear()
-        self._excused.clear()
+        self._landed.revisions.clear()
+        self._landed.excused.clear()
     _end(self, state)
 
 
-def overlay_always(self: Transaction, landed: Any) -> bool:
-    return self._read_at is not None
+def overlay_always(self: Landed, revision: Any, read_at: Any) -> bool:
+    return read_at is not None
 
 
-def overlay_never(self: Transaction, landed: Any) -> bool:
+def overlay_never(self: Landed, revision: Any, read_at: Any) -> bool:
     return False
 
 
@@ -297,7 +298,7 @@ def accept_by_judge(self: Transaction, found: Found, flushed_at: int) -> None:
     if self._read_at is None:
         self._read_at = found.clock_at
     try:
-        transaction.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
+        snapshot.__dict__["judge"](found, read_at=self._read_at, flushed_at=flushed_at)
     except SnapshotTooOld as error:
         raise RetryError("gone") from error
 
@@ -389,7 +390,7 @@ def signal_cleared_late(self: Watch, timeout: float | None = None) -> Batch:
         self._signal.wait(None)
 
 
-_JUDGES = (snapshot, transaction, store, watch)
+_JUDGES = (snapshot, store, watch)
 
 
 def _judging(wrong: Any) -> tuple[tuple[Any, str, Any], ...]:
@@ -423,8 +424,8 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("parent exempts everything newer", ((sqlite_section, "_stranger", every_newer_excused),), "family"),
     ("child's revision hides a stranger's", ((sqlite_section, "_stranger", past_not_searched),), "family"),
     ("child's writes not excused", ((Transaction, "_as_commit", nobody_excused),), "family"),
-    ("parent does not see its child's version", ((Transaction, "_shows", overlay_never),), "family"),
-    ("stale overlay after refresh", ((Transaction, "_shows", overlay_always),), "family"),
+    ("parent does not see its child's version", ((Landed, "_shows", overlay_never),), "family"),
+    ("stale overlay after refresh", ((Landed, "_shows", overlay_always),), "family"),
     ("refresh forgets a grandchild", ((Transaction, "refresh", refresh_forgets),), "family"),
     ("child that read nothing forgets its child", ((Transaction, "_end", end_forgets),), "family"),
     (

@@ -18,6 +18,7 @@ from tests.simulation import (
     mistakes,
     schema_mistakes,
     upgrade_mistakes,
+    view_mistakes,
 )
 from tests.simulation.cluster import Result
 from tests.simulation.knobs import Knobs
@@ -82,5 +83,6 @@ MUTANTS: tuple[Mutant, ...] = tuple(
         *schema_mistakes.ALL,
         *lake_mistakes.ALL,
         *edge_mistakes.ALL,
+        *view_mistakes.ALL,
     )
 )

@@ -116,7 +116,7 @@ def absences(index: Index) -> Iterator[Violation]:
 def presences(index: Index) -> Iterator[Violation]:
     """I2: what a transaction counted on being there had a row at its commit."""
     for txn in index.trace.txns:
-        written = {put.key for put in txn.puts}  # of those it has seen to itself
+        written = {put.key for put in txn.kept_puts()}  # of those it has seen to itself
         for key in txn.present if txn.landed_at is not None else ():
             if key in written:
                 continue
@@ -172,7 +172,7 @@ def _expected(
     reader: Txn | None = txn
     while reader is not None:
         for put in reversed(reader.puts):
-            if put.key == key and put.step < step and put.key_stamp is None:
+            if put.key == key and put.is_there(step) and put.key_stamp is None:
                 return put.value, "I2" if reader is txn else "I7"
         reader = None if reader.is_committed_only else reader.parent
     versions = index.versions.get(key, [])
@@ -216,7 +216,7 @@ def _buffered_in(txn: Txn, span: Span, step: int) -> set[bytes]:
     keys: set[bytes] = set()
     reader: Txn | None = txn
     while reader is not None:
-        keys |= {put.key for put in reader.puts if put.step < step and span.lo <= put.key < span.hi}
+        keys |= {put.key for put in reader.puts if put.is_there(step) and span.lo <= put.key < span.hi}
         reader = None if reader.is_committed_only else reader.parent
     return keys
 
@@ -245,7 +245,7 @@ def timing(index: Index) -> Iterator[Violation]:
 def outcomes(index: Index) -> Iterator[Violation]:
     """I5: what was acknowledged has landed, once; what was reported as failed never does."""
     for txn in index.trace.txns:
-        writes = bool(txn.puts or txn.removals)
+        writes = bool(txn.kept_puts() or txn.removals)
         if txn.landings > 1:
             yield Violation("I5", f"t{txn.id} landed {txn.landings} times", txn.landed, (txn.id,))
         if txn.state == "committed" and writes and txn.landed_at != txn.acked_at:

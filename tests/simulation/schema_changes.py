@@ -37,6 +37,7 @@ from tenure.expr.expressions import to_stored
 from tenure.expr.types import type_of
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
+from tenure.table.rows import Layout
 from tests.simulation.schema_trace import Declared, record_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ def _base(use: Use, table: Table) -> Table:
 
 def _number(use: Use) -> int:
     return record_of(use.txn).id
+
+
+def no_tables(id: int) -> Layout:
+    raise AssertionError("there are no foreign keys here")
 
 
 # ── of a table ───────────────────────────────────────────────────────────────────────────────────

@@ -23,7 +23,7 @@ from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
-from tests.simulation import kept_shapes, schema_changes
+from tests.simulation import clean_changes, kept_shapes, schema_changes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
 from tests.simulation.kept_shapes import KeptPlan
@@ -38,6 +38,7 @@ from tests.simulation.schema_changes import (
     TWO_CHANGES,
     U,
     W,
+    no_tables,
 )
 from tests.simulation.schema_knobs import EXPIRING, SchemaKnobs
 from tests.simulation.schema_trace import Declared, Effect, SchemaTrace, UseRecord
@@ -180,7 +181,7 @@ class SchemaClient(Client):
         writer.finish(use.txn)
 
     def writer(self, table: Table) -> Writer:
-        return Writer(self.layout(table), _no_tables, self.process.context())
+        return Writer(self.layout(table), no_tables, self.process.context())
 
     def note(
         self, use: Use, table: Table, key: int, values: dict[int, Datum] | None, *, is_insert: bool = False
@@ -198,10 +199,6 @@ class SchemaClient(Client):
 
 def _of(client: SchemaClient, run: Callable[[SchemaClient], None]) -> Callable[[Client], None]:
     return lambda _: run(client)
-
-
-def _no_tables(id: int) -> Layout:
-    raise AssertionError("there are no foreign keys here")
 
 
 # ── reading and writing ──────────────────────────────────────────────────────────────────────────
@@ -320,6 +317,7 @@ def _change(client: SchemaClient, kind: str, step: Step) -> None:
             raise
         except TenureError as error:
             declared.outcome = "retry" if isinstance(error, RetryError) else "refused"
+            declared.sqlstate = error.sqlstate
             raise
         finally:
             declared.ended = client.schema_trace.tick()
@@ -401,6 +399,11 @@ def change_elsewhere(client: SchemaClient) -> None:
     _change(client, "rows here, a change there", step)
 
 
+def clean_and_constrain(client: SchemaClient) -> None:
+    step = partial(clean_changes.clean_and_constrain, client)
+    _change(client, clean_changes.KIND, step)
+
+
 def recreate(client: SchemaClient) -> None:
     """Drops a table and makes one of the same name, with rows, as soon as that is to be had."""
     change_table("drop", client)
@@ -439,6 +442,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "create with rows": create_with_rows,
     "two changes": change_twice,
     "rows and a change": change_with_rows,
+    clean_changes.KIND: clean_and_constrain,
     "change elsewhere": change_elsewhere,
     "recreate": recreate,
     "cancel": cancel,
@@ -485,6 +489,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "linger": 1.0,
         "look": 1.0,
         "rows and a change": 4.0,
+        clean_changes.KIND: 3.0,
         "change elsewhere": 2.0,
     },
     **kept_shapes.PROFILES,

@@ -41,12 +41,14 @@ from tenure.schema_change.in_transaction import InTransaction
 from tenure.schema_change.job import Payload, RunProgress
 from tenure.schema_change.stages import work_before
 from tenure.schema_change.walk import Walk
+from tenure.schema_change.work import Worker
+from tenure.table.rows import Layout
 from tests.simulation import schema_processes
 from tests.simulation.job_mistakes import frontier_before_ack
 from tests.simulation.knobs import COMMIT_FAULTS, READ_FAULTS, SETTLE_FAULTS, Knobs
 from tests.simulation.schema_knobs import SchemaKnobs
 
-_finish = InTransaction._finish
+_last_step = InTransaction._last_step
 _kind = job.schema_change_kind
 
 # ── leases ───────────────────────────────────────────────────────────────────────────────────────
@@ -276,12 +278,18 @@ def work_at_once(self: Walk, descriptors: Sequence[AnyDescriptor]) -> None:
                 self._do(table, work)
 
 
-def made_from_the_lease(
-    self: InTransaction, use: Use, declared: Sequence[AnyDescriptor], fence: Any
-) -> list[AnyDescriptor]:
+def made_from_the_lease(self: InTransaction, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
     """The next version after the one that the transaction began with."""
-    last = _finish(self, use, declared, fence)
-    return [replace(each, version=use.draft.made_from[each.id]) for each in last]
+    return replace(_last_step(self, use, declared, job), version=use.draft.made_from[declared.id])
+
+
+def nothing_left_out(self: Worker, layout: Layout) -> frozenset[bytes]:
+    """Children fill and prove all committed rows, those that their parent has written too."""
+    return frozenset()
+
+
+def completed_by_children(self: Worker, txn: Transaction, declared: Table) -> None:
+    """What is proved of committed rows is proved, it is thought."""
 
 
 def check_nothing(
@@ -440,7 +448,19 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("own hold ignored", ((Leases, "pin", pin_held),), "schema", sparse),
     (
         "child's version not seen by its parent",
-        ((InTransaction, "_finish", made_from_the_lease), (Publisher, "_check", check_nothing)),
+        ((InTransaction, "_last_step", made_from_the_lease), (Publisher, "_check", check_nothing)),
+        "rows and changes",
+        quiet,
+    ),
+    (
+        "proof counts rows that its transaction has removed",
+        ((Worker, "_without", nothing_left_out),),
+        "rows and changes",
+        quiet,
+    ),
+    (
+        "proof by committed rows only",
+        ((Worker, "complete", completed_by_children),),
         "rows and changes",
         quiet,
     ),

@@ -11,6 +11,7 @@ from tenure.storage.sqlite import SqliteEngine
 from tests.simulation import (
     catalog_predicates,
     change_predicates,
+    clean_changes,
     expiring_predicates,
     kept_predicates,
     lease_predicates,
@@ -30,6 +31,7 @@ PREDICATES: tuple[Callable[[SchemaIndex], Iterator[Violation]], ...] = (
     change_predicates.atomicity,
     change_predicates.reverts,
     change_predicates.adoptions,
+    clean_changes.needless_refusals,
 )
 
 

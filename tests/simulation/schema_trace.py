@@ -104,6 +104,11 @@ class UseRecord:
     """Tables that it used by name."""
 
 
+class Cleaned(NamedTuple):
+    table: int
+    read_at: Timestamp
+
+
 @dataclass(eq=False)
 class Declared:
     """One attempt at a schema change."""
@@ -113,7 +118,10 @@ class Declared:
     elements: list[tuple[int, str]] = field(default_factory=list)
     """(table, name) of what it adds; names are unique to an attempt."""
     outcome: str = ""
+    sqlstate: str = ""
     ended: int = 0
+    cleaned: Cleaned | None = None
+    """What it had cleaned up before."""
 
 
 class SchemaTrace(Trace):

@@ -10,7 +10,7 @@ from tenure.base.timestamp import ZERO_AT, add_seconds, from_bytes, to_bytes
 from tenure.kv import thresholds
 from tenure.kv.encoding import encode_timestamp
 from tenure.storage.engine import Removal, Removes, Stamp
-from tests.simulation import edge_shapes
+from tests.simulation import edge_shapes, view_shapes
 from tests.simulation.tracing import TracingTransaction
 from tests.simulation.workload import LAKE, PLAIN, STAMPED, SWEPT, Client
 
@@ -416,6 +416,7 @@ SHAPES: dict[str, Callable[[Client], None]] = {
     "use lake": use_lake,
     "read lake past": read_lake_past,
     **edge_shapes.SHAPES,
+    **view_shapes.SHAPES,
 }
 
 PROFILES: dict[str, dict[str, float]] = {
@@ -441,6 +442,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "use lake": 4,
         "read lake past": 1,
         **edge_shapes.WEIGHTS,
+        **view_shapes.WEIGHTS,
     },
     "family": {"family": 6, "blind write": 2, "read-modify-write": 1},
     "lake": {"use lake": 6, "flush": 2, "clean": 1, "read lake past": 1},
@@ -451,4 +453,5 @@ PROFILES: dict[str, dict[str, float]] = {
     "time": {"timed": 5, "read ahead": 4, "blind write": 2, "read-modify-write": 2},
     "plain": {"read-modify-write": 4, "blind write": 2, "scan and insert": 4, "write skew": 3, "move up": 3},
     **edge_shapes.PROFILES,
+    **view_shapes.PROFILES,
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import cluster, model, mutants, shrink
+from tests.simulation import cluster, model, mutants, shrink, view_mistakes
 from tests.simulation.mutants import Mutant
 from tests.simulation.shrink import Case
 from tests.simulation.trace import Trace
@@ -44,6 +44,22 @@ def test_rows_that_are_counted_on_are_there_without_a_violation() -> None:
     assert seen["rows counted on"] > 0
 
 
+@pytest.mark.invariant("I2")
+@pytest.mark.invariant("view")
+@pytest.mark.parametrize(
+    ("profile", "happened"),
+    [
+        ("savepoints", "went back to a savepoint"),
+        ("cursors", "reads of a view proved from another time"),
+    ],
+)
+def test_what_was_read_stays_read_without_a_violation(profile: str, happened: str) -> None:
+    results = [cluster.run(seed, profile=profile) for seed in range(10)]
+    assert [result.violations[0] for result in results if result.violations] == []
+    seen = sum((result.trace.seen for result in results), Counter[str]())
+    assert seen[happened] > 0
+
+
 def test_a_seed_runs_the_same_way_twice() -> None:
     for seed in (3, 11):
         assert cluster.run(seed).trace_hash == cluster.run(seed).trace_hash
@@ -79,6 +95,14 @@ def test_a_mutant_is_killed(name: str, predicate: str) -> None:
     _, result = mutants.hunt(mutants.named(name), seeds=range(60))
     assert result is not None
     assert predicate in {violation.predicate for violation in result.violations}
+
+
+@pytest.mark.parametrize("name", [each[0] for each in view_mistakes.ALL])
+def test_a_mutant_of_savepoints_or_cursors_is_killed(name: str) -> None:
+    """By I2, or by I3 where a transaction that only reads is told of two times at once."""
+    _, result = mutants.hunt(mutants.named(name), seeds=range(60))
+    assert result is not None
+    assert {violation.predicate for violation in result.violations} & {"I2", "I3"}
 
 
 def test_every_mutant_swaps_something_that_exists() -> None:

@@ -54,6 +54,12 @@ class Put(NamedTuple):
     value_stamp: Stamp | None
     is_stored: bool = True
     """False of a row that an import published: it is in the lake alone."""
+    undone: int = 0
+    """When it was taken back, by going back to a savepoint."""
+
+    def is_there(self, step: int) -> bool:
+        """Whether it was written by then, and not taken back."""
+        return self.step < step and not 0 < self.undone < step
 
 
 class Refusal(NamedTuple):
@@ -113,11 +119,15 @@ class Txn:
 
     def unstored(self) -> int:
         """How many of its final writes are in the lake alone."""
-        return len({put.key for put in self.puts if not put.is_stored})
+        return len({put.key for put in self.kept_puts() if not put.is_stored})
+
+    def kept_puts(self) -> list[Put]:
+        """Those that were not taken back."""
+        return [put for put in self.puts if not put.undone]
 
     def final_writes(self, at: Timestamp) -> dict[bytes, bytes | None]:
         """What its commit at `at` writes: the last put of each key, stamps filled in."""
-        last = {put.key: put for put in self.puts}
+        last = {put.key: put for put in self.kept_puts()}
         return {_spliced(put.key, put.key_stamp, at): _value(put, at) for put in last.values()}
 
 

@@ -15,13 +15,15 @@ from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError,
 from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import Taken
+from tenure.kv.buffer import Savepoint
 from tenure.kv.keys import Span
-from tenure.kv.reads import Reads
+from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Interval as StoreInterval
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.kv.view import View
 from tenure.kv.watch import Batch, Watch
 from tenure.storage.engine import Commit, Removal, Revision, Stamp
 from tests.simulation.trace import Diff, Get, Interval, Put, Range, Reading, Trace, Txn
@@ -46,6 +48,8 @@ class TracingTransaction(Transaction):
         self.record.is_from_known = self._known is not None
         self._reads_then: dict[Reads, int] = {}
         """By mark: how many reads had been recorded."""
+        self._puts_then: dict[Savepoint, int] = {}
+        """By savepoint: how many writes had been recorded."""
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
@@ -124,6 +128,22 @@ class TracingTransaction(Transaction):
         super().delete(key)
         self.record.puts.append(Put(self.trace.tick(), key, None, None, None))
 
+    def mark(self) -> Savepoint:
+        savepoint = super().mark()
+        self._puts_then[savepoint] = len(self.record.puts)
+        return savepoint
+
+    def back_to(self, savepoint: Savepoint | None) -> None:
+        super().back_to(savepoint)
+        puts, first = self.record.puts, 0 if savepoint is None else self._puts_then[savepoint]
+        undone = self.trace.tick()
+        puts[first:] = [put._replace(undone=put.undone or undone) for put in puts[first:]]
+        self.trace.seen["went back to a savepoint"] += 1
+
+    def opened(self) -> "TracingView":
+        """A view of it."""
+        return TracingView(self.view(), self.trace, self.record)
+
     def remove(self, removal: Removal) -> None:
         super().remove(removal)
         self.record.removals.append(removal)
@@ -136,6 +156,12 @@ class TracingTransaction(Transaction):
             raise
         self.trace.tick()
         self.trace.seen["refresh succeeded"] += 1
+
+    def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
+        proof = super()._as_proof(at, reads)
+        self.trace.sent(proof, self.record)
+        self.trace.seen["reads of a view proved from another time"] += at != self._read_at
+        return proof
 
     def _as_commit(self) -> Commit:
         commit = super()._as_commit()
@@ -168,6 +194,34 @@ class TracingTransaction(Transaction):
     def _over(self, state: str, error: BaseException | None) -> None:
         self.record.error = type(error).__name__ if error is not None else ""
         self.trace.ended(self.record, state, read_at=self._read_at or 0)
+
+
+class TracingView:
+    """What it reads is recorded as of the step of its opening: later writes do not show."""
+
+    def __init__(self, view: View, trace: Trace, record: Txn) -> None:
+        self._view = view
+        self._trace = trace
+        self._record = record
+        self._opened = trace.tick()
+
+    def get(self, key: bytes) -> bytes | None:
+        began = self._trace.tick()
+        with Refusals(self._trace):
+            value = self._view.get(key)
+        self._record.reads.append(Get(began, self._opened, key, value, self._view.read_at, ZERO_AT))
+        return value
+
+    def scan_around(self, span: Span, between: Callable[[], None], *, reverse: bool = False) -> None:
+        """Reads a span, with something done after the second row: all of it is as of the opening."""
+        began = self._trace.tick()
+        with Refusals(self._trace):
+            answer = self._view.scan(span, reverse=reverse)
+            rows = list(islice(answer, 2))
+            between()
+            rows += answer
+        read_at = self._view.read_at
+        self._record.reads.append(Range(began, self._opened, span, None, reverse, rows, read_at, ZERO_AT))
 
 
 def _nothing() -> None:

@@ -174,6 +174,8 @@ class Index(Record, frozen=True):
     is_constraint: bool = False
     """Made by UNIQUE or PRIMARY KEY: goes by DROP CONSTRAINT, and clients are told of a constraint."""
     comment: str = ""
+    is_unread: bool = False
+    """About to go: kept up and enforced as ever, but nobody reads it or relies on its uniqueness any more."""
 
 
 class Check(Record, frozen=True):
@@ -358,6 +360,11 @@ class SchemaEntry(Record, frozen=True):
 def visible(elements: tuple[E, ...]) -> Iterator[E]:
     """What readers see and rely on."""
     return (each for each in elements if each.state is ElementState.PUBLIC)
+
+
+def readable(indexes: tuple[Index, ...]) -> Iterator[Index]:
+    """The indexes that may be read, and relied upon to be unique."""
+    return (each for each in visible(indexes) if not each.is_unread)
 
 
 def written(elements: tuple[E, ...]) -> Iterator[E]:

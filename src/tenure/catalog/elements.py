@@ -4,7 +4,9 @@
     check, foreign key   absent ────────────────► write_only ─► public
       on a new column    absent ─► delete_only ─► write_only ─► public       not enforced at first
     (before public: backfill, validate)
-    column, index        public ─► write_only ─► delete_only ─► absent       dropping
+    column               public ─► write_only ─► delete_only ─► absent       dropping
+    index                public ─► unread ─────► delete_only ─► absent
+      that is replaced   public ─► write_only ─► delete_only ─► absent
     check, foreign key   public ─► write_only ────────────────► absent
 
 A change is **declared** by elements whose state is not their goal. `advance` takes it one step;
@@ -12,8 +14,9 @@ between two versions the schema changer waits for the leases on the older one.
 
     declared ─► prepare ... ─► show ─► clean ... ─► finished           one version each
 
-    prepare   additions up to write_only, constraints that go down to write_only: readers see and
-              write what they did before, they only stop relying on what is about to go
+    prepare   additions up to write_only, constraints that go down to write_only, indexes that go
+              are unread: readers see and write what they did before, they only stop relying on what
+              is about to go. So the rows that come with the next step need not obey it any more
     show      in one version: all that is added becomes public, what replaces another takes over,
               constraints that go are gone, columns and indexes that go are no longer seen
     clean     columns and indexes that go step down to absent
@@ -78,6 +81,8 @@ def next_state(element: Element) -> ElementState | None:
         return _UP[element.state]
     if isinstance(element, Check | ForeignKey) and element.state is ElementState.WRITE_ONLY:
         return None  # nothing is stored for it, so there is nothing to delete only
+    if isinstance(element, Index) and element.is_unread:
+        return None if element.state is ElementState.DELETE_ONLY else ElementState.DELETE_ONLY
     return _DOWN.get(element.state)
 
 
@@ -207,7 +212,9 @@ def _turned_round(element: E) -> E:
     if is_adding(element):
         return replace(element, goal=Goal.ABSENT)
     if is_dropping(element) and element.state is ElementState.PUBLIC:
-        return replace(element, goal=Goal.PUBLIC)
+        element = replace(element, goal=Goal.PUBLIC)
+        # Everybody has kept it up meanwhile.
+        return replace(element, is_unread=False) if isinstance(element, Index) else element
     return element
 
 
@@ -225,7 +232,9 @@ def _restored(constraints: tuple[C, ...]) -> tuple[C, ...]:
 def _needs_preparing(element: Element) -> bool:
     if element.goal is Goal.PUBLIC:
         return element.state is ElementState.DELETE_ONLY
-    return element.state is ElementState.PUBLIC and isinstance(element, Check | ForeignKey)
+    if isinstance(element, Index):
+        return element.state is ElementState.PUBLIC and not element.is_unread
+    return element.state is ElementState.PUBLIC and not isinstance(element, Column)
 
 
 def _is_unseen(element: Element) -> bool:
@@ -278,9 +287,12 @@ def _stepped(table: Table, moves: Callable[[Element], bool]) -> Table:
 
 
 def _step_all(group: tuple[E, ...], moves: Callable[[Element], bool]) -> tuple[E, ...]:
-    stepped = []
-    for each in group:
-        state = next_state(each) if moves(each) else each.state
-        if state is not None:
-            stepped.append(each if state is each.state else replace(each, state=state))
-    return tuple(stepped)
+    steps = (_step(each) if moves(each) else each for each in group)
+    return tuple(each for each in steps if each is not None)
+
+
+def _step(element: E) -> E | None:
+    if isinstance(element, Index) and is_dropping(element) and _needs_preparing(element):
+        return replace(element, is_unread=True)
+    state = next_state(element)
+    return None if state is None else replace(element, state=state)

@@ -23,7 +23,8 @@ def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
     """How the transaction that declared a change sees it before its commit.
 
     Columns are there and those dropped are gone; constraints hold for what it writes. New indexes
-    are not there yet: they are completed at its commit, from all its rows at once. A column whose
+    are not there yet: they are completed at its commit, from all its rows at once. Those that go are not
+    read and get no more entries: when it commits, nobody else reads them either. A column whose
     type changes by a rewrite still has its former type; one of a primary key that goes is hidden.
     """
     if not isinstance(descriptor, Table) or is_finished(descriptor) or is_dropped(descriptor):
@@ -46,7 +47,11 @@ def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
         descriptor,
         state=settled_state(descriptor.state),
         columns=columns,
-        indexes=tuple(each for each in descriptor.indexes if not is_adding(each) and _uses(each, kept)),
+        indexes=tuple(
+            replace(each, state=ElementState.DELETE_ONLY) if is_dropping(each) else each
+            for each in descriptor.indexes
+            if not is_adding(each) and _uses(each, kept)
+        ),
         checks=tuple(
             each
             for each in descriptor.checks
@@ -58,5 +63,5 @@ def own_copy(descriptor: AnyDescriptor) -> AnyDescriptor:
 
 
 def _uses(index: Index, kept: set[int]) -> bool:
-    """An index that is going is still kept up; one over a column that is gone cannot be."""
+    """Of an index over a column that is gone not even entries can be removed: it is emptied later."""
     return all(part.column in kept for part in index.parts)

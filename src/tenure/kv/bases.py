@@ -200,6 +200,12 @@ def pages(
         left = Span(left.lo, page.answered.lo) if reverse else Span(page.answered.hi, left.hi)
 
 
+def merged(page: Page, laid_over: Mapping[bytes, bytes | None], *, reverse: bool) -> list[Row]:
+    """A page's rows with what lies over the store: a value of None is a row that is gone."""
+    rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
+    return sorted(rows, reverse=reverse) if laid_over else rows
+
+
 def _laid_over(
     stored: dict[bytes, bytes | None], span: Span, based: list[Row], asked: int, reverse: bool
 ) -> Page:

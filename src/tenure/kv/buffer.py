@@ -7,11 +7,21 @@ Each savepoint opens a layer of what the keys were when they were first written 
 puts that back, newest layer first, so it costs what has changed since and not what was written before.
 Without a savepoint nothing is noted.
 
-Walk: `kv.transaction` keeps one per transaction.
+A **view** is the buffer as it was at one moment, for a cursor that reads on while others write. To open one
+costs nothing: each later change of a key, going back to a savepoint too, first notes in the newest view
+what the key was. An older view looks into its own notes, then into those of the views after it, then into
+the buffer.
+
+    view 1                  put a           view 2                  put a, put b
+    notes: a was ...                        notes: a was ..., b was ...
+
+Walk: `kv.transaction` keeps one per transaction; `kv.view` reads a `BufferView`.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from typing import NamedTuple
+from weakref import ref
 
 from tenure.base.errors import CommitTooLarge
 from tenure.kv.keys import KEY_BYTES_MAX, Span
@@ -33,7 +43,7 @@ class Savepoint(NamedTuple):
 
 
 class Buffer:
-    __slots__ = ("_bytes", "_limits", "_order", "_undo", "removals", "writes")
+    __slots__ = ("_bytes", "_limits", "_newest_view", "_order", "_undo", "removals", "writes")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -43,6 +53,8 @@ class Buffer:
         self.removals: list[Removal] = []
         self._bytes = 0
         self._undo: list[dict[bytes, Write | None]] = []
+        self._newest_view: ref[BufferView] | None = None
+        """Weak: views that nobody reads any more need no notes. Older views keep the newer ones alive."""
 
     def write(self, write: Write) -> None:
         if len(write.key) > KEY_BYTES_MAX:
@@ -57,6 +69,8 @@ class Buffer:
             )
         if self._undo:
             self._undo[-1].setdefault(write.key, former)
+        if self._newest_view is not None:
+            self._note(write.key, former)
         if former is None:
             insort(self._order, write.key)
         self.writes[write.key] = write
@@ -64,40 +78,122 @@ class Buffer:
 
     def within(self, span: Span) -> dict[bytes, bytes | None]:
         """The writes of a span that can be read back: all but those whose key is not known yet."""
-        first, end = (bisect_left(self._order, bound) for bound in span)
-        writes = (self.writes[key] for key in self._order[first:end])
+        writes = (self.writes[key] for key in _between(self._order, span))
         return {write.key: write.value for write in writes if write.key_stamp is None}
+
+    def view(self) -> "BufferView":
+        """What is written now, whatever is written or taken back later."""
+        newest = None if self._newest_view is None else self._newest_view()
+        if newest is not None and not newest.notes:
+            return newest
+        view = BufferView(self)
+        if newest is not None:
+            newest.later = view
+        self._newest_view = ref(view)
+        return view
+
+    def _note(self, key: bytes, former: Write | None) -> None:
+        assert self._newest_view is not None
+        view = self._newest_view()
+        if view is None:
+            self._newest_view = None
+        else:
+            view.note(key, former)
 
     def mark(self) -> Savepoint:
         self._undo.append({})
         return Savepoint(len(self._undo) - 1, len(self.removals))
 
-    def back_to(self, savepoint: Savepoint) -> None:
-        """Forgets what was written since; the savepoint stays."""
+    def back_to(self, savepoint: Savepoint | None) -> None:
+        """Forgets what was written since; the savepoint stays. None: since the start."""
+        if savepoint is None:
+            self._undo.clear()
+            self._restore(dict.fromkeys(self.writes))
+            self.removals.clear()
+            return
         assert savepoint.depth < len(self._undo), "the savepoint is gone"
         while len(self._undo) > savepoint.depth:
-            for key, former in self._undo.pop().items():
-                self._restore(key, former)
+            self._restore(self._undo.pop())
         self._undo.append({})
         del self.removals[savepoint.removals :]
 
-    def _restore(self, key: bytes, former: Write | None) -> None:
-        self._bytes -= _size(self.writes[key])
-        if former is None:
-            del self.writes[key]
-            del self._order[bisect_left(self._order, key)]
-        else:
-            self.writes[key] = former
-            self._bytes += _size(former)
+    def _restore(self, formers: dict[bytes, Write | None]) -> None:
+        """Makes each key what it was."""
+        for key, former in formers.items():
+            if self._newest_view is not None:
+                self._note(key, self.writes[key])
+            self._bytes -= _size(self.writes[key])
+            if former is None:
+                del self.writes[key]
+            else:
+                self.writes[key] = former
+                self._bytes += _size(former)
+        if len(self._order) > len(self.writes):
+            self._order = [key for key in self._order if key in self.writes]
 
-    def release(self, savepoint: Savepoint) -> None:
-        """Keeps what was written since, and forgets the savepoint and those after it."""
+    def release(self, savepoint: Savepoint | None) -> None:
+        """Keeps what was written since, and forgets the savepoint and those after it. None: every one."""
+        if savepoint is None:
+            self._undo.clear()
+            return
         assert savepoint.depth < len(self._undo), "the savepoint is gone"
         while len(self._undo) > savepoint.depth:
             newer = self._undo.pop()
             if self._undo:
                 for key, former in newer.items():
                     self._undo[-1].setdefault(key, former)
+
+
+class BufferView:
+    """What a buffer held at one moment."""
+
+    __slots__ = ("__weakref__", "_buffer", "_order", "later", "notes")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self.notes: dict[bytes, Write | None] = {}
+        """What keys were that have changed since, up to the next view."""
+        self._order: list[bytes] = []
+        """The keys of the notes; sorted when they are needed so."""
+        self.later: BufferView | None = None
+
+    def note(self, key: bytes, former: Write | None) -> None:
+        if key not in self.notes:
+            self.notes[key] = former
+            self._order.append(key)
+
+    def get(self, key: bytes) -> Write | None:
+        for view in self._onward():
+            if key in view.notes:
+                return view.notes[key]
+        return self._buffer.writes.get(key)
+
+    def has_changed(self, key: bytes) -> bool:
+        """Whether a key was written since, and that was not taken back."""
+        return self.get(key) is not self._buffer.writes.get(key)
+
+    def within(self, span: Span) -> dict[bytes, bytes | None]:
+        """As of the buffer itself."""
+        found = self._buffer.within(span)
+        for view in reversed(list(self._onward())):
+            view._order.sort()  # mostly sorted already: costs one pass
+            for key in _between(view._order, span):
+                former = view.notes[key]
+                found.pop(key, None)
+                if former is not None and former.key_stamp is None:
+                    found[key] = former.value
+        return found
+
+    def _onward(self) -> "Iterator[BufferView]":
+        view: BufferView | None = self
+        while view is not None:
+            yield view
+            view = view.later
+
+
+def _between(keys: list[bytes], span: Span) -> list[bytes]:
+    first, end = (bisect_left(keys, bound) for bound in span)
+    return keys[first:end]
 
 
 def _size(write: Write) -> int:

@@ -3,7 +3,15 @@
 Of some keys all that counts is that they have a row, whichever: those are kept apart, as **present**, until
 the transaction commits. Then they are read once more if its time has moved, and count as any read does.
 
-Walk: `kv.transaction` notes every read here; a commit or a refresh carries them all.
+What the transaction's views have read (`kv.view`) is kept **apart**, by the time up to which it is known to
+hold: a view goes on reading at the time of its opening when the transaction's own time has moved up. Such
+reads are proved from their own time on, when the transaction's time moves and when it commits.
+
+    apart   {V: read by a view opened at V, R: proved up to the transaction's read_at R}
+
+A statement that reads again may forget what it has read itself, never what views have.
+
+Walk: `kv.transaction` and `kv.view` note every read here; a commit or a refresh carries them all.
 """
 
 from bisect import bisect_left
@@ -22,6 +30,9 @@ class Reads(NamedTuple):
     spans: int
 
 
+NOTHING_READ = Reads(0, 0)
+
+
 class Proof(NamedTuple):
     """What has to be unchanged, as a commit wants it: sorted, disjoint, with the marks to look at."""
 
@@ -31,7 +42,7 @@ class Proof(NamedTuple):
 
 
 class RefreshSpans:
-    __slots__ = ("_keyspace", "points", "present", "spans")
+    __slots__ = ("_keyspace", "apart", "points", "present", "spans")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
@@ -40,6 +51,29 @@ class RefreshSpans:
         self.spans: list[Span] = []
         self.present: dict[bytes, Timestamp] = {}
         """Keys that have a row, and when that was so."""
+        self.apart: dict[Timestamp, RefreshSpans] = {}
+        """What views have read, by the time up to which it holds."""
+
+    def of_views(self, at: Timestamp) -> "RefreshSpans":
+        """Where a view opened at that time notes what it reads."""
+        reads = self.apart.get(at)
+        if reads is None:
+            reads = self.apart[at] = RefreshSpans(self._keyspace)
+        return reads
+
+    def older(self, at: Timestamp | None) -> bool:
+        """Whether views have read something that is not known to hold at that time."""
+        return any(each != at for each in self.apart)
+
+    def holding(self, at: Timestamp) -> None:
+        """All that views have read was found to hold up to that time."""
+        if not self.apart:
+            return
+        together = RefreshSpans(self._keyspace)
+        for reads in self.apart.values():
+            together.points |= reads.points
+            together.spans += reads.spans
+        self.apart = {at: together}
 
     def mark(self) -> Reads:
         return Reads(len(self.points), len(self.spans))
@@ -68,7 +102,14 @@ class RefreshSpans:
         self.present.clear()
         return again
 
-    def proof(self) -> Proof:
+    def proof(self, at: Timestamp | None = None) -> Proof:
+        """Of all that was read: what views have read is part of it as far as it is known to hold at `at`."""
+        apart = self.apart.get(at) if self.apart and at is not None else None
+        if apart is not None:
+            together = RefreshSpans(self._keyspace)
+            together.points = self.points | apart.points
+            together.spans = self.spans + apart.spans
+            return together.proof()
         if not self.spans:
             guard = self._keyspace.point_guard
             return Proof(

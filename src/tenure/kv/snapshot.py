@@ -159,7 +159,7 @@ def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) 
 
 
 def judge_retryable(found: Found, *, read_at: Timestamp, flushed_at: Timestamp) -> None:
-    """The same for who may start over, at a fresh time: only a fixed time is hopeless."""
+    """The same for a transaction: a fresh attempt reads at a fresh time; only a fixed time is hopeless."""
     try:
         judge(found, read_at=read_at, flushed_at=flushed_at)
     except SnapshotTooOld as error:

@@ -24,12 +24,13 @@ Invariant (I2): what it read is unchanged at `commit_at`, phantoms included.
 Invariant (known): what was given as known and then read is validated like any other read.
 Invariant (I4): `not_before_at < commit_at < deadline_at`, on the final timestamp.
 Invariant (I7): a child is over before its parent, and writes no key the parent has written.
-Invariant (I8): the parent's validation excuses exactly its descendants' commit timestamps.
 
 A transaction has two ways to end well: `commit` waits for the outcome; `submit` returns at once, calls
 back when the outcome is there, and `finish` then takes it in as `commit` would have.
 
 What it needs to be **absent** when it commits it need not look for: it says so, and the section proves it.
+
+A **view** keeps what the transaction reads at one moment readable, whatever it writes later: see `kv.view`.
 
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
 decides by what it saw, and then takes its writes back, has still seen it.
@@ -45,20 +46,21 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
-from tenure.kv.bases import Accept, Page
+from tenure.kv.bases import Accept
 from tenure.kv.buffer import Buffer, Savepoint
 from tenure.kv.commits import Committer, failure
 from tenure.kv.keys import Span
+from tenure.kv.landed import Landed
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import Known, Scope, State
 from tenure.kv.snapshot import judge_retryable, marks, page_rows
+from tenure.kv.view import View
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
     Found,
     Outcome,
     Removal,
-    Revision,
     Stamp,
     Status,
     Write,
@@ -92,9 +94,7 @@ class Transaction:
         self._absences = Absences(self._keyspace)
         self._buffer = Buffer(limits)
         self._writes = self._buffer.writes
-        self._landed: dict[bytes, Revision] = {}
-        """What descendants have committed, the newest of each key; it shows if above `read_at`."""
-        self._excused: list[Timestamp] = []
+        self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
         self.state = State.OPEN
@@ -134,8 +134,10 @@ class Transaction:
             if write is not None:
                 return write.value
         self._reads.points[key] = None
-        if key in self._landed and self._shows(self._landed[key]):
-            return self._landed[key].value
+        if self._landed.revisions:
+            landed = self._landed.get(key, self._read_at)
+            if landed is not None:
+                return landed.value
         if self._known is not None and key in self._known:
             return self._known[key]
         if key in self._ahead:
@@ -183,7 +185,7 @@ class Transaction:
             reverse=reverse,
         ):
             self._reads.spans.append(page.answered)
-            for row in self._merged(page, reverse):
+            for row in bases.merged(page, self._laid_over(page.answered), reverse=reverse):
                 yield row
                 rows += 1
                 if rows == limit:
@@ -221,8 +223,7 @@ class Transaction:
         return self._reads.mark()
 
     def forget_reads(self, since: Reads, within: Span | None = None) -> None:
-        """For a statement that found its rows out of date once it had locked them, and reads again; or that
-        is content with any rows of a span, and reads those that it took."""
+        """For a statement that reads again, as its rows have changed, or that takes any rows of a span."""
         self._reads.forget(since, within)
 
     @property
@@ -235,10 +236,16 @@ class Transaction:
         if self._parent is None and self._known is None:
             self._reads.relax(since, self.read_at)
 
-    def _merged(self, page: Page, reverse: bool) -> list[tuple[bytes, bytes]]:
-        laid_over = self._laid_over(page.answered)
-        rows = [(key, value) for key, value in {**page.rows, **laid_over}.items() if value is not None]
-        return sorted(rows, reverse=reverse) if laid_over else rows
+    def view(self) -> View:
+        """What it reads as of now, for whoever reads on while it writes; that counts as read."""
+        assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
+        writes, landed, is_open = self._buffer.view(), self._landed.copy(), lambda: self.state is State.OPEN
+        return View(self._scope, self.read_at, writes, landed, self._reads, is_open)
+
+    @property
+    def has_one_time(self) -> bool:
+        """Whether all that was read is known to hold at `read_at`; else its commit has to prove it."""
+        return not self._reads.apart or not self._reads.older(self._read_at)
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -254,9 +261,8 @@ class Transaction:
         if self._read_at is None:
             self._read_from(found.clock_at)
         assert self._read_at is not None
-        if found.threshold_at <= self._read_at and found.cleaned_at <= flushed_at:
-            return
-        judge_retryable(found, read_at=self._read_at, flushed_at=flushed_at)
+        if found.threshold_at > self._read_at or found.cleaned_at > flushed_at:
+            judge_retryable(found, read_at=self._read_at, flushed_at=flushed_at)
 
     def _buffered(self, key: bytes) -> Write | None:
         """The uncommitted write of this key, by this transaction or an ancestor it may see."""
@@ -267,19 +273,9 @@ class Transaction:
 
     def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
         """All that lies over the store within a span: later entries win."""
-        lo, hi = span
         parents = {} if self._parent is None or self._committed_only else self._parent._uncommitted(span)
-        landed = {
-            key: revision.value
-            for key, revision in self._landed.items()
-            if lo <= key < hi and self._shows(revision)
-        }
         # An ancestor's buffered write will be committed after all that has landed.
-        return landed | parents | self._buffer.within(span)
-
-    def _shows(self, landed: Revision) -> bool:
-        """Whether it lies over what is read; at a later `read_at` the store itself shows it."""
-        return self._read_at is not None and landed.at > self._read_at
+        return self._landed.within(span, self._read_at) | parents | self._buffer.within(span)
 
     def _uncommitted(self, span: Span) -> dict[bytes, bytes | None]:
         if self._parent is None or self._committed_only:
@@ -327,15 +323,15 @@ class Transaction:
         assert self.state is State.OPEN, "the transaction is over"
         return self._buffer.mark()
 
-    def back_to(self, savepoint: Savepoint) -> None:
+    def back_to(self, savepoint: Savepoint | None) -> None:
         """Takes back what was written since; what was read, and what children committed, stays so.
 
-        The savepoint stays too; those marked after it are gone.
+        The savepoint stays too; those marked after it are gone. None is the start of the transaction.
         """
         assert self.state is State.OPEN, "the transaction is over"
         self._buffer.back_to(savepoint)
 
-    def release(self, savepoint: Savepoint) -> None:
+    def release(self, savepoint: Savepoint | None) -> None:
         """Forgets a savepoint and those after it, and keeps what was written since."""
         assert self.state is State.OPEN, "the transaction is over"
         self._buffer.release(savepoint)
@@ -353,33 +349,37 @@ class Transaction:
         # Both know whoever uses the transaction, who knows it: a circle that would stay until it is sought.
         self.on_read = None
         self._absences.taken.clear()
-        parent = self._parent
-        if parent is None:
-            return
-        parent._children.remove(self)
-        parent._excused += self._excused
-        for key, revision in self._landed.items():
-            known = parent._landed.get(key)
-            if known is None or known.at < revision.at:
-                parent._landed[key] = revision
+        if self._parent is not None:
+            self._parent._children.remove(self)
+            self._parent._landed.take_in(self._landed)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 
     def refresh(self) -> None:
         """Moves `read_at` up to the store clock if all that was read is unchanged; else RetryError."""
         assert self.state is State.OPEN, "the transaction is over"
+        self._check_views()
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
             raise failure(failed)
+        self._reads.holding(clock_at)
         self._known = None  # what was given but not read is not proved
         self._ahead.clear()
         self._read_from(clock_at)
 
+    def _check_views(self) -> None:
+        """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
+        if not self.has_one_time:
+            for at, reads in self._reads.apart.items():
+                _, failed = self._engine.check(self._as_proof(at, reads))
+                if failed is not None:
+                    raise failure(failed)
+            self._reads.holding(self.read_at)
+
     def commit(self, check: Check = unchecked) -> Timestamp:
         """Returns the commit timestamp (of a transaction that only read: a time at which all of it was so).
 
-        On RetryError and the like nothing was written; after OutcomeUnknown it may have been. `check` is
-        called until the commit is sent to the section, and raises to give the transaction up.
+        On RetryError, or what `check` raises before it is sent, nothing was written; on OutcomeUnknown maybe.
         """
         self._check_may_commit()
         try:
@@ -435,6 +435,7 @@ class Transaction:
         )
 
     def _settle_reads(self) -> None:
+        self._check_views()
         again = self._reads.settle(self.read_at) if self._reads.present else []
         self.read_ahead(key for key in again if key not in self._writes)
         if any(self.get(key) is None for key in again if key not in self._writes):
@@ -450,16 +451,13 @@ class Transaction:
             self._scope.volume.add(self._writes.values())
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
-            self._excused.append(outcome.at)
-            for write in self._writes.values():
-                revision = Revision(*stamped(write, outcome.at))
-                self._landed[revision.key] = revision
+            self._landed.add(self._writes.values(), outcome.at)
         self._end(State.COMMITTED)
         return outcome.at
 
     def known(self) -> Known | None:
         """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
-        if self._known is None or self.commit_at is None or self._excused:
+        if self._known is None or self.commit_at is None or self._landed.excused:
             return None  # of what a child has overwritten, what was given may be read no more
         read = {key: value for key, value in self._known.items() if key in self._reads.points}
         written = [stamped(write, self.commit_at) for write in self._writes.values()]
@@ -476,21 +474,24 @@ class Transaction:
         """The outcome of one that writes nothing."""
         at = self.read_at
         # With children's effects laid over, it read no state that ever was; from what was known, an old one.
-        if self._excused or self._known is not None:
+        if self._landed.excused or self._known is not None:
             at, failed = self._engine.check(self._as_commit())
             if failed is not None:
                 return failed
             self._clock.observe(at)
         return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
 
+    def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
+        return Commit(at, *reads.proof(), tuple(self._landed.excused))
+
     def _as_commit(self) -> Commit:
-        points, spans, guards = self._reads.proof()
+        points, spans, guards = self._reads.proof(self._read_at)
         return Commit(
             read_at=self.read_at if points or spans else 0,
             points=points,
             spans=spans,
             guards=guards,
-            excused=tuple(self._excused),
+            excused=tuple(self._landed.excused),
             absent=self._absences.keys(self._writes),
             writes=tuple(self._writes.values()),
             removals=tuple(self._buffer.removals),

@@ -17,7 +17,7 @@ Walk: SQL calls `commit` instead of `Use.commit`; this calls `publisher`, `walk`
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 from tenure.base.errors import (
@@ -43,12 +43,12 @@ from tenure.cluster.job_records import DETAIL
 from tenure.cluster.job_states import TERMINAL
 from tenure.cluster.job_states import State as JobState
 from tenure.cluster.job_waits import await_jobs, outcome_of
-from tenure.cluster.jobs import Control, Jobs
+from tenure.cluster.jobs import Control, Fence, Jobs
 from tenure.cluster.liveness import Session
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
-from tenure.schema_change.in_transaction import InTransaction, KeepOut
+from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
 from tenure.schema_change.job import KIND, Payload, is_taken_back
 from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -68,6 +68,10 @@ JOB_POLL_SECONDS = 30.0
 
 CANCEL_SECONDS = 0.25
 """How long it waits before it asks whether it was canceled, if it can be."""
+
+
+UNDONE_SECONDS = 10.0
+"""How long a transaction that has failed waits at most until its job has taken its change back."""
 
 
 class ChangeFailed(TenureError):
@@ -123,8 +127,8 @@ class SchemaChanger:
         """For a new descriptor; never given again."""
         return self._ids.next()
 
-    def walk(self, ids: Sequence[int], **how: object) -> Walk:
-        return Walk(self._store, self._catalog, self._publisher, self._worker, ids, **how)  # type: ignore[arg-type]
+    def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
+        return Walk(self._store, self._catalog, self._publisher, worker or self._worker, ids, **how)  # type: ignore[arg-type]
 
     def commit(self, use: Use, *, asked: Asked = NOBODY, timeout: float | None = None) -> Timestamp:
         """Commits the transaction's rows and what it declared; returns when all of it is public."""
@@ -142,6 +146,7 @@ class SchemaChanger:
         self._check_idle(use, ids, asked)
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
+        check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
         waiter = Waiter(use.started_at, use, asked.check)
         if staged or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
@@ -253,9 +258,9 @@ class SchemaChanger:
                 self._await_known(commit_at)
         return commit_at
 
-    def _await_known(self, commit_at: Timestamp) -> None:
+    def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
         """Returns when every other node has a lease from after that, whatever it still pins besides."""
-        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at))
+        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at, check=check))
 
     # ── others are there ───────────────────────────────────────────────────────────────────────
 
@@ -290,24 +295,58 @@ class SchemaChanger:
     def _by_children(
         self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
     ) -> Timestamp:
-        job, last = self._in_transaction.prepare(
-            use,
-            declared,
-            owner=asked.owner,
-            description=asked.description,
-            check=asked.check,
-            timeout=timeout,
+        use.refresh()  # one that has lost already tells nobody of its change
+        waiter = Waiter(use.started_at, use, asked.check)
+        fence = self._in_transaction.begin(
+            use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
         )
         try:
-            ids = self._publisher.affected(last)
-            settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
-            commit_at = self._publish_now(use, last, settled)
+            last, commit_at = self._with_children(use, declared, fence, waiter, timeout)
+        except TenureError as error:
+            self._in_transaction.over(fence.job)
+            if not isinstance(error, OutcomeUnknown | StoreError | SessionLost):
+                self._await_undone(use, fence.job, declared, asked)
+            raise
         finally:
-            self._in_transaction.over(job)
+            self._in_transaction.over(fence.job)
         if not all(map(is_finished, last)):
-            with outcome_of(job):
-                self._await_job(job, declared, asked)
+            with outcome_of(fence.job):
+                self._await_job(fence.job, declared, asked)
         return commit_at
+
+    def _with_children(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        fence: Fence,
+        waiter: Waiter,
+        timeout: float | None,
+    ) -> tuple[Sequence[AnyDescriptor], Timestamp]:
+        prepared = self._in_transaction.prepare(use, declared, fence, waiter, timeout=timeout)
+        # All waits are over before it comes up to date: what it looks at from then on changes seldom.
+        ids = self._publisher.affected(prepared.last)
+        settled = self._publisher.settle(ids, waiter, timeout=timeout)
+        self._in_transaction.complete(use, declared, prepared)
+        return prepared.last, self._publish_now(use, prepared.last, settled)
+
+    def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
+        """What failed is told when nothing is left of it that others would have to obey, or after a while."""
+        use.close()  # what takes it back waits for what this one uses
+        check = self._while_in_time(asked)
+        with suppress(TenureError):
+            self._await_end(job, asked._replace(check=check))
+            self._make_known(declared, check)
+
+    def _while_in_time(self, asked: Asked) -> Callable[[], None]:
+        env = self._store.env
+        until = env.monotonic() + UNDONE_SECONDS
+
+        def check() -> None:
+            asked.check()
+            if env.monotonic() > until:
+                raise RetryError("it takes long")
+
+        return check
 
     def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.
@@ -324,9 +363,20 @@ class SchemaChanger:
         progress = self._jobs.progress(self._store.snapshot(), id)
         is_too_late = control is not None and control.state is JobState.REVERT_FAILED
         if control is not None and not (is_too_late and not is_taken_back(progress.data)):
-            _check_succeeded(control)
+            try:
+                _check_succeeded(control)
+            except ChangeFailed:
+                with suppress(TenureError):
+                    self._make_known(declared, self._while_in_time(asked))
+                raise
+        self._make_known(declared)
+
+    def _make_known(
+        self, declared: Sequence[AnyDescriptor], check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Returns when all nodes use what a job has made of these."""
         self._catch_up(declared)
-        self._await_known(self._modified_at(declared))
+        self._await_known(self._modified_at(declared), check)
 
     def _catch_up(self, declared: Sequence[AnyDescriptor]) -> None:
         """What a statement has changed, the next one on this node sees, whoever has run the job."""

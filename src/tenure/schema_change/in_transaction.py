@@ -2,21 +2,25 @@
 
     parent   reads, writes rows ........................ COMMIT: the last step, the rows, the job's end
     child 1      first stage of what is added, and a job claimed by this session
-    child 2..        write_only ─ wait ─ fill ─ prove        (committed rows only)
+    child 2..        write_only ─ wait ─ fill ─ prove        (committed rows, but for those it has written)
 
 Other nodes must know of what is being added before the parent's commit makes it public, so children
 publish those stages, each a commit of its own. What only shows (names, drops, defaults) waits for
 the parent. Any end but the parent's commit leaves the job: whoever adopts it walks back.
 
-What the parent wrote itself is completed for the new indexes at the very end, because until then
-children fill those from committed rows, and a child may not write a key that its parent has written.
+The rows that the parent has written itself are its own affair: children leave them out of what they fill and
+prove, and look for the targets of references in the store as the parent would leave it. So what it cleaned up
+before is clean, and what it removed is gone. At the very end the parent comes up to date and completes its
+rows (`table.completion`): what it looks at counts as read. Others have enforced the new elements since before
+the proof, so a row of theirs that comes after it either obeys or is among those reads.
 
 Invariant (ddl-atomic): the last step, the rows and the end of the job are one commit.
+Invariant (ddl-alike): however many nodes there are, the same becomes of a transaction of rows and changes.
 
-Walk: `schema_change.changer` calls `commit`.
+Walk: `schema_change.changer` calls `begin`, `prepare`, waits for the leases once more, and calls `complete`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
@@ -26,12 +30,14 @@ from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.publisher import Publisher, check_made_from
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
+from tenure.cluster.job_records import Progress
 from tenure.cluster.job_states import State as JobState
 from tenure.cluster.jobs import Fence, Job, Jobs
 from tenure.cluster.liveness import Session
+from tenure.kv.overlay import Overlay
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.job import KIND, Payload
+from tenure.schema_change.job import KIND, Payload, Saved
 from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
@@ -54,8 +60,9 @@ class KeepOut(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    job: int
+    fence: Fence
     last: list[AnyDescriptor]
+    """What the parent's commit publishes."""
 
 
 class InTransaction:
@@ -77,40 +84,7 @@ class InTransaction:
         self._make_walk = make_walk
         self._keep_out = keep_out
 
-    def prepare(
-        self,
-        use: Use,
-        declared: Sequence[AnyDescriptor],
-        *,
-        owner: str,
-        description: str,
-        check: Callable[[], None],
-        timeout: float | None,
-    ) -> "Prepared":
-        """Does all but the commit, which publishes what is returned; `over` then, whatever comes of it."""
-        _check_possible([each for each in declared if self._worker.has_written(use.txn, each.id)])
-        waiter = Waiter(use.started_at, use, check)
-        fence = self._begin(use, declared, waiter, owner=owner, description=description, timeout=timeout)
-        try:
-            ids = [each.id for each in declared if not use.draft.is_new(each.id)]
-            walk = self._make_walk(
-                ids,
-                job=fence.job,
-                transact=_Children(use.txn, self._jobs, fence),
-                waiter=waiter,
-                timeout=timeout,
-            )
-            walk.until_prepared()
-            return Prepared(fence.job, self._finish(use, declared, fence))
-        except BaseException:
-            self.over(fence.job)
-            raise
-
-    def over(self, job: int) -> None:
-        """The transaction has ended: its job, if it is still there, is anybody's."""
-        self._keep_out.take(job)
-
-    def _begin(
+    def begin(
         self,
         use: Use,
         declared: Sequence[AnyDescriptor],
@@ -120,7 +94,10 @@ class InTransaction:
         description: str,
         timeout: float | None,
     ) -> Fence:
-        """The first child: the first stage of what is being added, and the job that would undo it."""
+        """The first child: the first stage of what is being added, and the job that would undo it.
+
+        `over` then, whatever comes of the transaction.
+        """
         child = use.txn.child(committed_only=True)
         job: Job | None = None
         try:
@@ -153,23 +130,52 @@ class InTransaction:
             raise
         return fence
 
-    def _finish(self, use: Use, declared: Sequence[AnyDescriptor], fence: Fence) -> list[AnyDescriptor]:
-        """In the parent: rows completed, the job ended, the last step made ready."""
-        self._jobs.fenced(use.txn, fence)
-        last: list[AnyDescriptor] = []
+    def prepare(
+        self,
+        use: Use,
+        declared: Sequence[AnyDescriptor],
+        fence: Fence,
+        waiter: Waiter,
+        *,
+        timeout: float | None,
+    ) -> "Prepared":
+        """Does all that children do; the parent then completes its rows and commits."""
+        walk = self._make_walk(
+            [each.id for each in declared if not use.draft.is_new(each.id)],
+            job=fence.job,
+            transact=_Children(use.txn, self._jobs, fence),
+            waiter=waiter,
+            worker=self._worker.over(use.draft.made()).beside(use.txn),
+            view=lambda snapshot: Overlay(snapshot, use.txn),
+            timeout=timeout,
+        )
+        walk.until_prepared()
+        return Prepared(fence, [self._last_step(use, each, fence.job) for each in declared])
+
+    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
+        """In the parent, right before its commit: rows completed, the job ended."""
+        use.refresh()
+        self._jobs.fenced(use.txn, prepared.fence)
         worker = self._worker.over(use.draft.made())
         for each in declared:
-            stored = self._catalog.get(use.txn, each.id)
             if isinstance(each, Table):
                 complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
                 complete(use.txn, each)
-            step = with_job(shown(each), fence.job)
-            last.append(replace(step, version=0 if stored is None else stored.version))
-        if all(map(is_finished, last)):
-            self._jobs.step(use.txn, fence, JobState.SUCCEEDED)
+        if all(map(is_finished, prepared.last)):
+            self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
         else:
-            self._jobs.release(use.txn, fence)
-        return last
+            # Dropped objects leave marks as well: by those alone it would look as if nothing had committed.
+            saved = Progress(prepared.fence.job, data=pack(Saved((), is_committed=True)))
+            self._jobs.checkpoint(use.txn, prepared.fence, saved)
+            self._jobs.release(use.txn, prepared.fence)
+
+    def over(self, job: int) -> None:
+        """The transaction has ended: its job, if it is still there, is anybody's."""
+        self._keep_out.take(job)
+
+    def _last_step(self, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
+        stored = self._catalog.get(use.txn, declared.id)
+        return replace(with_job(shown(declared), job), version=0 if stored is None else stored.version)
 
 
 class _Children:
@@ -201,14 +207,14 @@ _REWRITES = ("computed", "generated", "replaces")
 """What an element has that needs rows written anew."""
 
 
-def _check_possible(declared: Sequence[AnyDescriptor]) -> None:
-    """Refuses what would rewrite rows that the transaction itself may have written."""
-    for table in declared:
+def check_possible(written: Iterable[AnyDescriptor]) -> None:
+    """Refuses what would rewrite rows that the transaction itself has written, whoever else is there."""
+    for table in written:
         if not isinstance(table, Table):
             continue
         for each in elements(table):
             if is_adding(each) and any(getattr(each, what, None) for what in _REWRITES):
                 raise NotInTransaction(
-                    f'"{table.name}" cannot be rewritten inside a transaction that other nodes take part in',
-                    hint="Change the type or the primary key in a statement of its own.",
+                    f'"{table.name}" cannot be rewritten by a transaction that has written rows of it',
+                    hint="Change the type, the key or the generated column in a transaction of its own.",
                 )

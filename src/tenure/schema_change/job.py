@@ -42,6 +42,13 @@ class Saved(Record, frozen=True):
     starts: tuple[tuple[str, bytes | None], ...]
     is_turned: bool = False
     """Whether the change is being taken back."""
+    is_committed: bool = False
+    """Whether the transaction that declared it has taken its last step: written by that very commit."""
+
+
+def is_committed(data: bytes) -> bool:
+    """Whether a job's progress says that the transaction around its change has committed."""
+    return bool(data) and unpack(data, Saved).is_committed
 
 
 def is_taken_back(data: bytes) -> bool:
@@ -86,13 +93,15 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
     def run(run: Run) -> None:
         walk = walk_of(run)
         payload = unpack(run.job.payload, Payload)
-        if payload.is_in_transaction and _is_open(walk):
+        if payload.is_in_transaction and not is_committed(run.progress.data) and _is_open(walk):
             raise NotCommitted("the transaction that declared this change did not commit")
         walk.to_the_end()
 
     def revert(run: Run) -> None:
         walk = walk_of(run, is_back=True)
-        is_turned = walk.turn_round() or is_taken_back(run.progress.data) or bool(walk.with_strays())
+        data = run.progress.data
+        has_strays = bool(walk.with_strays()) and not is_committed(data)
+        is_turned = walk.turn_round() or is_taken_back(data) or has_strays
         walk.to_the_end()
         walk.forget_references()
         if not is_turned:
@@ -131,6 +140,7 @@ class RunProgress:
         saved = unpack(data, Saved) if data else Saved(())
         self._starts = dict(saved.starts)
         self._is_turned = saved.is_turned
+        self._is_committed = saved.is_committed
         self._told = ""
         self._shown = 0.0
         """How far this run has said that it is: more is always to come, so it never goes back."""
@@ -164,7 +174,7 @@ class RunProgress:
         return max(self._shown, done / (len(self._starts) + 1))
 
     def _data(self) -> bytes:
-        return pack(Saved(tuple(self._starts.items()), self._is_turned))
+        return pack(Saved(tuple(self._starts.items()), self._is_turned, self._is_committed))
 
 
 def _name(work: Work) -> str:

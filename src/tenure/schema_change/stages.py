@@ -103,8 +103,8 @@ def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
 def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
     """What other nodes must know of a change before the version that shows it.
 
-    That is what is being added, and which constraints are going. Names, other drops and everything
-    that shows at once stay as they are until then.
+    That is what is being added, and which constraints and indexes are going. Names, columns that go and
+    everything that shows at once stay as they are until then.
     """
     if isinstance(stored, EnumType) and isinstance(declared, EnumType):
         return replace(stored, members=declared.members)
@@ -144,7 +144,7 @@ def _moved(stored: E, declared: E) -> E:
 
 
 def _is_preparation(element: Column | Index | Check | ForeignKey) -> bool:
-    return is_adding(element) or (is_dropping(element) and isinstance(element, Check | ForeignKey))
+    return is_adding(element) or (is_dropping(element) and not isinstance(element, Column))
 
 
 def prepared(table: Table) -> Table:

@@ -20,6 +20,7 @@ from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
 from tenure.catalog.lease_waits import Waiter
 from tenure.catalog.publisher import Publisher
 from tenure.catalog.stored import Catalog
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Kind, Work, with_job, without_strays, work_before
@@ -93,8 +94,10 @@ class Walk:
         waiter: Waiter,
         progress: Progress | None = None,
         fill: Fill | None = None,
+        view: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
         timeout: float | None = None,
     ) -> None:
+        """`view` makes what is proved from what is committed: see `schema_change.in_transaction`."""
         self._store = store
         self._catalog = catalog
         self._publisher = publisher
@@ -105,6 +108,7 @@ class Walk:
         self._waiter = waiter
         self._progress = progress or Untracked()
         self._fill = fill
+        self._view = view
         self._timeout = timeout
 
     def to_the_end(self) -> None:
@@ -162,8 +166,8 @@ class Walk:
         if start is None or self._is_done_in_lake(table, work, start):
             return
         # Taken after the wait: from here on every writer keeps up what is being added.
-        snapshot = self._store.snapshot()
-        for following in self._worker.resume(work, table, snapshot, self._transact, start):
+        source = self._view(self._store.snapshot())
+        for following in self._worker.resume(work, table, source, self._transact, start):
             self._waiter.check()
             self._progress.save(work, following)
 

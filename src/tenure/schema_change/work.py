@@ -14,7 +14,6 @@ from typing import Protocol, TypeVar
 
 from tenure.base.errors import CommitTooLarge, CorruptData, UserError
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
-from tenure.catalog.elements import is_adding
 from tenure.catalog.stored import Catalog
 from tenure.expr.compiled import Context
 from tenure.kv.keys import Keyspace
@@ -30,11 +29,10 @@ from tenure.table.backfill import (
     backfill_index,
     remove_index,
 )
-from tenure.table.foreign_keys import ForeignKeys
+from tenure.table.completion import complete_rows, written_keys
 from tenure.table.read import at
 from tenure.table.rows import Layout, Layouts
 from tenure.table.validate import Offence, validate_check, validate_foreign_key, validate_unique
-from tenure.table.write import Writer
 
 T = TypeVar("T")
 
@@ -60,11 +58,18 @@ class Worker:
         self._layouts = layouts
         self._context = context
         self._declared: Mapping[int, AnyDescriptor] = {}
+        self._parent: Transaction | None = None
 
     def over(self, declared: Mapping[int, AnyDescriptor]) -> "Worker":
         """The same, knowing descriptors that are not stored yet: those that a transaction has made."""
         worker = Worker(self._keyspace, self._catalog, self._layouts, self._context)
         worker._declared = declared
+        return worker
+
+    def beside(self, parent: Transaction) -> "Worker":
+        """The same for children of a transaction: they leave out the rows that it has written itself."""
+        worker = self.over(self._declared)
+        worker._parent = parent
         return worker
 
     def do(self, work: Work, table: Table, source: Source, transact: Transact) -> Iterator[bytes | None]:
@@ -102,7 +107,10 @@ class Worker:
                 )
             case Kind.FILL_INDEX:
                 return backfill_index(
-                    run, source, layout, work.element, context, resume=start, rows_max=rows_max
+                    *(run, source, layout, work.element, context),
+                    without=self._without(layout),
+                    resume=start,
+                    rows_max=rows_max,
                 )
             case Kind.EMPTY_INDEX:
                 return remove_index(
@@ -119,24 +127,10 @@ class Worker:
     def complete(self, txn: Transaction, declared: Table) -> None:
         """Brings new elements up to date with the rows that a transaction has written itself.
 
-        It wrote them before it declared the elements, or without knowing them; its children filled
-        them from committed rows only.
+        It wrote them before it declared the elements, or without knowing them; its children left them out.
         """
-        layout, tables, context = (
-            self._layout(txn, as_it_will_be(declared)),
-            self._tables(txn),
-            self._context(),
-        )
-        owed = ForeignKeys(tables, lambda other, keys: Writer(other, tables, context, foreign_keys=keys))
-        writer = Writer(layout, tables, context, foreign_keys=owed)
-        indexes = [index.id for index in declared.indexes if is_adding(index)]
-        committed = txn.child(committed_only=True)
-        for key in txn.written(layout.keyspace.head_span(layout.primary.head)):
-            old, new = at(committed, layout, key), at(txn, layout, key)
-            writer.complete(txn, indexes, old, new)
-            owed.written(layout, old, new)
-        committed.rollback()
-        writer.finish(txn)
+        layout = self._layout(txn, as_it_will_be(declared))
+        complete_rows(txn, layout, self._tables(txn), self._context())
 
     def complete_new(self, txn: Transaction, declared: Table) -> None:
         """The same for a table that this transaction has made itself: none of its rows is committed.
@@ -145,7 +139,7 @@ class Worker:
         """
         layout = self._layout(txn, declared)
         self._check_not_rewritten(txn, layout)
-        if not txn.written(layout.keyspace.head_span(layout.primary.head)):
+        if not written_keys(txn, layout):
             return
         arriving = arriving_again(declared)
         for work in work_before(arriving):
@@ -172,15 +166,21 @@ class Worker:
             raise offence.error
 
     def _offence(self, work: Work, layout: Layout, source: Source, context: Context) -> Offence | None:
+        without = self._without(layout)
         match work.kind:
             case Kind.PROVE_UNIQUE:
-                return validate_unique(source, layout, work.element, context)
+                return validate_unique(source, layout, work.element, context, without=without)
             case Kind.PROVE_CHECK:
-                return validate_check(source, layout, work.element, context)
+                return validate_check(source, layout, work.element, context, without=without)
             case _:
                 key = layout.foreign_key(work.element)
                 assert key is not None, "the foreign key is gone"
-                return validate_foreign_key(source, layout, key.id, self._tables(source)(key.target))
+                target = self._tables(source)(key.target)
+                return validate_foreign_key(source, layout, key.id, target, without=without)
+
+    def _without(self, layout: Layout) -> frozenset[bytes]:
+        """The keys of rows that the parent of whoever works here has written: it completes those itself."""
+        return frozenset() if self._parent is None else frozenset(written_keys(self._parent, layout))
 
     def _tables(self, source: Source) -> Callable[[int], Layout]:
         def layout_of(id: int) -> Layout:

@@ -8,6 +8,9 @@ that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and nee
 
     savepoint = what is buffered, declared and set so far; going back to one undoes the rest
 
+What was read stays read until the block ends, also what was read after a savepoint that it went back to: a
+client that decides by what it saw has still seen it.
+
 Walk: `sql.session` opens and ends blocks; statements read through `source` and write through `txn`.
 """
 
@@ -21,8 +24,10 @@ from tenure.catalog.drafts import Draft
 from tenure.catalog.historical import HistoricalUse
 from tenure.catalog.uses import Use
 from tenure.kv.buffer import Savepoint as Mark
+from tenure.kv.reads import NOTHING_READ, Reads
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.kv.view import View
 from tenure.schema_change.changer import Asked
 from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
 from tenure.sql.parts import Parts
@@ -32,10 +37,12 @@ from tenure.table.rows import Layout
 
 
 class Place(NamedTuple):
-    """How far a block had come: what it had written and declared. Nothing, if it had not begun to read."""
+    """How far a block had come: what it had written, declared and read."""
 
     mark: Mark | None
-    draft: Draft | None
+    """None: it had not begun, so all that it has written came later."""
+    draft: Draft
+    reads: Reads
 
 
 class Savepoint(NamedTuple):
@@ -155,6 +162,10 @@ class Block:
     def source(self) -> Transaction | Snapshot:
         return self.use.txn if self.past is None else self.past.snapshot
 
+    def view(self) -> View | Snapshot:
+        """What is to be read now, for whoever reads on when the block has gone on."""
+        return self.use.txn.view() if self.past is None else self.past.snapshot
+
     @property
     def read_at(self) -> Timestamp:
         return self.use.txn.read_at if self.past is None else self.past.snapshot.at
@@ -201,25 +212,34 @@ class Block:
     def mark(self) -> Place:
         """Where it is now, to go `back` to; `forget` it if that will not happen."""
         if self._use is None:
-            return Place(None, None)
-        return Place(self._use.txn.mark(), self._use.draft.copy())
+            return Place(None, Draft(), NOTHING_READ)
+        txn = self._use.txn
+        return Place(txn.mark(), self._use.draft.copy(), txn.mark_reads())
 
     def back(self, place: Place) -> None:
-        """Undoes what was written and declared since; the place can be gone back to again."""
+        """Undoes what was written and declared since; the place can be gone back to again.
+
+        What was read since stays read, and the time that it was read at stays the block's.
+        """
+        if self._use is not None:
+            self._use.txn.back_to(place.mark)
+            self._use.draft = place.draft.copy()
+
+    def undo(self, place: Place) -> None:
+        """Undoes what a statement did that nobody was told of: what it read does not count either."""
         if self._use is None:
             return
         if place.mark is None:
-            # Nothing had been read: what was is undone by starting over.
             self._use.close()
             self._use = None
             return
-        assert place.draft is not None
-        self._use.txn.back_to(place.mark)
-        self._use.draft = place.draft.copy()
+        self.back(place)
+        self._use.txn.forget_reads(place.reads)
+        self.forget(place)
 
     def forget(self, place: Place) -> None:
         """Keeps what was written since a place that nobody will go back to."""
-        if self._use is not None and place.mark is not None:
+        if self._use is not None:
             self._use.txn.release(place.mark)
 
     def savepoint(self, name: str) -> Savepoint:
@@ -262,7 +282,7 @@ class Block:
         try:
             if self._use is None:
                 return
-            if not self.has_writes:
+            if not self.has_writes and self._use.txn.has_one_time:
                 self._use.check_frontier()
                 if self.fence is not None:
                     self.fence(None)

@@ -1,4 +1,7 @@
-"""One run of a statement: the block it runs in, its values, and when it has to stop.
+"""One run of a statement: the block it runs in, its values, what it reads, and when it has to stop.
+
+A cursor, and a portal that is fetched in parts, are opened once and read on while the block goes on. Such an
+execution **stays**: it reads what was there when it was opened, by a view of the block's transaction.
 
 Walk: `sql.session` makes one per run; statements take what they need from it.
 """
@@ -9,25 +12,44 @@ from typing import TYPE_CHECKING
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.sql.block import Block
+from tenure.table.read import Source
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
 
 
 class Execution:
-    __slots__ = ("_context", "block", "inline", "session", "values")
+    __slots__ = ("_context", "_view", "block", "inline", "session", "stays", "values")
 
     can_start_over = False
     """Whether rows that were given may turn out not to count: see `sql.errors.Unfinished`."""
 
     def __init__(
-        self, session: "Session", block: Block, values: Sequence[Datum], *, inline: bool = False
+        self,
+        session: "Session",
+        block: Block,
+        values: Sequence[Datum],
+        *,
+        inline: bool = False,
+        stays: bool = False,
     ) -> None:
         self.session = session
         self.block = block
         self.values = values
         self.inline = inline
+        self.stays = stays
+        """Its rows may be asked for when the block has gone on: they are those of its opening."""
         self._context: Context | None = None
+        self._view: Source | None = None
+
+    @property
+    def source(self) -> Source:
+        """What tables are read from; of one that stays, as of when this is first asked for."""
+        if not self.stays:
+            return self.block.source
+        if self._view is None:
+            self._view = self.block.view()
+        return self._view
 
     @property
     def context(self) -> Context:

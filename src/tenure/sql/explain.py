@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tenure.sql.explain_nodes import Writer
+from tenure.sql.plans.facts import everything
+from tenure.sql.plans.free_values import nested_in
 from tenure.sql.plans.plan import Plan, Query, inputs
 from tenure.sql.rows.run import Rows, Run
 from tenure.sql.rows.runner import Runner
@@ -128,7 +130,10 @@ def _tree(query: Query, seen: dict[int, Seen]) -> Iterator[str]:
     for number, plan in enumerate(query.shared):
         yield f"  CTE {number + 1}"
         yield from _indented(_node(plan, writer, seen), "    ->  ")
+    asked = {number for node in everything(query.plan, query) for number in nested_in(node)}
     for number, nested in enumerate(query.nested):
+        if number not in asked:
+            continue  # it has become a join
         yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
         yield from _indented(_node(nested.plan, writer, seen), "    ->  ")
 

@@ -24,7 +24,7 @@ Walk: `statements.writing` and `statements.queries` call `settled` -> `cluster.l
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from tenure.base.errors import RetryError
@@ -34,7 +34,7 @@ from tenure.cluster.lock_waits import Wait
 from tenure.kv.reads import Reads
 from tenure.sql.answers import NotShort
 from tenure.sql.execution import Execution
-from tenure.sql.plans.plan import Lock, Query, Scan, walk
+from tenure.sql.plans.plan import Filter, Limit, Lock, Plan, Project, Query, Scan, walk
 from tenure.sql.rows.run import Tuple
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def settled(
     """
     txn = execution.block.use.txn
     before = txn.mark_reads()
-    passing = Passing(execution)
+    passing = Passing(execution, query)
     relation = "" if target is None else target.name
     queues = _queues(query, target)
     if known:
@@ -111,8 +111,11 @@ def _keep_taken(execution: Execution, table: Table, before: Reads, taken: Sequen
 class Passing:
     """The rows that pass the Lock nodes of a plan, round after round."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, query: Query) -> None:
         self._execution = execution
+        self._outer = frozenset(map(id, _outer_locks(query.plan)))
+        self._keys: dict[int, bytes] = {}
+        """Of the nodes that give the query's own rows: the key that passed last."""
         self._held: set[tuple[bytes, Mode]] = set()
         self._skipped: set[bytes] = set()
         self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
@@ -132,6 +135,8 @@ class Passing:
         """Notes a row; False if it is to be passed over because somebody else has it."""
         layout = self._execution.block.layout(lock.table)
         key = layout.primary.prefix([row[position] for position in lock.key])
+        if id(lock) in self._outer:
+            self._keys[id(lock)] = key
         if (key, _mode(lock)) in self._held:
             return True
         if lock.wait == "skip":
@@ -142,6 +147,10 @@ class Passing:
                 return self._acquire(lock, [key])
         self._awaited.setdefault(id(lock), (lock, []))[1].append(key)
         return True
+
+    def keys_of_row(self) -> tuple[bytes, ...]:
+        """What was locked for the row that the query gave last."""
+        return tuple(self._keys.values())
 
     def lock(self) -> bool:
         """Locks what passed; False if rows that passed should have been passed over. Ends the round."""
@@ -155,6 +164,14 @@ class Passing:
         missed = set(keys).difference(got)
         self._skipped |= missed
         return not missed
+
+
+def _outer_locks(plan: Plan) -> Iterator[Lock]:
+    """The Lock nodes that are passed once for each row that the plan gives."""
+    while isinstance(plan, Filter | Project | Limit | Lock):
+        if isinstance(plan, Lock):
+            yield plan
+        plan = plan.input
 
 
 def _mode(lock: Lock) -> Mode:

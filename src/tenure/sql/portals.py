@@ -7,7 +7,8 @@ The names "" are overwritten at will; all others must be free.
     portal     a prepared statement with its values; once run, the rows still to come
 
 A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all
-fetched when the transaction was committed.
+fetched when it was opened. It reads what was there when it was opened (`sql.execution`), whatever its
+transaction has written, or taken back, since.
 
 Walk: `sql.session` keeps both tables; `statements.cursors` and `statements.prepared` use them.
 """
@@ -76,6 +77,8 @@ class Portal:
     is_short: bool
     rows: Iterator[Sequence[Datum]] | None = None
     """Still to come, once it runs."""
+    stays: bool = True
+    """Other statements may come between its rows; not so if all of them are asked for at once."""
     tag: str = ""
     counts: bool = False
     is_done: bool = False

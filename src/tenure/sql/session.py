@@ -206,6 +206,7 @@ class Session:
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
+        made.stays = limit > 0
         has_executed, self._has_executed = self._has_executed, True
         self.is_several = self._is_string or has_executed
         if made.is_at_rest:
@@ -267,7 +268,7 @@ class Session:
         try:
             result = self.run(portal, block, inline)
         except NotShort:
-            block.back(place)
+            block.undo(place)
             raise
         block.forget(place)
         return result
@@ -328,7 +329,7 @@ class Session:
     def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
-        execution = Execution(self, block, portal.values, inline=inline)
+        execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
         return statement.run(execution)
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:

@@ -10,8 +10,9 @@ conflicts with writers of the same rows and is then run again by `transact`.
 A batch is bounded and can be repeated. `resume` is the key after the last one it looked at: the
 caller keeps it, in a transaction after the batch's own, and starts from there again after a stop.
 
-`source` is a snapshot at B. A transaction that changes the schema and has rows of its own gives
-itself instead, and a `transact` that runs in it: then its own rows are completed.
+`source` is a snapshot at B. A transaction that changes the schema alone and has rows of its own gives
+itself instead, and a `transact` that runs in it. Beside others, the keys that it has written are left out
+(`without`): it completes those rows itself, with its commit (`table.completion`).
 
 A new primary index is filled before those that point into it.
 
@@ -25,7 +26,7 @@ Walk: the schema changer's job calls these with `Store.transact`, under its fenc
 `Writer.fill`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
 from tenure.expr.function import Context
@@ -94,12 +95,14 @@ def backfill_index(
     index: int,
     context: Context,
     *,
+    without: Collection[bytes] = (),
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
 ) -> Batch:
-    """Adds the entries of the next rows. Raises UniqueViolation if two rows are equal."""
+    """Adds the entries of the next rows, but of those `without`. Raises UniqueViolation if two are equal."""
     keyed = layout.indexes[index]
     keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
+    keys = [key for key in keys if key not in without]
     return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
 
 

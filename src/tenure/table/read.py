@@ -1,7 +1,7 @@
 """Reading rows: by primary key, along an index, or by the values of some columns.
 
-All of it takes a transaction or a snapshot and the layout of the version to read with. Only public
-indexes are relied upon. A `Row` has all columns, for writers; `visible` gives what readers see.
+All of it takes a transaction, a view of one or a snapshot, and the layout of the version to read with.
+Only public indexes are relied upon. A `Row` has all columns, for writers; `visible` gives what readers see.
 
     secondary entry ──► primary key ──► row
 
@@ -16,11 +16,13 @@ from typing import TypeAlias
 
 from tenure.base.errors import CorruptData
 from tenure.expr.datatype import Datum
+from tenure.kv.encoding import encode
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
+from tenure.kv.view import View
 from tenure.table.rows import Bound, Entry, Keyed, Layout, Row
 
-Source: TypeAlias = Transaction | Snapshot
+Source: TypeAlias = Transaction | Snapshot | View
 
 
 def get(source: Source, layout: Layout, key: Sequence[Datum]) -> Row | None:
@@ -104,6 +106,27 @@ def exists(source: Source, layout: Layout, columns: Sequence[int], values: Seque
     if index.is_unique and len(prefix) == len(index.parts):
         return source.get(index.prefix(prefix)) is not None
     return next(source.scan(index.span(prefix), limit=1), None) is not None
+
+
+def find_any(
+    source: Source, layout: Layout, columns: Sequence[int], keys: Sequence[Sequence[Datum]]
+) -> Iterator[Row]:
+    """The rows that have one of these keys, which have no NULLs; without an index, one scan for all."""
+    if not keys:
+        return
+    if index_on(layout, columns) is not None:
+        for values in keys:
+            yield from find(source, layout, columns, values)
+        return
+    kept = [layout.columns[id] for id in columns]
+
+    def comparable(values: Sequence[Datum]) -> bytes:
+        return encode([each.key(value, False) for each, value in zip(kept, values, strict=True)])
+
+    wanted = {comparable(values) for values in keys}
+    for row in rows(source, layout):
+        if comparable([row.values[id] for id in columns]) in wanted:
+            yield row
 
 
 def _below(

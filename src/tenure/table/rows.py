@@ -98,7 +98,7 @@ class Keyed:
         self.primary = index.primary
         self.is_primary = index.primary == index.id
         self.is_unique = index.is_unique or self.is_primary
-        self.is_public = index.state is ElementState.PUBLIC
+        self.is_public = index.state is ElementState.PUBLIC and not index.is_unread
         self.is_written = index.state is not ElementState.DELETE_ONLY
         self.parts = tuple((columns[part.column], part.is_descending) for part in index.parts)
         self.columns = tuple(part.column for part in index.parts)

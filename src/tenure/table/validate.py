@@ -3,15 +3,20 @@
 By then every writer has enforced it for as long as the snapshot is old, so what holds for the rows
 visible there holds for good. Each gives the first row that does not obey, with PostgreSQL's error.
 
+`without` are the primary keys of rows that somebody else answers for: a transaction that changes the schema
+and has written these rows itself completes them at its commit (`table.completion`).
+
 Walk: the schema changer's job calls these after the backfill, before the step to public.
 """
 
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
 from tenure.expr.function import Context
 from tenure.table.backfill import duplicated
+from tenure.table.columns import CompiledCheck
 from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.read import Source, rows
 from tenure.table.references import Lookups, together
@@ -26,10 +31,12 @@ class Offence(NamedTuple):
     error: ConstraintViolation
 
 
-def validate_unique(source: Source, layout: Layout, index: int, context: Context) -> Offence | None:
+def validate_unique(
+    source: Source, layout: Layout, index: int, context: Context, *, without: Collection[bytes] = ()
+) -> Offence | None:
     """Each row must have the entry under its key for itself; the index has been filled."""
     keyed = layout.indexes[index]
-    left = iter(rows(source, layout))
+    left = _rows(source, layout, without)
     while batch := list(islice(left, ROWS_AT_ONCE)):
         entries = [
             (row, entry)
@@ -46,28 +53,40 @@ def validate_unique(source: Source, layout: Layout, index: int, context: Context
     return None
 
 
-def validate_check(source: Source, layout: Layout, check: int, context: Context) -> Offence | None:
+def validate_check(
+    source: Source, layout: Layout, check: int, context: Context, *, without: Collection[bytes] = ()
+) -> Offence | None:
     compiled = next(each for each in layout.checks if each.check.id == check)
-    for row in rows(source, layout):
+    for row in _rows(source, layout, without):
         if compiled.is_broken_by(row.values, context):
-            break
-    else:
-        return None
+            return Offence(row, broken_check(layout, compiled))
+    return None
+
+
+def broken_check(layout: Layout, check: CompiledCheck) -> ConstraintViolation:
+    """The error to raise if a row that is there does not obey a new check."""
     name = layout.table.name
-    if compiled.not_null:
-        column = layout.columns[compiled.not_null].name
+    if check.not_null:
+        column = layout.columns[check.not_null].name
         message = f'column "{column}" of relation "{name}" contains null values'
-        return Offence(row, NotNullViolation(message, table=layout.table, column=column))
-    message = f'check constraint "{compiled.name}" of relation "{name}" is violated by some row'
-    return Offence(row, CheckViolation(message, table=layout.table, constraint=compiled.name))
+        return NotNullViolation(message, table=layout.table, column=column)
+    message = f'check constraint "{check.name}" of relation "{name}" is violated by some row'
+    return CheckViolation(message, table=layout.table, constraint=check.name)
 
 
-def validate_foreign_key(source: Source, layout: Layout, foreign_key: int, target: Layout) -> Offence | None:
+def validate_foreign_key(
+    source: Source, layout: Layout, foreign_key: int, target: Layout, *, without: Collection[bytes] = ()
+) -> Offence | None:
     checked = layout.foreign_key(foreign_key)
     assert checked is not None, f'table "{layout.table.name}" has no foreign key {foreign_key}'
     lookups = Lookups(layout, checked, target)
-    for lookup in together(source, (each for row in rows(source, layout) for each in lookups.of(row))):
+    sought = (each for row in _rows(source, layout, without) for each in lookups.of(row))
+    for lookup in together(source, sought):
         error = lookup.error(source)
         if error is not None:
             return Offence(lookup.row, error)
     return None
+
+
+def _rows(source: Source, layout: Layout, without: Collection[bytes]) -> Iterator[Row]:
+    return (row for row in rows(source, layout) if row.key not in without)

@@ -127,13 +127,6 @@ class Writer:
             return self.update(txn, old, {column: self.default(column)})
         return old
 
-    def complete(self, txn: Transaction, indexes: Collection[int], old: Row | None, new: Row | None) -> None:
-        """Does for a row that was written without some indexes what they need, and checks it again."""
-        if new is not None:
-            self._checked(new)
-        chosen = [index for index in self.layout.indexes.values() if index.id in indexes]
-        self._apply(txn, [self._step(txn, index, old, new) for index in chosen])
-
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
         self._foreign_keys.finish(txn, check)

@@ -6,6 +6,7 @@ from tenure.catalog.descriptors import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
+    Action,
     AnyDescriptor,
     Check,
     Column,
@@ -147,12 +148,20 @@ def add_check(use: Use, id: int, column: int = A, *, above_value: int = 0, name:
     return made.id
 
 
-def add_foreign_key(use: Use, id: int, target: int, *, column: int = A, name: str = "t_fkey") -> None:
+def add_foreign_key(
+    use: Use,
+    id: int,
+    target: int,
+    *,
+    column: int = A,
+    name: str = "t_fkey",
+    on_delete: Action = Action.NO_ACTION,
+) -> None:
     """That a column refers to the other table's id."""
     table = table_of(use, id)
     is_new = use.draft.is_new(id)
     state = ElementState.PUBLIC if is_new else ElementState.WRITE_ONLY
-    made = ForeignKey(table.next_constraint, name, (column,), target, (ID,), state=state)
+    made = ForeignKey(table.next_constraint, name, (column,), target, (ID,), on_delete, state=state)
     declare(use, replace(table, foreign_keys=(*table.foreign_keys, made), next_constraint=made.id + 1))
     other = table_of(use, target)
     declare(use, replace(other, inbound=(*other.inbound, Inbound(id, made.id))))

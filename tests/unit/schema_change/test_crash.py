@@ -22,12 +22,13 @@ from tenure.catalog.changes import (
     SetNotNull,
     alter,
 )
-from tenure.catalog.descriptors import State, Table, TypeRef, replace
+from tenure.catalog.descriptors import Action, State, Table, TypeRef, replace
 from tenure.catalog.uses import Use
 from tenure.expr.build import cast, column
 from tenure.expr.expressions import to_stored
 from tenure.expr.types import type_of
 from tenure.storage.sqlite import MEMORY, SqliteEngine
+from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, Crashed, SchemaNode
 from tests.unit.schema_change.declared import (
     A,
@@ -192,7 +193,41 @@ def _view_and_index_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> 
     add_index(use, ids["t"], B, name="t_b2", unique=True)
 
 
+def _delete(node: SchemaNode, use: Use, id: int, key: int) -> None:
+    with node.writer(use, id) as writer:
+        row = get(use.txn, writer.layout, [key])
+        assert row is not None
+        writer.delete(use.txn, row)
+
+
+def _clean_up_and_unique_index(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    _delete(node, use, ids["t"], 2)
+    node.insert(use, ids["t"], 10, 10, 10)
+    add_index(use, ids["t"], B, name="t_b2", unique=True)
+
+
+def _clean_up_and_foreign_key(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    _delete(node, use, ids["t"], 2)
+    node.insert(use, ids["u"], 10, 10, 10)
+    node.insert(use, ids["t"], 10, 10, 10)
+    add_foreign_key(use, ids["t"], ids["u"], on_delete=Action.CASCADE)
+
+
+def _foreign_key_to_a_removed_row(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    _delete(node, use, ids["t"], 1)
+    add_foreign_key(use, ids["u"], ids["t"], on_delete=Action.CASCADE)
+
+
+def _drop_unique_index_and_equal_row(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
+    drop_index(use, ids["u"], "u_one")
+    node.insert(use, ids["u"], 10, 1, 10)
+
+
 CHANGES = (
+    Change("clean up and unique index", _clean_up_and_unique_index),
+    Change("clean up and foreign key", _clean_up_and_foreign_key),
+    Change("foreign key to a removed row refused", _foreign_key_to_a_removed_row, is_refused=True),
+    Change("drop unique index, equal row", _drop_unique_index_and_equal_row),
     Change("serial column", _serial),
     Change("serial column refused", _serial_in_the_way, is_refused=True),
     Change("generated column", _generated),
@@ -233,6 +268,7 @@ class Scene:
         self.victim, self.survivor = self.cluster.add(), self.cluster.add()
         self.ids = {name: created(self.survivor, name) for name in ("t", "u")}
         self.survivor.run(lambda use: add_index(use, self.ids["t"], B, name="t_old"))
+        self.survivor.run(lambda use: add_index(use, self.ids["u"], A, name="u_one", unique=True))
         for name, id in self.ids.items():
             self.survivor.run(lambda use, id=id, name=name: add_check(use, id, name=f"{name}_check"))  # type: ignore[misc]
         self.survivor.put_rows(self.ids["t"], (1, 1, 5), (2, 2, 5))

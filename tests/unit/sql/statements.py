@@ -164,6 +164,20 @@ SELECT (SELECT count(*) FROM b WHERE b.a_id = a.id AND b.v > 'a'), a.id FROM a
 """
 
 SUBQUERIES = """
+SELECT id, (SELECT count(*) FROM e WHERE e.z = a.x) FROM a
+SELECT id, (SELECT count(z) + 1 FROM e WHERE e.z = a.x AND e.id > 3) FROM a
+SELECT id, (SELECT max(z) + a.y FROM e WHERE a.x = e.z) FROM a
+SELECT id FROM a WHERE y < (SELECT avg(i.x) FROM a AS i WHERE i.y = a.y)
+SELECT id FROM a WHERE n < (SELECT 0.5 * sum(i.n) FROM a AS i WHERE i.y = a.y AND i.id <> 7)
+SELECT id FROM a WHERE coalesce((SELECT sum(i.x) FROM a AS i WHERE i.y = a.y + 1), -1) > x
+SELECT id FROM a WHERE (SELECT min(t) FROM p WHERE p.t = a.s) IS NULL AND (SELECT count(*) FROM e WHERE e.z = a.y) = 0
+SELECT id, CASE WHEN x > 3 THEN (SELECT bool_or(m > 2) FROM p WHERE p.m = a.x) END FROM a
+SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id AND b.id > (SELECT avg(e.id) FROM e WHERE e.z = b.id))
+SELECT a.id, b.id FROM a JOIN b ON b.a_id = a.id WHERE b.id <= (SELECT max(i.id) FROM b AS i WHERE i.c = b.c AND i.v = b.v)
+SELECT x, sum((SELECT count(*) FROM e WHERE e.z = a.y)) FROM a GROUP BY x
+SELECT id FROM a WHERE x IN (SELECT z FROM e WHERE e.id > (SELECT avg(i.id) FROM e AS i WHERE i.z = e.z))
+SELECT id, (SELECT sum(f) FROM a AS i WHERE i.y = a.y) IS NULL FROM a
+SELECT id, (SELECT count(*) FROM e HAVING count(*) > a.x) FROM a
 SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id)
 SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id)
 SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id AND b.v = 'aa')

@@ -8,6 +8,7 @@ import pytest
 from tenure.kv.commits import Committer
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
+from tenure.storage.engine import Commit, Outcome
 from tenure.table.references import Lookup
 from tenure.table.write import Writer
 from tests.unit.sql.sessions import Talk
@@ -72,8 +73,17 @@ def test_a_commit_of_a_block_that_is_canceled_takes_it_back(
 
 
 def test_a_cancel_that_comes_after_the_commit_was_sent_is_told_as_committed(
-    talk: Talk, canceled_by: Callable[[type, str], None]
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    canceled_by(Committer, "_send")
+    send, was_sent = Committer._send, []
+
+    def send_and_cancel(self: Committer, members: tuple[Commit, ...]) -> list[Outcome]:
+        if any(len(member.writes) >= ROWS for member in members):  # not of a lock or a heartbeat
+            talk.session.cancel()
+            was_sent.append(True)
+        return send(self, members)
+
+    monkeypatch.setattr(Committer, "_send", send_and_cancel)
     assert not talk.say("DELETE FROM t").sqlstate
+    assert was_sent
     assert talk.say("SELECT count(*) FROM t").rows == (("0",),)

@@ -8,6 +8,31 @@ from tenure.node import Node
 from tests.unit.sql.sessions import Oracle, Talk, compare, running
 
 SCRIPTS = {
+    "what_is_dropped_beside_rows_is_committed_and_said_to_be": """
+CREATE TABLE t (id serial PRIMARY KEY, b int)
+BEGIN
+INSERT INTO t (b) VALUES (1)
+DROP TABLE t
+COMMIT
+SELECT * FROM t
+CREATE TABLE p (id int PRIMARY KEY, k int UNIQUE)
+CREATE TABLE c (id int PRIMARY KEY, k int REFERENCES p (k))
+INSERT INTO p VALUES (1, 1)
+INSERT INTO c VALUES (1, 1)
+BEGIN
+ALTER TABLE p DROP COLUMN k CASCADE
+INSERT INTO c VALUES (2, 77)
+COMMIT
+SELECT * FROM c ORDER BY id
+SELECT * FROM p
+ALTER TABLE c ADD COLUMN q int REFERENCES p
+BEGIN
+INSERT INTO p VALUES (2)
+DROP TABLE p CASCADE
+COMMIT
+INSERT INTO c VALUES (3, 78, 5)
+SELECT * FROM c ORDER BY id
+""",
     "what_is_prepared_over_definitions_that_are_taken_back_is_planned_again": """
 CREATE TABLE t (id int PRIMARY KEY, a int)
 INSERT INTO t VALUES (1, 2)

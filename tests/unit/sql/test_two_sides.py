@@ -8,6 +8,7 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
+from tenure.sql.plans.free_values import nested_in
 from tenure.sql.plans.plan import Plan, Scan, Sort, walk
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.postgres_server import Server
@@ -165,3 +166,16 @@ def test_a_scan_gives_only_the_columns_that_are_needed(two_sides: TwoSides) -> N
         ["id", "x"],
         ["a_id"],
     ]
+
+
+def nested_in_plan(two_sides: TwoSides, statement: str) -> bool:
+    return any(True for node in walk(planned(two_sides, statement)) for _ in nested_in(node))
+
+
+def test_aggregates_by_outer_values_are_joined_where_no_index_leads_to_their_rows(
+    two_sides: TwoSides,
+) -> None:
+    ask = "SELECT id FROM a WHERE y < (SELECT avg(i.id) FROM a AS i WHERE i.{0} = a.{0})".format
+    assert not nested_in_plan(two_sides, ask("y"))
+    assert nested_in_plan(two_sides, ask("x"))
+    assert nested_in_plan(two_sides, "SELECT (SELECT avg(i.f) FROM a AS i WHERE i.y = a.y) FROM a")

@@ -17,7 +17,7 @@ Walk: `sql.access.planner` asks `best_access` for each Scan, `sql.access.joins` 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from tenure.catalog.descriptors import Index, Table, visible
+from tenure.catalog.descriptors import Index, Table, readable
 from tenure.expr.expressions import (
     Cast,
     ColumnRef,
@@ -50,7 +50,7 @@ def best_access(scan: Scan, arrays: Arrays) -> Access | None:
 def usable_indexes(scan: Scan) -> Iterator[Index]:
     known = conjuncts(scan.condition)
     places = {id: place for place, id in enumerate(scan.columns)}
-    for index in visible(scan.table.indexes):
+    for index in readable(scan.table.indexes):
         if index.primary != index.id and index.primary != scan.table.primary:
             continue  # it belongs to a primary index that is on its way
         if index.primary == index.id and index.id != scan.table.primary:

@@ -4,6 +4,7 @@
 
 Each step is a function from plan to plan, and correct by itself:
 
+    aggregates_joined aggregates that are asked for by outer values: a join with groups
     exists_joined     EXISTS (...) that asks for outer values in its conditions only: a join
     pushed            conditions down to the scans and joins
     arranged          an index for each scan; joins in a good order, small ones by lookups
@@ -26,6 +27,7 @@ from tenure.expr.datatype import Type
 from tenure.expr.expressions import Nested
 from tenure.expr.functions import function_with_id
 from tenure.expr.resolution import array_of
+from tenure.sql.access.aggregate_joins import aggregates_joined
 from tenure.sql.access.columns import whole
 from tenure.sql.access.filters import pushed
 from tenure.sql.access.joins import arranged, exists_joined, is_small
@@ -60,6 +62,7 @@ class _Planning:
         return replace(query, plan=plan, nested=tuple(nested), shared=shared, givens=next(self._numbers))
 
     def _planned(self, plan: Plan) -> Plan:
+        plan = aggregates_joined(plan, self._query)
         plan = pushed(exists_joined(plan, self._query))
         return whole(ordered(arranged(plan, self)))
 

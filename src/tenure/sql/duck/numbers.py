@@ -1,7 +1,9 @@
-"""numeric in DuckDB: exact where a decimal of 38 digits holds every possible result, else not shared.
+"""numeric in DuckDB: exact where a decimal of 38 digits holds the result, else not shared.
 
     a: DECIMAL(p,s), b: DECIMAL(q,t)    + -   max(p-s, q-t) + max(s,t) + 1 digits, max(s,t) after the point
-                                        *     p + q digits, s + t after the point
+                                        *     p + q digits, s + t after the point; where that is more
+                                              than 38, the wider factor loses digits before the point, and
+                                              a value that needs them is an error of DuckDB's
 
 The digits after the point are those that PostgreSQL gives the same result. A quotient has as many as its
 values ask for, so it is not shared.
@@ -13,7 +15,10 @@ from collections.abc import Callable, Sequence
 
 from tenure.expr.datatype import Type
 from tenure.expr.numbers import NumericType
-from tenure.sql.duck.shapes import NotShared, Shape, Value, decimal
+from tenure.sql.duck.shapes import DIGITS_MAX, NotShared, Shape, Value, decimal
+
+WHOLE_DIGITS_MIN = 12
+"""Before the point, of a factor that is narrowed: with fewer, wide values would be met too often."""
 
 _INT_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
@@ -33,8 +38,26 @@ def _sum(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
 
 
 def _product(a: Value, b: Value) -> tuple[str, Shape]:
+    if a.shape.precision >= b.shape.precision:
+        a = _narrowed(a, DIGITS_MAX - b.shape.precision)
+    else:
+        b = _narrowed(b, DIGITS_MAX - a.shape.precision)
     shape = decimal(a.shape.precision + b.shape.precision, a.shape.scale + b.shape.scale)
     return cast_to(f"({a.sql} * {b.sql})", shape), shape
+
+
+def _narrowed(value: Value, digits: int) -> Value:
+    """With fewer digits before the point, if it has to be: values that have more make DuckDB fail.
+
+    Columns are declared wider than what they hold. Where a value is that wide after all, the query is
+    answered by rows, like any other that DuckDB cannot answer.
+    """
+    if value.shape.precision <= digits:
+        return value
+    if digits - value.shape.scale < WHOLE_DIGITS_MIN:
+        raise NotShared("a product of more digits than a decimal has")
+    shape = decimal(digits, value.shape.scale)
+    return value._replace(sql=cast_to(value.sql, shape), shape=shape)
 
 
 def _comparison(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:

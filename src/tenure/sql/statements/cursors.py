@@ -1,7 +1,8 @@
 """DECLARE, FETCH, MOVE and CLOSE: cursors, which are portals with names.
 
-A cursor reads the transaction it was declared in. WITH HOLD it outlives it: its rows are fetched when
-the transaction is committed. Going back needs SCROLL: what has passed is then kept.
+A cursor reads the transaction it was declared in, as it was then. WITH HOLD it outlives it: its rows are
+fetched when it is declared. Going back needs SCROLL: what has passed is then kept. FOR UPDATE leaves out
+rows that its own transaction has changed since, as PostgreSQL does.
 
 Walk: `sql.planning` -> `plan_*` -> `Session.portals`.
 """
@@ -22,12 +23,13 @@ from tenure.sql.parse import Tree
 from tenure.sql.portal_runs import open_portal
 from tenure.sql.portals import Portal, Prepared
 from tenure.sql.statement import ByName, Control, Result
+from tenure.sql.statements.queries import Select
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
     from tenure.sql.session import Session
 
-SCROLL, NO_SCROLL, HOLD = 0x0002, 0x0004, 0x0020
+SCROLL, NO_SCROLL, INSENSITIVE, HOLD = 0x0002, 0x0004, 0x0008, 0x0020
 """PostgreSQL's bits in DeclareCursorStmt.options."""
 
 ALL = 2**31 - 1
@@ -35,6 +37,10 @@ ALL = 2**31 - 1
 
 class NotScrollable(UserError):
     sqlstate = "55000"
+
+
+class InvalidCursor(UserError):
+    sqlstate = "42P11"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Declare:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
-        result = statement.run(Execution(session, block, values))
+        result = statement.run(Execution(session, block, values, stays=not self.is_held))
         portal = Portal(
             self.prepared,
             values,
@@ -198,6 +204,8 @@ def plan_declare(planner: "Planner", tree: Tree) -> Declare:
     prepared = planner.session.preparing.make(planner.text_after_for(tree), planner.types)
     if prepared.columns is None:
         raise NotSupported("DECLARE CURSOR needs a query that returns rows")
+    if isinstance(prepared.statement, Select) and prepared.statement.locks:
+        _check_may_lock(tree.options)
     return Declare(
         tree.portalname,
         prepared,
@@ -205,6 +213,24 @@ def plan_declare(planner: "Planner", tree: Tree) -> Declare:
         is_held=bool(tree.options & HOLD),
         parameters=prepared.parameters,
     )
+
+
+def _check_may_lock(options: int) -> None:
+    if options & HOLD:
+        raise NotSupported(
+            "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported",
+            detail="Holdable cursors must be READ ONLY.",
+        )
+    if options & SCROLL:
+        raise NotSupported(
+            "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported",
+            detail="Scrollable cursors must be READ ONLY.",
+        )
+    if options & INSENSITIVE:
+        raise InvalidCursor(
+            "DECLARE INSENSITIVE CURSOR ... FOR UPDATE is not valid",
+            detail="Insensitive cursors must be READ ONLY.",
+        )
 
 
 def plan_fetch(planner: "Planner", tree: Tree) -> Fetch:

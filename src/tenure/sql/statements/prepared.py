@@ -78,7 +78,8 @@ class Execute(ByName):
             answer = statement.control(Execution(session, block, values))
             assert isinstance(answer, Answer), "what commits was refused"
             return Result(answer.tag, iter(answer.rows) if statement.columns is not None else None)
-        return statement.run(Execution(session, block, values, inline=execution.inline))
+        inline, stays = execution.inline, execution.stays
+        return statement.run(Execution(session, block, values, inline=inline, stays=stays))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,14 @@
 A query that is bounded (it looks up keys, or reads system tables) runs on rows alone; for any other
 one DuckDB is asked at each node of the plan whether it takes it over.
 
+A query that is fetched in parts gives the rows of its opening, whichever executor runs it: tables are read
+through a view (`Execution.source`), and system tables, which have no past, are read at once. FOR UPDATE finds
+and locks its rows at once; one that the transaction itself has changed since is left out.
+
 Walk: `sql.planning` -> `plan` -> `sql.bind` -> `sql.access` -> `sql.rows.runner`; `run` -> `sql.rows.run`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +26,7 @@ from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, settled
 from tenure.sql.parse import Tree
 from tenure.sql.plans.facts import everything, is_bounded, is_point_query
-from tenure.sql.plans.plan import Lock, Output, Query
+from tenure.sql.plans.plan import Lock, Output, Query, Virtual
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import runner as rows
 from tenure.sql.rows.run import Memory, Run, Tuple
@@ -43,6 +47,8 @@ class Select:
     is_bounded: bool
     locks: bool = False
     """Whether FOR UPDATE or its like is anywhere in it."""
+    reads_system: bool = False
+    """Whether a system table is anywhere in it."""
     lookup: Lookup | None = None
     """The short way, if it is one row by its key."""
     is_kept: bool = True
@@ -53,14 +59,23 @@ class Select:
 
     def rows(self, execution: Execution) -> Iterator[Tuple]:
         if self.locks:
-            return iter(self._locked(execution))
-        return self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
+            return self._locked(execution)
+        rows = self.runner.rows(run_of(execution, None if self.is_bounded else self.query))
+        return iter(list(rows)) if execution.stays and self.reads_system else rows
 
-    def _locked(self, execution: Execution) -> list[Tuple]:
+    def _locked(self, execution: Execution) -> Iterator[Tuple]:
         """FOR UPDATE: all of it, found and locked."""
         execution.block.txn("SELECT FOR UPDATE")
-        find = lambda passing: list(self.runner.rows(run_of(execution, passing=passing)))  # noqa: E731
-        return settled(execution, self.query, find)
+
+        def find(passing: Passing) -> list[tuple[Tuple, Sequence[bytes]]]:
+            rows = self.runner.rows(run_of(execution, passing=passing))
+            return [(row, passing.keys_of_row()) for row in rows]
+
+        found = settled(execution, self.query, find)
+        if not execution.stays:
+            return iter([row for row, _ in found])
+        view = execution.block.use.txn.view()
+        return (row for row, keys in found if not any(map(view.has_changed, keys)))
 
 
 def run_of(execution: Execution, query: Query | None = None, passing: Passing | None = None) -> Run:
@@ -71,7 +86,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
     executor = session.variables["tenure.executor"]
     run = Run(
         context=execution.context,
-        source=block.source,
+        source=execution.source if passing is None else block.source,  # what is locked is found at any time
         layouts=block.layout,
         virtual=lambda key: parts.virtual.rows(key, execution),
         check=execution.check,
@@ -135,7 +150,8 @@ def plan_query(planner: "Planner", tree: Tree) -> Select:
 
 def compiled(planner: "Planner", bound: Query) -> Select:
     query = access.with_access(bound)
-    locks = any(isinstance(each, Lock) for each in everything(query.plan, query))
+    nodes = list(everything(query.plan, query))
+    locks = any(isinstance(each, Lock) for each in nodes)
     is_point = is_point_query(query) and not locks
     return Select(
         query,
@@ -145,6 +161,7 @@ def compiled(planner: "Planner", bound: Query) -> Select:
         is_short=is_point,
         is_bounded=is_bounded(query.plan, query),
         locks=locks,
+        reads_system=any(isinstance(each, Virtual) for each in nodes),
         lookup=None if locks else lookup_of(query, planner.names.enum),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenure.base.errors import UserError
+from tenure.base.errors import RetryError, UserError
 from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
@@ -324,7 +324,9 @@ def writer_of(execution: Execution, table: Table) -> Writer:
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
-        assert isinstance(found, Table), f"table {id} is gone although a foreign key leads to it"
+        if not isinstance(found, Table):
+            # Another transaction makes that table, and has told writers of this one beforehand.
+            raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
         return block.layout(found)
 
     return Writer(block.layout(table), layout_of, execution.context)

@@ -1,0 +1,129 @@
+"""What a transaction reads as of one moment of it: the view of a cursor, which is read on while others write.
+
+    begin ── put a ── view opened ── put b ── read_at moves up ── view read: a, not b, at the old read_at
+
+A view sees the store at the `read_at` of its opening, with the transaction's own writes up to then laid
+over it. What the transaction writes or takes back later, what its later children commit and a later
+`read_at` do not change it.
+
+What is read through a view counts as read by the transaction, from the time of the opening on: `kv.reads`
+keeps such reads apart, with their own time.
+
+Invariant (I2): what a view read is unchanged from its opening to `commit_at`, phantoms included.
+Invariant (view): whatever its transaction does later, a view gives what was there when it was opened.
+
+Walk: `Transaction.view` opens one -> `kv.bases` reads the store, `kv.buffer` keeps the writes as they were;
+`table.read` and `sql.rows.scan` read it as they read a transaction.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv import bases
+from tenure.kv.bases import Accept
+from tenure.kv.buffer import BufferView
+from tenure.kv.keys import Span
+from tenure.kv.landed import Landed
+from tenure.kv.reads import RefreshSpans
+from tenure.kv.scope import Scope
+from tenure.kv.snapshot import judge_retryable, marks, page_rows
+from tenure.storage.engine import Found
+
+
+class View:
+    def __init__(
+        self,
+        scope: Scope,
+        at: Timestamp,
+        writes: BufferView,
+        landed: Landed,
+        reads: RefreshSpans,
+        is_open: Callable[[], bool],
+    ) -> None:
+        """`reads` are the transaction's; `is_open` says whether that goes on."""
+        self._engine, self._keyspace, _, _, self._bases, _ = scope
+        self._writes = writes
+        self._landed = landed
+        self._reads = reads
+        self._is_open = is_open
+        self._ahead: dict[bytes, bytes | None] = {}
+        """What was read ahead and not asked for yet: it does not count as read."""
+        self.read_at = at
+
+    def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
+        assert self._keyspace.owns(key), "a key of another tenant"
+        reads = self._counted()
+        write = self._writes.get(key)
+        if write is not None and write.key_stamp is None:
+            return write.value
+        reads.points[key] = None
+        landed = self._landed.get(key, self.read_at)
+        if landed is not None:
+            return landed.value
+        if key in self._ahead:
+            return self._ahead.pop(key)
+        accept = self._accepting(flushed_at)
+        return bases.get(self._engine, self._keyspace, self._bases, key, self._asked_at, accept)
+
+    def read_ahead(self, keys: Iterable[bytes]) -> None:
+        """Reads keys together that `get` is about to be asked for one by one."""
+        wanted = [key for key in keys if key not in self._ahead]
+        assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
+        self._ahead |= bases.get_many(
+            self._engine, self._keyspace, self._bases, wanted, self._asked_at, self._accepting(ZERO_AT)
+        )
+
+    def scan(
+        self,
+        span: Span,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        flushed_at: Timestamp = ZERO_AT,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """As of a transaction: each page counts as read when it is read."""
+        if limit == 0:
+            return
+        asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
+        rows = 0
+        for page in bases.pages(
+            *(self._engine, self._keyspace, self._bases, span, self._asked_at, asked),
+            self._accepting(flushed_at),
+            reverse=reverse,
+        ):
+            self._counted().spans.append(page.answered)
+            for row in bases.merged(page, self._laid_over(page.answered), reverse=reverse):
+                yield row
+                rows += 1
+                if rows == limit:
+                    return
+
+    def read_span(self, span: Span, *, flushed_at: Timestamp = ZERO_AT) -> dict[bytes, bytes | None]:
+        """As of a transaction: for one who has the rows of a span as of `read_at` already."""
+        self._counted().spans.append(span)
+        judge_retryable(
+            marks(self._engine, self._keyspace, span), read_at=self.read_at, flushed_at=flushed_at
+        )
+        return self._laid_over(span)
+
+    def has_changed(self, key: bytes) -> bool:
+        """Whether the transaction itself has written a key since."""
+        return self._writes.has_changed(key)
+
+    def _counted(self) -> RefreshSpans:
+        """Where its reads count."""
+        assert self._is_open(), "the transaction is over"
+        return self._reads.of_views(self.read_at)
+
+    def _laid_over(self, span: Span) -> dict[bytes, bytes | None]:
+        return self._landed.within(span, self.read_at) | self._writes.within(span)
+
+    def _asked_at(self) -> Timestamp:
+        return self.read_at
+
+    def _accepting(self, flushed_at: Timestamp) -> Accept:
+        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+            judge_retryable(found, read_at=self.read_at, flushed_at=max(base_at, flushed_at))
+            return self.read_at
+
+        return accept
