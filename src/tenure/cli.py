@@ -3,8 +3,9 @@
 `tenure store` has commands that do one thing to a store and its lake, and end.
 
 Standard output carries one line, `ready sql=HOST:PORT instance=... store=...`, for whoever waits for the
-node; everything else goes to standard error, one line per event, times in UTC. A node that cannot start says
-why in one line and exits with 1; one that was drained exits with 0.
+node; `created=store` follows if there was no such store before. Everything else goes to standard error, one
+line per event, times in UTC. A node that cannot start says why in one line and exits with 1; one that was
+drained exits with 0.
 
 Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which serves SQL by `front.Front`; or
 `worker.run`, or `store_commands.run`.
@@ -31,7 +32,7 @@ from tenure.pipeline import masters
 from tenure.pipeline.masters import check_master
 from tenure.pipeline.starter import Process, spawn
 from tenure.processes import LAKE_VARIABLE, STORE_VARIABLE
-from tenure.storage.addresses import DEFAULT_LAKE, default_lake, is_local, redacted
+from tenure.storage.addresses import DEFAULT_LAKE, creation_note, default_lake, is_local, redacted
 
 DEFAULT_SQL = "127.0.0.1:26257"
 PORT_MAX = 65_535
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_master(options.spark_master, is_store_local=is_local(options.store))
         if options.command == "worker":
             _until_signal(lambda: worker.run(options, SystemEnv()))
-        elif options.processes > 1:
+        elif options.processes != 1:
             return processes.run(options, _listen(options), SystemEnv())
         else:
             _until_signal(lambda: _start(options, _listen(options), SystemEnv()))
@@ -220,7 +221,8 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         instance = node.liveness.session().id.instance
         assert node.front is not None
         at = f"{node.front.host}:{node.front.port}"
-        print(f"ready sql={at} instance={instance} store={redacted(options.store)}", flush=True)
+        where = f"store={redacted(options.store)}{creation_note(node.store.engine, options.store)}"
+        print(f"ready sql={at} instance={instance} {where}", flush=True)
         while True:
             env.sleep(IDLE_SECONDS)
     finally:

@@ -146,7 +146,7 @@ class Node:
                 undo.callback(_close, "engine", engine.close)
                 self.store = Store(engine, env, settings=settings)
                 undo.callback(_close, "store", self.store.close)
-                self._run_loops(undo, upkeep(engine, env, settings))
+                self._run_loops(undo, upkeep(engine, env, self.store.max_offset_micros))
                 self._start_settings(undo, settings)
                 self._start_session(undo)
                 self._make_locks(undo)

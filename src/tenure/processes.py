@@ -119,7 +119,8 @@ def _await_ready(children: "list[subprocess.Popen[str]]") -> None:
     for child in children:
         assert child.stdout is not None
         lines.append(_ready_line(child.stdout))
-    first = lines[0]
+    # One of them may have made the store, and says so.
+    first = max(lines, key=lambda line: "created=" in line)
     print(f"{first} processes={len(children)}", flush=True)
 
 

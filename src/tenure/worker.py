@@ -20,7 +20,7 @@ from pathlib import Path
 from tenure.base.env import Env
 from tenure.node import Node
 from tenure.processes import on_command_line
-from tenure.storage.addresses import redacted
+from tenure.storage.addresses import creation_note, redacted
 
 LOOK_SECONDS = 1.0
 
@@ -56,6 +56,7 @@ def run(options: Namespace, env: Env) -> None:
             spark.tasks()  # or why there are none
             instance = node.liveness.session().id.instance
             where = f"spark={options.spark_master} store={redacted(options.store)}"
+            where += creation_note(node.store.engine, options.store)
             print(f"ready worker instance={instance} {where}", flush=True)
             _work(node, env, idle_seconds=options.idle_seconds)
         finally:

@@ -217,6 +217,7 @@ def test_a_submitted_transactions_pins_stay_until_its_outcome_is_known(
     assert not other.leases.is_pinned([TABLE]) and use.state is UseState.OVER
 
 
+@pytest.mark.setting("lease.poll_interval")
 def test_a_lost_notification_is_made_up_for_by_the_poll(
     node: LeaseNode, broken: BreakingEngine, make_node: MakeNode
 ) -> None:

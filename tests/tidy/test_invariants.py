@@ -10,7 +10,7 @@ LINE = re.compile(r"^\s*Invariant \(([^)]+)\):", re.MULTILINE)
 
 
 def test_every_invariant_has_a_test() -> None:
-    shown = {name for module in modules_of_tests() for name in _marked(module)}
+    shown = {name for module in modules_of_tests() for name in marked(module, "invariant")}
     unshown = {
         f"{module.path}: {name}"
         for module in product_modules()
@@ -22,15 +22,18 @@ def test_every_invariant_has_a_test() -> None:
 
 def test_marks_name_invariants_that_exist() -> None:
     stated = {name for module in product_modules() for name in LINE.findall(module.text)}
-    unknown = {f"{module.path}: {name}" for module in modules_of_tests() for name in _marked(module)}
+    unknown = {
+        f"{module.path}: {name}" for module in modules_of_tests() for name in marked(module, "invariant")
+    }
     assert {mark for mark in unknown if mark.split(": ")[1] not in stated} == set()
 
 
-def _marked(module: Module) -> Iterator[str]:
+def marked(module: Module, mark: str) -> Iterator[str]:
+    """What the tests of a module are marked with, by marks of this name."""
     for node in ast.walk(module.tree):
         if (
             isinstance(node, ast.Call)
-            and ast.unparse(node.func) == "pytest.mark.invariant"
+            and ast.unparse(node.func) == f"pytest.mark.{mark}"
             and node.args
             and isinstance(node.args[0], ast.Constant)
         ):

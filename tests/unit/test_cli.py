@@ -142,3 +142,11 @@ def test_store_and_lake_are_told_in_the_environment(monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     told = cli._parser().parse_args(["worker"])
     assert (told.store, told.lake) == (options.store, options.lake)
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "65"])
+def test_a_number_of_processes_that_cannot_be_is_refused(
+    count: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["start", "--processes", count]) == 1
+    assert "--processes takes a number from 1 to 64" in capsys.readouterr().err

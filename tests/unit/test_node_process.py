@@ -21,7 +21,7 @@ FREE_PORT = ("--sql", "127.0.0.1:0")
 
 def test_a_node_says_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     with _node(tmp_path, "--store", "sqlite:data/store.db") as node:
-        assert _ready_parts(node)[1:] == ["instance=1", "store=sqlite:data/store.db"]
+        assert _ready_parts(node)[1:] == ["instance=1", "store=sqlite:data/store.db", "created=store"]
         out, err = _stop(node, signal.SIGTERM)
     assert node.returncode == 0, err
     assert out == ""
@@ -49,8 +49,10 @@ def test_a_second_signal_does_not_break_the_drain(tmp_path: Path) -> None:
 
 def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     with _node(tmp_path) as node:
-        assert _ready_parts(node)[1:] == ["instance=1", "store=sqlite:tenure-data/store.db"]
-        _stop(node, signal.SIGTERM)
+        made = ["instance=1", "store=sqlite:tenure-data/store.db", "created=store"]
+        assert _ready_parts(node)[1:] == made
+        _, log = _stop(node, signal.SIGTERM)
+    assert "there was no store at sqlite:tenure-data/store.db: a new, empty one was created" in log
     assert stat.S_IMODE((tmp_path / "tenure-data").stat().st_mode) == 0o700
     assert (tmp_path / "tenure-data" / "store.db").is_file()
 
@@ -58,9 +60,11 @@ def test_the_default_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_second_start_finds_the_store(tmp_path: Path) -> None:
     for _ in range(2):
         with _node(tmp_path) as node:
-            assert _ready_parts(node)[1] == "instance=1"
-            _stop(node, signal.SIGTERM)
-        assert node.returncode == 0
+            parts = _ready_parts(node)
+            _, log = _stop(node, signal.SIGTERM)
+        assert (parts[1], node.returncode) == ("instance=1", 0)
+    assert "created=store" not in parts and "there was no store" not in log
+    assert "expiring lease" not in log
 
 
 def test_two_nodes_share_a_store(tmp_path: Path) -> None:
@@ -88,13 +92,13 @@ def test_a_store_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_no_store(tmp_path: Path) -> None:
-    assert f'"{tmp_path}"' in _failure(tmp_path, f"sqlite:{tmp_path}")
+    assert f"[{tmp_path}: " in _failure(tmp_path, f"sqlite:{tmp_path}")
 
 
 def test_a_corrupt_store_is_a_clear_error_and_left_alone(tmp_path: Path) -> None:
     damaged = b"not a store " * 1000
     (tmp_path / "store.db").write_bytes(damaged)
-    assert '"store.db"' in _failure(tmp_path, "sqlite:store.db")
+    assert "[store.db: " in _failure(tmp_path, "sqlite:store.db")
     assert (tmp_path / "store.db").read_bytes() == damaged
 
 

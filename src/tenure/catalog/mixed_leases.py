@@ -66,6 +66,8 @@ class MixedLeases:
         """A schema lease as of then, or later, needs no row beside it."""
         self.is_over = False
         """Whether the cluster is finalized and no expiring lease is left: there will never be one."""
+        self._has_waited = False
+        """Whether this node has seen it otherwise: then the end of that is news."""
 
     # ── using ──────────────────────────────────────────────────────────────────────────────────
 
@@ -174,6 +176,7 @@ class MixedLeases:
             self._sweep()
             self._leases.step(seconds_max=LOOK_SECONDS)
         else:
+            self._has_waited = True
             self._leases.step(seconds_max=min(LOOK_SECONDS, self._beside.renew_due()))
             self._beside.take_in()
         self._beside.release_closed()
@@ -187,14 +190,17 @@ class MixedLeases:
             self._beside.release()
 
     def _sweep(self) -> None:
-        self.is_over = self._table.sweep() == 0 and self._beside.is_empty()
-        if self.is_over:
+        left = self._table.sweep() + (not self._beside.is_empty())
+        self._has_waited = self._has_waited or left > 0
+        self.is_over = left == 0
+        if self.is_over and self._has_waited:
             _log.info("the cluster is finalized and no expiring lease is left")
 
     def renew(self) -> None:
         if self._final_at == MAX_AT and self._is_finalized():
             self.finalize()
             return
+        self._has_waited = self._has_waited or self._final_at == MAX_AT
         self._leases.renew()
         self._take_in()
 

@@ -6,6 +6,7 @@ Names, types and limits are the definitions of this program. A value that anothe
 stored and this one does not know, or would not accept, is passed over here and left in the store:
 a node must not fail because a newer one has more settings.
 
+The store is there before the settings that are in it: it begins with `base`, and is handed each newer ones.
 Each node starts from `base`, what its command line gave; what the cluster has set lies over it.
 
 Invariant (settings-watched): a node's settings are those of the store as of a time that moves on.
@@ -78,6 +79,7 @@ class ClusterSettings:
             self._watch.close()
         self._watch = self._store.watch([self._records.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
         self._current = _over(self._base, self._records.scan(snapshot))
+        self._store.use_settings(self._current)
         self._is_due = False
 
     def follow(self) -> float:

@@ -63,10 +63,7 @@ class Buffer:
         size = self._bytes + _size(write) - (0 if former is None else _size(former))
         rows = len(self.writes) + (former is None)
         if rows > self._limits.rows_max or size > self._limits.bytes_max:
-            raise CommitTooLarge(
-                f"a transaction may write {self._limits.rows_max} rows and {self._limits.bytes_max} bytes",
-                hint="Split it, or use the bulk way: IMPORT, or a write from Spark.",
-            )
+            raise self._too_large()
         if self._undo:
             self._undo[-1].setdefault(write.key, former)
         if self._newest_view is not None:
@@ -75,6 +72,19 @@ class Buffer:
             insort(self._order, write.key)
         self.writes[write.key] = write
         self._bytes = size
+
+    def check_rows(self, rows: int) -> None:
+        """Raises CommitTooLarge (54000) if it can never hold so many different keys."""
+        if rows > self._limits.rows_max:
+            raise self._too_large()
+
+    def _too_large(self) -> CommitTooLarge:
+        rows_max, bytes_max = self._limits
+        return CommitTooLarge(
+            f"a transaction may write {rows_max} rows, entries of indexes among them, and {bytes_max} bytes",
+            hint="Split it into several transactions, or raise the cluster settings kv.transaction.max_rows "
+            "and kv.transaction.max_bytes. The bulk way, for any number of rows from files, is IMPORT INTO.",
+        )
 
     def within(self, span: Span) -> dict[bytes, bytes | None]:
         """The writes of a span that can be read back: all but those whose key is not known yet."""

@@ -89,7 +89,7 @@ class Committer:
         self._engine = engine
         self._env = env
         self._clock = clock
-        self._max_offset_micros = max_offset_micros
+        self.max_offset_micros = max_offset_micros
         self._urgent = urgent
         self._lane = _Lane(engine.open_lane(urgent=urgent))
         self._lock = env.lock()
@@ -243,7 +243,7 @@ class Committer:
     def _send(self, members: tuple[Commit, ...]) -> list[Outcome]:
         lane = self._lane
         seq = next(lane.seqs)
-        group = Group(lane.id, seq, self._clock.wall_at(), self._max_offset_micros, members)
+        group = Group(lane.id, seq, self._clock.wall_at(), self.max_offset_micros, members)
         try:
             return self._engine.commit(group)
         except Disconnected as error:

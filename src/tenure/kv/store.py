@@ -49,14 +49,23 @@ class Store:
         self.keyspace = Keyspace(tenant)
         self.clock = Clock(env)
         self.bases: Bases = NO_BASES
-        limits = Limits(settings[MAX_ROWS], settings[MAX_BYTES])
         self.volume = Volume()
-        self._scope = Scope(engine, self.keyspace, self.clock, limits, self.bases, self.volume)
-        self._attempts = settings[ATTEMPTS]
-        self._poll_seconds = settings[WATCH_POLL_INTERVAL]
-        max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
-        self._committer = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros)
-        self._urgent = Committer(engine, env, self.clock, max_offset_micros=max_offset_micros, urgent=True)
+        self._scope = Scope(engine, self.keyspace, self.clock, _limits(settings), self.bases, self.volume)
+        self.settings = settings
+        self._committer = Committer(engine, env, self.clock, max_offset_micros=self.max_offset_micros())
+        self._urgent = Committer(
+            engine, env, self.clock, max_offset_micros=self.max_offset_micros(), urgent=True
+        )
+
+    def use_settings(self, settings: Settings) -> None:
+        """From now on, for what begins: the cluster's settings are in the store, so they come after it."""
+        self.settings = settings
+        self._scope = self._scope._replace(limits=_limits(settings))
+        for committer in (self._committer, self._urgent):
+            committer.max_offset_micros = self.max_offset_micros()
+
+    def max_offset_micros(self) -> int:
+        return round(self.settings[MAX_OFFSET] * 1_000_000)
 
     def use_bases(self, bases: Bases) -> None:
         """From now on, reads see the lake's rows too."""
@@ -86,7 +95,7 @@ class Store:
         retried: it may have committed. With `known` the first attempt starts from that; an error that
         the function raises then may come of what is no longer so, and it is run again to find out.
         """
-        attempts = attempts or self._attempts
+        attempts = attempts or self.settings[ATTEMPTS]
         pause_seconds = PAUSE_SECONDS
         while True:
             attempts -= 1
@@ -155,7 +164,7 @@ class Store:
             self.clock,
             spans,
             since_at=since_at,
-            poll_seconds=self._poll_seconds,
+            poll_seconds=lambda: self.settings[WATCH_POLL_INTERVAL],
             gap_seconds=gap_seconds,
         )
 
@@ -171,6 +180,10 @@ class Store:
     def close(self) -> None:
         self._committer.close()
         self._urgent.close()
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(settings[MAX_ROWS], settings[MAX_BYTES])
 
 
 class Interval(NamedTuple):

@@ -93,7 +93,7 @@ class Transaction:
         self._reads = RefreshSpans(self._keyspace)
         self._absences = Absences(self._keyspace)
         self._buffer = Buffer(limits)
-        self._writes = self._buffer.writes
+        self._writes, self.check_rows = self._buffer.writes, self._buffer.check_rows
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""

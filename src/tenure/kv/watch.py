@@ -21,7 +21,7 @@ caller catches up by other means first.
 Walk: `Store.watch` -> `Watch.next` -> `engine.history`; woken by `engine.subscribe`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tenure.base.clock import Clock
@@ -52,7 +52,7 @@ class Watch:
         spans: Sequence[Span],
         *,
         since_at: Timestamp,
-        poll_seconds: float,
+        poll_seconds: Callable[[], float],
         gap_seconds: float = 0.0,
     ) -> None:
         assert spans and all(map(keyspace.owns_span, spans)), "a span of another tenant"
@@ -88,11 +88,12 @@ class Watch:
                 self.resolved_at = batch.resolved_at
                 if batch.revisions or not changes_only:
                     return batch
-            left = self._poll_seconds if deadline is None else deadline - self._env.monotonic()
+            poll_seconds = self._poll_seconds()
+            left = poll_seconds if deadline is None else deadline - self._env.monotonic()
             if left <= 0 or self._woken:
                 self._woken = False
                 return Batch((), self.resolved_at)
-            self._signal.wait(min(left, self._poll_seconds))
+            self._signal.wait(min(left, poll_seconds))
 
     def _hear_all(self) -> None:
         """The store clock moves with every commit, wherever it writes: who waits for it hears of them all."""

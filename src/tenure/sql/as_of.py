@@ -7,7 +7,16 @@
 
 A moment that has not come yet is refused (22023).
 
-Walk: `sql.planning` cuts the clause out of the text; `statements` ask `timestamp_of` when they run.
+One moment counts for the whole statement, so the clause stands once, at the statement's top level, where it
+cannot be read as a part's own:
+
+    SELECT ... FROM a JOIN b ON ... AS OF SYSTEM TIME '-10s' WHERE ...
+    INSERT INTO t SELECT ... FROM t AS OF SYSTEM TIME '-10s'      read then, written now
+
+In parentheses, after one of several tables, in one side of a UNION, or twice, it is refused (0A000).
+
+Walk: `sql.planning` cuts the clause out of the text; `statements` ask `timestamp_of` when they run, and
+`sql.statements.past` for a block that reads then.
 """
 
 import re
@@ -21,9 +30,10 @@ from tenure.base.errors import InvalidParameter, UserError
 from tenure.base.timestamp import Timestamp, from_micros
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Datum
+from tenure.expr.errors import NotSupported
 from tenure.expr.interval import Interval
 from tenure.expr.types import type_of
-from tenure.sql.parse import Token, tokens
+from tenure.sql.parse import CLOSING, OPENING, Token, tokens
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -37,14 +47,61 @@ def cut(text: str) -> tuple[str, str]:
     if "system" not in text.lower():
         return text, ""
     found = tokens(text)
-    for at in range(len(found) - 3):
-        if [each.text.lower() for each in found[at : at + 4]] == ["as", "of", "system", "time"]:
-            end = _operand_end(found, at + 4)
-            data = text.encode()
-            start_byte, operand, end_byte = found[at].start, found[at + 4].start, found[end - 1].end
-            rest = data[:start_byte] + b" " * (end_byte - start_byte) + data[end_byte:]
-            return rest.decode(), data[operand:end_byte].decode()
-    return text, ""
+    words = [each.text.lower() for each in found]
+    places = [at for at in range(len(found) - 3) if words[at : at + 4] == CLAUSE]
+    if not places:
+        return text, ""
+    at = places[0]
+    end = _operand_end(found, at + 4)
+    _check_place(found, words, places, end)
+    data = text.encode()
+    start_byte, operand, end_byte = found[at].start, found[at + 4].start, found[end - 1].end
+    rest = data[:start_byte] + b" " * (end_byte - start_byte) + data[end_byte:]
+    return rest.decode(), data[operand:end_byte].decode()
+
+
+CLAUSE = ["as", "of", "system", "time"]
+_JOINING = frozenset((",", "join", "inner", "left", "right", "full", "cross", "natural"))
+_SET_OPERATIONS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
+"""By the kinds of their tokens: a column may be called "union"."""
+_TRANSACTIONS = frozenset(("begin", "start", "set"))
+"""Statements in which the clause is an option among others."""
+
+_WHERE = "Write it once, behind the last table of the outermost FROM: it counts for the whole statement."
+
+
+def _check_place(found: Sequence[Token], words: Sequence[str], places: Sequence[int], end: int) -> None:
+    """Raises NotSupported where the clause would seem to count for a part of the statement alone."""
+    if len(places) > 1:
+        raise NotSupported("AS OF SYSTEM TIME twice in one statement is not supported", hint=_WHERE)
+    if words[0] in _TRANSACTIONS:
+        return
+    depths = _depths(found)
+    # COPY (SELECT ...) TO: the parentheses belong to COPY.
+    outermost = 1 if words[:2] == ["copy", "("] else 0
+    if depths[places[0]] > outermost:
+        raise NotSupported(
+            "AS OF SYSTEM TIME inside parentheses, as in a subquery or a WITH query, is not supported",
+            hint=_WHERE,
+        )
+    for token, depth in zip(found, depths, strict=True):
+        if depth == outermost and token.kind in _SET_OPERATIONS:
+            raise NotSupported(
+                f"AS OF SYSTEM TIME in a query of a {token.kind} is not supported",
+                hint="Write SELECT * FROM (... UNION ...) q AS OF SYSTEM TIME ..., for all of them.",
+            )
+    following = words[end : end + 2]
+    if following and (following[0] in _JOINING or (following[0] == "on" and following[1:] != ["conflict"])):
+        raise NotSupported("AS OF SYSTEM TIME for one of several tables is not supported", hint=_WHERE)
+
+
+def _depths(found: Sequence[Token]) -> list[int]:
+    """How many parentheses each token stands in."""
+    depth, depths = 0, []
+    for token in found:
+        depth += (token.kind in OPENING) - (token.kind in CLOSING)
+        depths.append(depth)
+    return depths
 
 
 def _operand_end(found: Sequence[Token], at: int) -> int:

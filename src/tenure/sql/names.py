@@ -34,6 +34,7 @@ from tenure.sql.bind.relations import Relation
 from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.parse import TooComplex
+from tenure.sql.past_names import absence
 from tenure.sql.tables.sequence_relation import sequence_relation
 from tenure.sql.view_names import view_query
 
@@ -130,6 +131,9 @@ class SessionNames:
                 return view_query(found, self)
             case SequenceDescriptor():
                 return sequence_relation(found)
+        past = self._block.past
+        if past is not None:
+            raise absence(self._session.parts, past, name, self.path, position)
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def _check_online(self, table: Table) -> None:

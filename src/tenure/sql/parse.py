@@ -125,7 +125,7 @@ def _check_size(text: str) -> None:
         raise SyntaxFault('invalid byte sequence for encoding "UTF8": 0x00')
 
 
-_OPEN, _CLOSE = ("ASCII_40", "ASCII_91"), ("ASCII_41", "ASCII_93")
+OPENING, CLOSING = ("ASCII_40", "ASCII_91"), ("ASCII_41", "ASCII_93")
 _SEPARATORS = ("ASCII_44", "ASCII_59", "AND", "OR", "SELECT", "FROM", "WHERE", "WHEN", "THEN", "ELSE", "ON")
 """What stands between siblings: PostgreSQL flattens chains of AND and OR."""
 _CHAINS = ("UNION", "INTERSECT", "EXCEPT", "JOIN", "CASE")
@@ -137,10 +137,10 @@ def check_depth(found: "tuple[Token, ...]") -> None:
     levels = [[0, 0]]
     depth = 0  # the sum over the levels that are open
     for token in found:
-        if token.kind in _OPEN:
+        if token.kind in OPENING:
             levels.append([0, 0])
             depth += 1
-        elif token.kind in _CLOSE:
+        elif token.kind in CLOSING:
             if len(levels) > 1:
                 depth -= 1 + sum(levels.pop())
         elif token.kind in _SEPARATORS:
@@ -262,7 +262,7 @@ def after(text: str, keyword: str) -> str:
     """The text after the first such keyword that stands in no brackets."""
     depth = 0
     for token in tokens(text):
-        depth += (token.kind in _OPEN) - (token.kind in _CLOSE)
+        depth += (token.kind in OPENING) - (token.kind in CLOSING)
         if depth == 0 and token.kind == keyword:
             return text.encode()[token.end :].decode()
     raise SyntaxFault(f"syntax error: {keyword} is missing")

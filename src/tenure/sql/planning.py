@@ -30,6 +30,7 @@ from tenure.sql.statements import (
     cursors,
     ddl,
     explain,
+    insert_as_of,
     prepared,
     queries,
     transactions,
@@ -130,7 +131,7 @@ def _plan_select(planner: Planner, tree: Tree) -> "Statement | Control":
 PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
     **ddl.PLANNERS,
     "SelectStmt": _plan_select,
-    "InsertStmt": writes.plan_insert,
+    "InsertStmt": insert_as_of.plan,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
     "ExplainStmt": explain.plan,

@@ -146,6 +146,10 @@ class Preparing:
         assert made is not None and isinstance(made.statement, Select)
         return made.statement
 
+    def planner(self, text: str, block: Block, types: tuple[Type, ...]) -> planning.Planner:
+        """To plan a statement again, when it runs."""
+        return planning.Planner(self._session, block, text, types)
+
     def check_not_failed(self, text: str) -> None:
         """Raises InFailedTransaction (25P02) where the block has failed and the text does not end it."""
         block = self._session.block

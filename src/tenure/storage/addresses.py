@@ -3,12 +3,14 @@
 Walk: `node.py` opens its store by one, and so do the executors of the pipeline.
 """
 
+import logging
 import os
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from tenure.base.env import Env
 from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.storage.engine import Engine
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 
 DEFAULT_LAKE = "tenure-data/lake"
 """Of a store in a server, which has no place beside it: a directory of this machine."""
+
+_log = logging.getLogger(__name__)
 
 OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
 
@@ -41,6 +45,14 @@ def open_engine(address: str, env: Env) -> OpenEngine:
         )
     _make_directory(os.path.dirname(path))
     return SqliteEngine(path, env)
+
+
+def creation_note(engine: Engine, address: str) -> str:
+    """For the ready line, and a warning, if the store was not there before: its path may be mistyped."""
+    if not (isinstance(engine, SqliteEngine) and engine.is_new):
+        return ""
+    _log.warning("there was no store at %s: a new, empty one was created", redacted(address))
+    return " created=store"
 
 
 def default_lake(store: str) -> str:

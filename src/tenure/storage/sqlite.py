@@ -112,6 +112,8 @@ class SqliteEngine:
         self._closing = env.event()
         self._readers: deque[_Connection] = deque()
         self._opened: list[_Connection] = []
+        self.is_new = path == MEMORY
+        """Whether there was none before."""
         try:
             with self._translated():
                 self._open()
@@ -124,7 +126,7 @@ class SqliteEngine:
             self._writer = self._urgent_writer = self._checkpointer = self._connect()
             lay_out(self._writer.execute, self._path)
             return
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self.is_new = _create(self._path)
         inspect(self._path, self._vfs)
         self._writer = self._connect(Turnstile(self._path))
         with self._section(self._writer) as execute:
@@ -412,6 +414,17 @@ class _Connection:
         self.connection.close(force=True)
         if self._turnstile is not None:
             self._turnstile.close()
+
+
+def _create(path: str) -> bool:
+    """Makes the file for its owner alone, unless it is there."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        os.close(os.open(path, flags | os.O_EXCL, 0o600))
+        return True
+    except FileExistsError:
+        os.close(os.open(path, flags, 0o600))
+        return False
 
 
 def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> set[bytes]:

@@ -4,11 +4,11 @@ Walk: `node.py` runs the loops as long as its store is open.
 """
 
 import logging
+from collections.abc import Callable
 
 from tenure.base.clock import check_offset
 from tenure.base.env import Env
 from tenure.base.loops import Loop
-from tenure.base.settings import MAX_OFFSET, Settings
 from tenure.storage.addresses import OpenEngine
 from tenure.storage.sqlite import SqliteEngine
 
@@ -21,14 +21,12 @@ CLOCK_CHECK_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-def upkeep(engine: OpenEngine, env: Env, settings: Settings) -> list[Loop]:
-    max_offset_micros = round(settings[MAX_OFFSET] * 1_000_000)
-
+def upkeep(engine: OpenEngine, env: Env, max_offset_micros: Callable[[], int]) -> list[Loop]:
     def check_clock() -> None:
         check_offset(
             node_micros=env.wall_micros(),
             engine_micros=engine.wall_micros(),
-            max_offset_micros=max_offset_micros,
+            max_offset_micros=max_offset_micros(),
         )
 
     loops = [Loop("clock check", check_clock, env, interval_seconds=CLOCK_CHECK_SECONDS, log=_log)]

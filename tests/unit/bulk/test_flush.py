@@ -85,6 +85,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     served.close()
 
 
+@pytest.mark.setting("lake.flush_bytes")
 def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: Served) -> None:
     served.run("SET CLUSTER SETTING lake.flush_bytes = 2000")
     served.until(lambda: bool(served.lake.bases.bases()))
@@ -92,6 +93,7 @@ def test_a_delta_that_is_large_enough_is_flushed_by_itself(served: Served) -> No
     assert served.run("SELECT count(*), min(v) FROM t") == [(500, "v1")]
 
 
+@pytest.mark.setting("lake.clean_after")
 def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: Served) -> None:
     ((before_at,),) = served.run("SELECT cluster_logical_timestamp()")
     served.run("UPDATE t SET v = 'new' WHERE id <= 10")
@@ -146,6 +148,7 @@ def test_a_canceled_flush_leaves_the_index_to_others(served: Served) -> None:
     assert served.manifest().rows == 500
 
 
+@pytest.mark.setting("lake.file_grace")
 def test_files_are_deleted_some_time_after_newer_ones_took_their_place(served: Served) -> None:
     served.flush()
     former = served.files()

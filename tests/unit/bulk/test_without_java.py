@@ -36,6 +36,7 @@ def status(t: Importing) -> str:
     return said or ""
 
 
+@pytest.mark.setting("pipeline.spark_min_rows")
 def test_show_jobs_says_why_a_job_waits(t: Importing) -> None:
     said = t.csv(ROWS, options="WITH detached")
     assert not said.sqlstate, said

@@ -28,6 +28,7 @@ def test_a_lease_serves_many_uses(old: LeaseNode, engine: BreakingEngine) -> Non
     assert len(engine.groups) == groups
 
 
+@pytest.mark.setting("lease.duration")
 def test_a_lease_that_is_soon_over_is_extended_if_it_was_used(old: LeaseNode) -> None:
     old.pinned().close()
     (before,) = old.old_leases()

@@ -1,5 +1,7 @@
 """Ending a node's own transactions when others have waited for them too long."""
 
+import pytest
+
 from tenure.base.settings import LEASE_HOLDER_GRACE
 from tenure.base.timestamp import ZERO_AT
 from tenure.catalog.lease_waits import Waiter
@@ -24,6 +26,7 @@ def let_grace_pass(cluster: Cluster, node: SchemaNode) -> None:
         cluster.env.advance(node.settings[LEASE_HOLDER_GRACE] + 0.1)
 
 
+@pytest.mark.setting("lease.holder_grace")
 def test_a_transaction_is_ended_after_the_grace_and_not_before(cluster: Cluster, node: SchemaNode) -> None:
     id = created(node)
     use = node.bind()

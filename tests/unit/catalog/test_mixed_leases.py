@@ -105,7 +105,8 @@ def test_the_row_of_a_stalled_newer_node_lasts_until_it_expires(old: LeaseNode, 
 # ── finalizing ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_finalizing_ends_the_rows(old: LeaseNode, new: LeaseNode) -> None:
+def test_finalizing_ends_the_rows(old: LeaseNode, new: LeaseNode, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     new.pinned().close()
     finalize(old, new)
     for _ in range(3):
@@ -113,6 +114,7 @@ def test_finalizing_ends_the_rows(old: LeaseNode, new: LeaseNode) -> None:
     new.pinned().close()
     assert new.old_leases() == []
     assert new.mixed.is_over
+    assert [each.message for each in caplog.records if "no expiring lease is left" in each.message] != []
 
 
 def test_a_node_that_has_not_heard_of_it_learns_when_it_wants_a_row(old: LeaseNode, new: LeaseNode) -> None:

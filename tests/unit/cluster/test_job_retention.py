@@ -45,6 +45,7 @@ def place() -> Place:
     return Place()
 
 
+@pytest.mark.setting("jobs.retention")
 def test_an_old_ended_job_is_forgotten_and_open_or_young_ones_are_not(place: Place) -> None:
     open_job, old = place.open_job(), place.ended_job()
     place.env.advance(SETTINGS[JOBS_RETENTION] + 1)

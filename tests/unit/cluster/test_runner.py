@@ -185,6 +185,7 @@ def test_a_runner_that_fell_behind_the_threshold_starts_over_at_once(
     assert env.monotonic() <= 3 * GAP_SECONDS
 
 
+@pytest.mark.setting("jobs.adopt_interval")
 def test_an_idle_runner_waits_for_its_slow_poll(member: Member, env: ManualEnv) -> None:
     member.runner.step()
     member.runner.step()

@@ -26,8 +26,12 @@ def test_the_transaction_of_another_node_is_named(tmp_path: Path) -> None:
             change.start()
             (blocker,) = _waited_for(two)
             shown = two.rows(f"SHOW BLOCKERS FOR JOB {blocker[5]}")
+            job = f"FROM tenure_internal.jobs WHERE job_id = {blocker[5]}"
+            ((status,),) = two.rows(f"SELECT running_status {job}")
             holder.execute("COMMIT")
             change.join()
         assert blocker[1:5] == ("t", 1, True, "SELECT * FROM t")
         assert len(shown) == 1
         assert two.rows("SHOW BLOCKERS") == []
+        assert status == "waits for transactions that use the former version of t: see SHOW BLOCKERS"
+        assert two.rows(f"SELECT status, fraction_completed {job}") == [("succeeded", 1.0)]

@@ -40,6 +40,7 @@ def test_all_settings_are_listed(served: Served, statement: str) -> None:
     assert [row[0] for row in served.rows(statement)] == sorted(each.name for each in DEFINITIONS)
 
 
+@pytest.mark.setting("version")
 def test_the_version_is_finalized_by_setting_it(served: Served) -> None:
     served.tag("SET CLUSTER SETTING version = 2")
     assert served.refusal("SET CLUSTER SETTING version = 1").sqlstate == "55000"
@@ -87,6 +88,7 @@ def test_only_superusers_set_them(served: Served) -> None:
         assert ann.execute("SHOW CLUSTER SETTING liveness.ttl").fetchall() == [("40s",)]
 
 
+@pytest.mark.setting("sql.statement_timeout")
 def test_the_clusters_statement_timeout_is_the_default(served: Served) -> None:
     served.tag("SET CLUSTER SETTING sql.statement_timeout = '50ms'")
     try:
@@ -101,6 +103,7 @@ def test_the_clusters_statement_timeout_is_the_default(served: Served) -> None:
 
 
 @pytest.mark.invariant("S28")
+@pytest.mark.setting("sql.result_bytes_max")
 def test_a_result_that_is_too_large_is_ended(served: Served) -> None:
     served.tag("SET CLUSTER SETTING sql.result_bytes_max = 1048576")
     try:

@@ -16,7 +16,6 @@ REFUSED = {
     "CREATE TABLE x (a int DEFAULT $1)": "42P02",
     "CREATE TABLE x (a int CHECK (a > $1))": "42P02",
     "CREATE TABLE x AS SELECT $1": "42P02",
-    "CREATE TABLE x AS SELECT * FROM t AS OF SYSTEM TIME '-1s'": "0A000",
     "CREATE TABLE x (a int) ON COMMIT DROP": "42P16",
     "CREATE TABLE pg_catalog.x (a int)": "42501",
     "CREATE VIEW x AS SELECT $1": "42P02",

@@ -115,3 +115,17 @@ def test_analyze_says_what_was_taken_over(desk: Desk) -> None:
     assert any("Aggregate (actual time=0.000 rows=1.00 loops=1) in DuckDB" in line for line in shown)
     assert not any("never executed" in line for line in shown)  # below it, nobody here can tell
     assert shown[-1] == "Executor: rows and DuckDB"
+
+
+def test_analyze_counts_what_is_done_before_the_first_row(desk: Desk) -> None:
+    clock = ManualEnv()
+
+    def instead(plan: Plan, run: Run) -> Rows | None:
+        if not isinstance(plan, Aggregate):
+            return None
+        clock.advance(2.0)
+        return iter([(42,)])
+
+    asked = query("SELECT count(*) FROM a")
+    shown = list(analyzed(asked, compile(asked), desk.run(instead=instead), clock.monotonic))
+    assert any("Aggregate (actual time=2000.000 rows=1.00 loops=1) in DuckDB" in line for line in shown)

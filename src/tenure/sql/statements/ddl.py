@@ -4,6 +4,7 @@ Walk: `sql.planning` adds `PLANNERS` to its own table; each gives a `Definition`
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.expr.errors import NotSupported
@@ -47,9 +48,11 @@ def _concurrently(tag: str) -> Callable[[Tree], str]:
 
 
 def plan_select_into(planner: "Planner", tree: Tree) -> Definition:
-    if planner.as_of:
-        raise NotSupported("AS OF SYSTEM TIME is not supported with INTO")
-    return Definition("SELECT INTO", tree, select_into, planner.text)
+    return Definition("SELECT INTO", tree, partial(select_into, as_of=planner.as_of), planner.text)
+
+
+def _plan_create_table_as(planner: "Planner", tree: Tree) -> Definition:
+    return Definition("CREATE TABLE AS", tree, partial(create_table_as, as_of=planner.as_of), planner.text)
 
 
 def is_select_into(tree: Tree) -> bool:
@@ -104,7 +107,7 @@ PLANNERS: "dict[str, Callable[[Planner, Tree], Definition]]" = {
     "CreateSchemaStmt": defining("CREATE SCHEMA", create_schema),
     "CreateSeqStmt": defining("CREATE SEQUENCE", create_sequence),
     "CreateStmt": defining("CREATE TABLE", create_table),
-    "CreateTableAsStmt": defining("CREATE TABLE AS", create_table_as),
+    "CreateTableAsStmt": _plan_create_table_as,
     "CreatedbStmt": defining("CREATE DATABASE", create_database, not_in_block=lambda tree: "CREATE DATABASE"),
     "DefineStmt": defining("CREATE", refuse_other_types),
     "DropRoleStmt": defining("DROP ROLE", drop_role),

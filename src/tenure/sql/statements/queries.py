@@ -20,7 +20,6 @@ from tenure.sql import as_of
 from tenure.sql.access import planner as access
 from tenure.sql.answers import Column
 from tenure.sql.bind import binder as bind
-from tenure.sql.block import Block
 from tenure.sql.errors import PlanChanged
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, settled
@@ -32,6 +31,7 @@ from tenure.sql.rows import runner as rows
 from tenure.sql.rows.run import Memory, Run, Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
+from tenure.sql.statements import past
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -130,17 +130,12 @@ def plan(planner: "Planner", tree: Tree) -> "Select | SelectAsOf":
     if not operand:
         return plan_query(planner, tree)
     # In a block of its own: the one there is must not have begun to read when the query runs.
-    block = Block(planner.session.parts)
-    try:
+    with past.planning_block(planner.session, operand) as block:
         inside = planner.inside(block)
         if operand.startswith("$"):
             inside.parameters.expect(int(operand[1:]), as_of.TEXT)
-        else:
-            block.read_as_of(as_of.timestamp_of(planner.session, operand))
         select = plan_query(inside, tree)
         return SelectAsOf(planner.text, operand, select.columns, inside.parameters.types())
-    finally:
-        block.close()
 
 
 def plan_query(planner: "Planner", tree: Tree) -> Select:

@@ -11,8 +11,9 @@ from tenure.catalog.descriptors import Table
 from tenure.expr.errors import NotSupported
 from tenure.sql.parse import Tree, items, option
 from tenure.sql.statements.definitions import Definer, path_of
-from tenure.sql.statements.writing import writer_of
+from tenure.sql.statements.writing import CHECKED_ROWS, writer_of
 from tenure.table import read
+from tenure.table.rows import Layout, Row
 
 
 def truncate(definer: Definer, tree: Tree) -> str | None:
@@ -25,7 +26,7 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
         assert isinstance(seen, Table), "the table was found a moment ago"
         writer = writer_of(definer.execution, seen)
         writers.append(writer)
-        for row in list(read.rows(txn, writer.layout)):
+        for row in _rows(definer, writer.layout):
             definer.execution.check()
             writer.delete(txn, row)
     for writer in writers:
@@ -35,6 +36,18 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
             for sequence in owned_sequences(definer.draft, definer.known, table):
                 session.parts.sequences.restart(sequence, fence=session.surroundings.fence)
     return None
+
+
+def _rows(definer: Definer, layout: Layout) -> list[Row]:
+    """All of them; too many are refused before any is deleted."""
+    found: list[Row] = []
+    for row in read.rows(definer.use.txn, layout):
+        found.append(row)
+        if not len(found) % CHECKED_ROWS:
+            definer.execution.check()
+            definer.use.txn.check_rows(len(found))
+    definer.use.txn.check_rows(len(found))
+    return found
 
 
 def _named(definer: Definer, tree: Tree) -> list[Table]:

@@ -11,16 +11,16 @@ The reading part is a plan like any other; the writing part is in `statements.wr
 Walk: `sql.planning` -> `plan_insert`, `plan_update`, `plan_delete` -> the binder -> `sql.access.planner`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenure.catalog.descriptors import Column as TableColumn
-from tenure.catalog.descriptors import Table, visible
+from tenure.catalog.descriptors import EnumType, Table, visible
 from tenure.expr.build import Typed
 from tenure.expr.closures import Evaluate
 from tenure.expr.compiled import check, compile
 from tenure.expr.datatype import Type
-from tenure.expr.errors import StringTooLong
+from tenure.expr.errors import NotSupported, StringTooLong
 from tenure.expr.expressions import ColumnRef, Node
 from tenure.expr.folding import is_lazy
 from tenure.expr.types import type_of
@@ -58,9 +58,10 @@ from tenure.sql.statements.assignments import (
     column_of,
 )
 from tenure.sql.statements.on_conflict import plan_conflict
+from tenure.sql.statements.past import refuse_locks
 from tenure.sql.statements.returning import plan_returning
 from tenure.sql.statements.write_expressions import folds_of, value_or_default
-from tenure.sql.statements.writing import Change, Given, Insert
+from tenure.sql.statements.writing import Change, Given, Insert, PastRows
 
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
@@ -69,7 +70,8 @@ if TYPE_CHECKING:
 # INSERT
 
 
-def plan_insert(planner: "Planner", tree: Tree) -> Insert:
+def plan_insert(planner: "Planner", tree: Tree, *, reading: "Planner | None" = None) -> Insert:
+    """`reading` plans the query whose rows are inserted, where that is one of the past."""
     binder = bind.Binder(planner.names, planner.parameters, tree)
     level = binder.level()
     if parse.has(tree, "with_clause"):
@@ -78,7 +80,10 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     targets = _insert_targets(table, tree)
     override = parse.option(tree, "override")
     source = child(tree, "select_stmt")
-    if source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
+    made: Given | Query | PastRows
+    if reading is not None:
+        made, targets = _selected_then(planner, reading, targets, tree, override=override)
+    elif source is not None and len(source.values_lists) > 0 and not _is_decorated(source):
         made = _given_rows(planner, level, table, targets, source, override)
         if not tree.cols:
             targets = targets[: _width(source)]
@@ -91,7 +96,7 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
     _check_insertable(tree, targets, source)
     if isinstance(made, Given) and len(made.rows) == 1:
         made, targets = _in_order(table, made, targets)
-    runner = made if isinstance(made, Given) else rows.compile(access.with_access(made), planner.names.enum)
+    runner = rows.compile(access.with_access(made), planner.names.enum) if isinstance(made, Query) else made
     scan, item = bind_from.table_item(table, level, [table.name], child(tree.relation, "alias"))
     level.items += item
     conflict = plan_conflict(planner, level, table, tree)
@@ -100,7 +105,7 @@ def plan_insert(planner: "Planner", tree: Tree) -> Insert:
         table,
         tuple(each.id for each in targets),
         runner,
-        isinstance(made, Given) or is_bounded(made.plan, made),
+        not isinstance(made, Query) or is_bounded(made.plan, made),
         planner.parameters.types(),
         scan.columns,
         conflict,
@@ -247,19 +252,66 @@ def _selected(
 ) -> tuple[Query, list[TableColumn]]:
     """A query's rows as new rows, and the columns that it fills."""
     plan = binder.query(select, level, keeps_unknown=True)
-    if len(plan.outputs) > len(targets):
+    filled = _filled(planner, targets, plan.outputs, select, is_named=is_named, override=override)
+    outputs = tuple(Output(column.name, typed.type) for column, typed in filled)
+    project = Project(outputs, plan, tuple(typed.node for _, typed in filled))
+    return level.binding.finished(project), [column for column, _ in filled]
+
+
+def _filled(
+    planner: "Planner",
+    targets: Sequence[TableColumn],
+    outputs: Sequence[Output],
+    select: Tree,
+    *,
+    is_named: bool,
+    override: str,
+) -> list[tuple[TableColumn, Typed]]:
+    """The columns that a query's rows fill, each with its value over such a row."""
+    if len(outputs) > len(targets):
         raise SyntaxFault("INSERT has more expressions than target columns", position=location_of(select) + 1)
-    if is_named and len(plan.outputs) < len(targets):
+    if is_named and len(outputs) < len(targets):
         raise SyntaxFault("INSERT has more target columns than expressions")
     filled: list[tuple[TableColumn, Typed]] = []
-    for at, (output, column) in enumerate(zip(plan.outputs, targets, strict=False)):
+    for at, (output, column) in enumerate(zip(outputs, targets, strict=False)):
         _check_writable(column, override)
         typed = as_column(planner, column, Typed(ColumnRef(at), output.type), select)
         if not _is_overridden(column, override):
             filled.append((column, typed))
-    outputs = tuple(Output(column.name, typed.type) for column, typed in filled)
-    project = Project(outputs, plan, tuple(typed.node for _, typed in filled))
-    return level.binding.finished(project), [column for column, _ in filled]
+    return filled
+
+
+def _selected_then(
+    planner: "Planner", reading: "Planner", targets: Sequence[TableColumn], tree: Tree, *, override: str
+) -> tuple[PastRows, list[TableColumn]]:
+    """As `_selected`, of the past: the query is bound to the catalog of then, its values to today's table."""
+    select = child(tree, "select_stmt")
+    if select is None or (select.values_lists and not _is_decorated(select)):
+        raise NotSupported("AS OF SYSTEM TIME is not supported without a query that reads the past")
+    if parse.has(tree, "with_clause"):
+        raise NotSupported(
+            "AS OF SYSTEM TIME is not supported with WITH before INSERT",
+            hint="Write WITH behind INSERT INTO, as a part of the query.",
+        )
+    binder = bind.Binder(reading.names, planner.parameters, tree)
+    query = access.with_access(binder.finished(binder.query(select, keeps_unknown=True)))
+    refuse_locks(query)
+    outputs = query.plan.outputs
+    filled = _filled(planner, targets, outputs, select, is_named=bool(tree.cols), override=override)
+    types = {at: each.type for at, each in enumerate(outputs)}
+    values = tuple(compile(typed.node, types, _enum_of(planner, reading)) for _, typed in filled)
+    runner = rows.compile(query, reading.names.enum)
+    return PastRows(runner, reading.block, values), [column for column, _ in filled]
+
+
+def _enum_of(planner: "Planner", reading: "Planner") -> Callable[[int], EnumType]:
+    """An enum as it is now, or as it was if it is gone: values of either are converted."""
+
+    def enum(id: int) -> EnumType:
+        names = reading.names if planner.names.descriptor(id) is None else planner.names
+        return names.enum(id)
+
+    return enum
 
 
 def _check_insertable(tree: Tree, targets: Sequence[TableColumn], source: Tree | None) -> None:

@@ -23,6 +23,7 @@ from tenure.expr.folding import Fold
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
+from tenure.sql.block import Block
 from tenure.sql.execution import Execution
 from tenure.sql.locking import Passing, acquire, freshen, settled
 from tenure.sql.rows.run import Tuple
@@ -36,6 +37,10 @@ from tenure.table.write import Writer
 
 QUEUED_ROWS_MAX = 100
 """So many rows of ON CONFLICT DO NOTHING are locked: each lock is a record that other nodes read."""
+
+
+CHECKED_ROWS = 1_000
+"""After so many rows that are found, it is seen whether there are more than may be written."""
 
 
 class RowTwice(UserError):
@@ -82,9 +87,24 @@ class Given(NamedTuple):
     constants: tuple[Fold, ...] = ()
 
 
-def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | None) -> None:
+class PastRows(NamedTuple):
+    """The rows of a query of the past: read in a block of their own."""
+
+    runner: Runner
+    block: Block
+    values: tuple[Evaluate, ...]
+    """Over such a row: what the columns get."""
+
+    def read(self, execution: Execution) -> Iterator[Tuple]:
+        reading = Execution(execution.session, self.block, execution.values)
+        context = execution.context
+        for row in self.runner.rows(run_of(reading, self.runner.query)):
+            yield tuple([evaluate(row, context) for evaluate in self.values])
+
+
+def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | PastRows | None) -> None:
     for part in parts:
-        if part is not None and not isinstance(part, Runner):
+        if part is not None and not isinstance(part, Runner | PastRows):
             for fold in part.constants:
                 fold(context)
 
@@ -94,7 +114,7 @@ class Insert:
     table: Table
     targets: tuple[int, ...]
     """The columns that are given, by id."""
-    source: Given | Runner
+    source: Given | Runner | PastRows
     is_bounded: bool
     parameters: tuple[Type, ...]
     visible: tuple[int, ...]
@@ -162,10 +182,18 @@ class Insert:
                 for row in self.source.rows
             ]
             return
-        source, query = self.source, None if self.is_bounded else self.source.query
+        found = self._found(execution, self.source)
+        if self.conflict is None:
+            execution.block.use.txn.check_rows(len(found))
+        for row in found:
+            yield dict(zip(targets, row, strict=True))
+
+    def _found(self, execution: Execution, source: Runner | PastRows) -> list[Tuple]:
+        if isinstance(source, PastRows):
+            return list(source.read(execution))
+        query = None if self.is_bounded else source.query
         find = lambda passing: list(source.rows(run_of(execution, query, passing)))  # noqa: E731
-        for found in settled(execution, source.query, find):
-            yield dict(zip(targets, found, strict=True))
+        return settled(execution, source.query, find)
 
     def _lock(self, execution: Execution, writer: Writer, proposals: Sequence[Values]) -> None:
         """Those who upsert the same row queue: by its primary key, where that is given.
@@ -301,6 +329,9 @@ class Change:
         rests: dict[Tuple, Tuple] = {}
         for each in self.source.rows(run):
             rests.setdefault(each[:width], each)
+            if not len(rests) % CHECKED_ROWS:
+                txn.check_rows(len(rests))
+        txn.check_rows(len(rests))
         keys = [layout.primary.prefix(key) for key in rests]
         txn.read_ahead(keys)
         found = []

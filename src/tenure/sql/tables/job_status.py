@@ -2,22 +2,33 @@
 
     nobody has what it needs         waits for a process with spark: Spark needs Java, and there is none ...
     it is to be tried again later    waits until 10:00:03 UTC to be tried again, after 2 attempts that failed
-    it runs, or has ended            what its last run said
+    transactions use what it changes waits for transactions that use the former version of t
+    nobody has taken it yet          waits for a node to adopt it
+    it runs, or has ended            what its last run said, or that it has begun
 
 Walk: `tables.node` shows it; `statements.job_waits` asks `is_lacking` for a statement that waits for the job.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from tenure.base.timestamp import micros_of
+from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
+from tenure.catalog.wait_records import Wait
 from tenure.cluster.job_records import NOBODY, Control, Progress
 from tenure.cluster.job_states import TERMINAL, State
 
 
-def running_status(control: Control, progress: Progress, trouble: str) -> str:
-    """`trouble` is why this node cannot start a process that has what jobs need."""
-    if control.state in TERMINAL or control.claim != NOBODY:
+def running_status(control: Control, progress: Progress, trouble: str, awaited: Sequence[str] = ()) -> str:
+    """`trouble` is why this node cannot start a process that has what jobs need; `awaited` is what others
+    still use as it was before."""
+    if control.state in TERMINAL:
         return progress.status
+    if awaited:
+        names = ", ".join(awaited)
+        return f"waits for transactions that use the former version of {names}: see SHOW BLOCKERS"
+    if control.claim != NOBODY:
+        return progress.status or "has begun"
     if control.attempts and control.retry_at:
         until = datetime.fromtimestamp(micros_of(control.retry_at) / 1_000_000, UTC)
         count = f"{control.attempts} attempt{'' if control.attempts == 1 else 's'}"
@@ -25,7 +36,27 @@ def running_status(control: Control, progress: Progress, trouble: str) -> str:
     if is_lacking(control):
         waits = f"waits for a process with {', '.join(control.needs)}"
         return f"{waits}: {trouble}" if trouble else waits
-    return progress.status
+    return progress.status or ("waits for a node to adopt it" if control.state is State.PENDING else "")
+
+
+def fraction(control: Control, progress: Progress) -> float:
+    """How much of it is done; the last step of one that succeeded is never reported by its run."""
+    return 1.0 if control.state is State.SUCCEEDED else progress.fraction
+
+
+def awaited_by_job(
+    waits: Iterable[Wait], descriptor: Callable[[int], AnyDescriptor | None]
+) -> dict[int, list[str]]:
+    """The names of what jobs wait for: by the job that changes it."""
+    found: dict[int, list[str]] = {}
+    for wait in waits:
+        for each in wait.awaited:
+            changed = descriptor(each.descriptor)
+            if isinstance(changed, Table | EnumType) and changed.job:
+                names = found.setdefault(changed.job, [])
+                if changed.name not in names:
+                    names.append(changed.name)
+    return found
 
 
 def is_lacking(control: Control) -> bool:

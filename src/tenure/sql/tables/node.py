@@ -30,12 +30,13 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Status
 from tenure.sql.facts import VERSION, session_bytes
-from tenure.sql.tables.job_status import running_status
+from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
+    from tenure.sql.parts import Parts
     from tenure.sql.session import Session
 
 STATEMENT_CHARS_MAX = 10_000
@@ -234,7 +235,7 @@ def _jobs(execution: "Execution") -> Rows:
 def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
     """The jobs that the session's user may know of."""
     session, is_all = execution.session, is_superuser(execution)
-    trouble = session.parts.spark_trouble()
+    trouble, awaited = session.parts.spark_trouble(), _awaited(session.parts)
     for job, control, progress in session.parts.jobs.list(source):
         if is_all or job.owner == session.user:
             yield (
@@ -243,15 +244,22 @@ def jobs_at(execution: "Execution", source: Transaction | Snapshot) -> Rows:
                 job.description,
                 job.owner,
                 control.state.value,
-                running_status(control, progress, trouble) or None,
+                running_status(control, progress, trouble, awaited.get(job.id, ())) or None,
                 time_of(job.created_at),
                 time_of(control.started_at),
                 time_of(control.finished_at),
-                progress.fraction,
+                fraction(control, progress),
                 control.run,
                 control.error or None,
                 control.claim_instance if control.claim != NOBODY else None,
             )
+
+
+def _awaited(parts: "Parts") -> dict[int, list[str]]:
+    """As of now: a wait is a matter of seconds."""
+    now = parts.store.snapshot()
+    waits = WaitRecords(parts.store.keyspace).list(now)
+    return awaited_by_job(waits, lambda id: parts.catalog.get(now, id))
 
 
 def _cluster_settings(execution: "Execution") -> Rows:

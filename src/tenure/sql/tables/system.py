@@ -30,6 +30,7 @@ from tenure.cluster.settings import Stored
 from tenure.kv.keys import DESCRIPTORS, SETTINGS
 from tenure.kv.records import Records
 from tenure.sql.facts import session_bytes
+from tenure.sql.tables.job_status import fraction
 from tenure.sql.tables.virtual import Definition, Rows, define
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _jobs(execution: "Execution") -> Rows:
             control.run,
             time_of(control.started_at),
             time_of(control.finished_at),
-            progress.fraction,
+            fraction(control, progress),
             control.error or None,
         )
 
