@@ -47,6 +47,7 @@ MODULES: tuple[str, ...] = (
     "sql.processes",
     "bulk.select",
     "bulk.point",
+    "bulk.references",
     "bulk.worker",
     "bulk.importing",
     "bulk.export",

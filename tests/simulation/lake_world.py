@@ -12,7 +12,7 @@ reads, watches and transactions what they always ask, and know nothing of a lake
 Walk: `cluster.run` makes a `LakeCluster` for the profiles here; clients draw from `SHAPES`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -117,6 +117,9 @@ class SimBase:
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         return _visible(self.dated().get(key, []), at)
+
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        return {key: value for key in keys if (value := self.get(key, at)) is not None}
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         contents = self.dated()

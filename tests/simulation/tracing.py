@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError, SnapshotTooOld, TenureError
+from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import Taken
 from tenure.kv.buffer import Savepoint
@@ -167,11 +168,11 @@ class TracingTransaction(Transaction):
         self.trace.sent(commit, self.record)
         return commit
 
-    def commit(self) -> Timestamp:
+    def commit(self, check: Check = unchecked) -> Timestamp:
         self.record.deadline_at, self.record.not_before_at = self.deadline_at, self.not_before_at
         try:
             with Refusals(self.trace):
-                at = super().commit()
+                at = super().commit(check)
         except OutcomeUnknown as error:
             self._over("unknown", error)
             raise

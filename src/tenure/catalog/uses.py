@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from tenure.base.errors import DeadlinePassed, RetryError, SessionLost
+from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.catalog.cache import Version
 from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
@@ -190,11 +191,11 @@ class Use:
         self.check()
         self.txn.refresh()
 
-    def commit(self) -> Timestamp:
+    def commit(self, check: Check = unchecked) -> Timestamp:
         """Commits below the frontier, whatever the commit timestamp turns out to be."""
         with self._ending():
             self._start_commit()
-            return self.txn.commit()
+            return self.txn.commit(check)
 
     def submit(self, on_done: Callable[[], None]) -> None:
         """Begins to commit and returns; once `on_done` was called, `finish_commit` ends it.

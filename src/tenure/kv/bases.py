@@ -42,6 +42,10 @@ class Base(Protocol):
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None: ...
 
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        """The values of those keys that have a row; each part of a file is read once."""
+        ...
+
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         """The first rows of a span, or the last ones: fewer than `limit` only if there are no more."""
         ...
@@ -144,10 +148,9 @@ def _get_batch(
     found = engine.get_many(keys, keyspace.point_guard(keys[0]), at())
     read_at = accept(found, ZERO_AT if base is None else base.flushed_at)
     values = {key: value for key, written_at, value in found.revisions if written_at > found.cleaned_at}
-    for key in keys:
-        if key not in values:
-            values[key] = None if base is None else base.get(key, read_at)
-    return values
+    missing = [key for key in keys if key not in values]
+    based = {} if base is None or not missing else base.get_many(missing, read_at)
+    return values | {key: based.get(key) for key in missing}
 
 
 class Page(NamedTuple):

@@ -27,6 +27,9 @@ found to have landed. Until then its members wait, since an answer that is wrong
 lane alone does not wait past its members' deadlines: nothing hangs on a heartbeat whose outcome is
 not known, and the next group on the lane keeps a former one from landing as settling would.
 
+A commit can be taken back until its group is sent: while it waits, and before it leads. After that the
+section decides, and whoever wanted it back is told what it decided.
+
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
 Walk: `Transaction.commit` -> `Committer.commit` -> `_lead` -> `engine.commit`, `engine.settle`;
@@ -50,6 +53,7 @@ from tenure.base.errors import (
     TenureError,
     TooEarly,
 )
+from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.storage.engine import Commit, Engine, Group, Outcome, Status
 
@@ -63,6 +67,9 @@ threads this makes groups of 15 instead of 8, a quarter makes 13."""
 
 SETTLE_SECONDS_MAX = 1.0
 """The longest pause between two tries to settle while the store is away."""
+
+CHECK_SECONDS = 0.05
+"""How often a commit that waits for its group asks whether it is still wanted."""
 
 IDLE_SECONDS = 0.1
 """How long the committer's thread outlives the last submit: starting one costs a thousandth of that."""
@@ -110,14 +117,15 @@ class Committer:
         """
         self._lane = _Lane(self._engine.open_lane(urgent=self._urgent))
 
-    def commit(self, commit: Commit) -> Outcome:
+    def commit(self, commit: Commit, check: Check = unchecked) -> Outcome:
+        """`check` is called until the commit is sent, and raises to take it back: nothing is written then."""
         waiter = _Waiter(commit, self._env)
         with self._lock:
             leads = self._enqueue(waiter)
         if not leads:
-            self._wait(waiter)
+            self._wait(waiter, check)
         if waiter.outcome is None and waiter.error is None:
-            self._gather(waiter)
+            self._gather(waiter, check)
             self._lead()
         return waiter.result()
 
@@ -167,29 +175,35 @@ class Committer:
                     self._is_running = False
                     return False
 
-    def _wait(self, waiter: "_Waiter") -> None:
+    def _wait(self, waiter: "_Waiter", check: Check) -> None:
         try:
-            waiter.woken.wait()
-        except BaseException:
-            # The thread is being stopped: if it was to lead, somebody else must.
+            while not waiter.woken.wait(None if check is unchecked else CHECK_SECONDS):
+                check()
+        except BaseException as error:
+            # It is taken back, or the thread is being stopped: if it was to lead, somebody else must.
             with self._lock:
                 was_sent = waiter not in self._queue
                 if not was_sent:
                     self._queue.remove(waiter)
+            if was_sent and isinstance(error, TenureError):
+                waiter.woken.wait()  # too late to be taken back: what comes of it is told
+                return
             if not was_sent and waiter.woken.is_set():
                 self._hand_on()
             raise
 
-    def _gather(self, leader: "_Waiter") -> None:
+    def _gather(self, leader: "_Waiter", check: Check) -> None:
         """Waits a little for the members of the last group to come back."""
-        with self._lock:
-            if len(self._queue) >= self._expected:
-                return
-            self._gathered.clear()
         try:
-            self._gathered.wait(self._gather_seconds)
+            check()
+            with self._lock:
+                is_whole = len(self._queue) >= self._expected
+                if not is_whole:
+                    self._gathered.clear()
+            if not is_whole:
+                self._gathered.wait(self._gather_seconds)
         except BaseException:
-            # The thread is being stopped: somebody else must lead.
+            # It is taken back, or the thread is being stopped: somebody else must lead.
             with self._lock:
                 self._queue.remove(leader)
             self._hand_on()

@@ -15,6 +15,7 @@ Walk: `kv.transaction` and `kv.view` note every read here; a commit or a refresh
 """
 
 from bisect import bisect_left
+from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
@@ -78,7 +79,7 @@ class RefreshSpans:
         return Reads(len(self.points), len(self.spans))
 
     def forget(self, since: Reads, within: Span | None = None) -> None:
-        for key in list(self.points)[since.points :]:
+        for key in self._points_since(since):
             if within is None or within.lo <= key < within.hi:
                 del self.points[key]
         kept = [each for each in self.spans[since.spans :] if within is not None and not _is_in(each, within)]
@@ -86,9 +87,13 @@ class RefreshSpans:
 
     def relax(self, since: Reads, at: Timestamp) -> None:
         """Of the keys read by themselves since then, only that they have a row counts."""
-        for key in list(self.points)[since.points :]:
+        for key in self._points_since(since):
             del self.points[key]
             self.present[key] = at
+
+    def _points_since(self, since: Reads) -> list[bytes]:
+        """From the end: a statement with many rows marks and relaxes for each, and has read much before."""
+        return list(islice(reversed(self.points), len(self.points) - since.points))[::-1]
 
     def settle(self, at: Timestamp) -> list[bytes]:
         """Lets the rows that are present count as read; returns those that have to be read again for that."""

@@ -42,6 +42,7 @@ door: `submit` -> ... -> `on_done` -> `finish`.
 from collections.abc import Callable, Iterable, Iterator
 
 from tenure.base.errors import RetryError, TenureError
+from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
@@ -222,8 +223,7 @@ class Transaction:
         return self._reads.mark()
 
     def forget_reads(self, since: Reads, within: Span | None = None) -> None:
-        """For a statement that found its rows out of date once it had locked them, and reads again; or that
-        is content with any rows of a span, and reads those that it took."""
+        """For a statement that reads again, as its rows have changed, or that takes any rows of a span."""
         self._reads.forget(since, within)
 
     @property
@@ -376,16 +376,16 @@ class Transaction:
                     raise failure(failed)
             self._reads.holding(self.read_at)
 
-    def commit(self) -> Timestamp:
+    def commit(self, check: Check = unchecked) -> Timestamp:
         """Returns the commit timestamp (of a transaction that only read: a time at which all of it was so).
 
-        On RetryError and the like nothing was written; after OutcomeUnknown it may have been.
+        On RetryError, or what `check` raises before it is sent, nothing was written; on OutcomeUnknown maybe.
         """
         self._check_may_commit()
         try:
             self._settle_reads()
             if self.has_writes:
-                outcome = self._committer.commit(self._as_commit())
+                outcome = self._committer.commit(self._as_commit(), check)
             else:
                 outcome = self._prove_reads()
         except BaseException:
@@ -436,7 +436,8 @@ class Transaction:
 
     def _settle_reads(self) -> None:
         self._check_views()
-        again = self._reads.settle(self.read_at) if self._reads.present else ()
+        again = self._reads.settle(self.read_at) if self._reads.present else []
+        self.read_ahead(key for key in again if key not in self._writes)
         if any(self.get(key) is None for key in again if key not in self._writes):
             raise RetryError("a row that was counted on is gone")
 

@@ -89,7 +89,7 @@ class Asked(NamedTuple):
     owner: str = ""
     description: str = ""
     check: Callable[[], None] = lambda: None
-    """Called while it waits; raises to end that."""
+    """Called while it waits, and until a commit is sent; raises to end that."""
 
 
 NOBODY = Asked()
@@ -133,7 +133,7 @@ class SchemaChanger:
     def commit(self, use: Use, *, asked: Asked = NOBODY, timeout: float | None = None) -> Timestamp:
         """Commits the transaction's rows and what it declared; returns when all of it is public."""
         if not use.draft:
-            return use.commit()
+            return use.commit(asked.check)
         try:
             return self._commit(use, asked, timeout)
         finally:

@@ -15,19 +15,19 @@ Invariant (completion-checks): completing writes entries of new indexes and noth
 Invariant (completion-read): all that was looked at counts as read: the commit proves that it is still so.
 
 Walk: `schema_change.work` calls `complete_rows` in the transaction -> `table.backfill.refill_index`,
-`table.foreign_keys.broken_reference`.
+`table.references`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from tenure.catalog.descriptors import ForeignKey
 from tenure.catalog.elements import is_adding
-from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import refill_index
-from tenure.table.foreign_keys import Tables, broken_reference
-from tenure.table.read import at, find, find_any
+from tenure.table.foreign_keys import Tables
+from tenure.table.read import at, exists, find_any
+from tenure.table.references import Lookups, together
 from tenure.table.rows import Layout, Row
 from tenure.table.validate import broken_check
 
@@ -71,8 +71,9 @@ def _check_references(
     txn: Transaction, layout: Layout, foreign_key: ForeignKey, target: Layout, rows: Iterable[Row]
 ) -> None:
     before = txn.mark_reads()
-    for row in rows:
-        error = broken_reference(txn, layout, foreign_key, target, row)
+    lookups = Lookups(layout, foreign_key, target)
+    for lookup in together(txn, (each for row in rows for each in lookups.of(row))):
+        error = lookup.error(txn)
         if error is not None:
             raise error
     txn.relax_reads(before)
@@ -101,12 +102,10 @@ def _check_lost(
 ) -> None:
     columns = foreign_key.target_columns
     values = (tuple(row.values[id] for id in columns) for row in former)
-    lost = [each for each in values if None not in each and not _is_there(txn, target, columns, each)]
+    lost = [each for each in values if None not in each and not exists(txn, target, columns, each)]
+    lookups = Lookups(referencing, foreign_key, target)
     for row in find_any(txn, referencing, foreign_key.columns, lost):
-        error = broken_reference(txn, referencing, foreign_key, target, row)
-        assert error is not None, "what is lost is there after all"
-        raise error
-
-
-def _is_there(txn: Transaction, target: Layout, columns: tuple[int, ...], values: tuple[Datum, ...]) -> bool:
-    return next(find(txn, target, columns, values, limit=1), None) is not None
+        for lookup in lookups.of(row):
+            error = lookup.error(txn)
+            assert error is not None, "what is lost is there after all"
+            raise error

@@ -11,6 +11,8 @@ order in which PostgreSQL fires its triggers: row by row, and for each row key b
                                          NO ACTION and RESTRICT look whether a row still refers to it
     a row refers to something new        it must be there
 
+What rows refer to is looked for together (`table.references`), and judged in that order.
+
 So rows may refer to each other, to themselves or in cycles, within one statement. A cascade ends
 because what it has deleted or changed no longer refers to anything that is gone. A NULL among the
 columns refers to nothing (MATCH SIMPLE). NO ACTION lets the key be taken by another row
@@ -29,20 +31,23 @@ referred to one it wrote refers to a row that is there, or to nothing.
 Simplifications: no deferred constraints; the columns of both sides have the same type, but for its
 modifiers.
 
-Walk: `Writer` calls `written` per row and `finish` per statement -> `table.read.find` on the other
-table -> a `Writer` of that table, which notes what it does here.
+Walk: `Writer` calls `written` per row and `finish` per statement -> `table.references` and
+`table.read.find` on the other table -> a `Writer` of that table, which notes what it does here.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
+from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey
 from tenure.catalog.offline import refuse_offline
 from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.errors import ForeignKeyViolation, RestrictViolation
-from tenure.table.read import Source, at, exists, find
+from tenure.table.read import at, exists, find
+from tenure.table.references import Lookup, Lookups, together
 from tenure.table.rows import Layout, Row
 
 Tables: TypeAlias = Callable[[int], Layout]
@@ -106,7 +111,7 @@ class ForeignKeys:
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
                     self._owed.append(Reference(foreign_key, layout, new.key))
 
-    def finish(self, txn: Transaction) -> None:
+    def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         # A chain of cascades may be long: it is kept here, not on Python's stack.
         waiting = [self._taken()]
         while waiting:
@@ -114,32 +119,49 @@ class ForeignKeys:
             if owed is None:
                 waiting.pop()
                 continue
-            self._settle(txn, owed)
+            check()
+            self._settle(txn, owed, check)
             if self._owed:
                 waiting.append(self._taken())
 
-    def _taken(self) -> Iterator[Lost | Reference]:
+    def _taken(self) -> Iterator[Lost | list[Reference]]:
+        """What is owed, references that follow each other together."""
         owed, self._owed = self._owed, []
-        return iter(owed)
+        for are_references, run in groupby(owed, lambda each: isinstance(each, Reference)):
+            if are_references:
+                yield [each for each in run if isinstance(each, Reference)]
+            else:
+                yield from (each for each in run if isinstance(each, Lost))
 
-    def _settle(self, txn: Transaction, owed: Lost | Reference) -> None:
-        if isinstance(owed, Reference):
-            self._check_reference(txn, owed)
+    def _settle(self, txn: Transaction, owed: Lost | list[Reference], check: Check) -> None:
+        if isinstance(owed, list):
+            self._check_references(txn, owed, check)
         elif owed.acts:
-            self._act(txn, owed)
+            self._act(txn, owed, check)
         else:
             _check_lost(txn, owed)
 
-    def _check_reference(self, txn: Transaction, reference: Reference) -> None:
-        foreign_key, layout = reference.foreign_key, reference.referencing
-        row = at(txn, layout, reference.key)
-        if row is None:  # it was gone again before the statement ended
-            return
-        before = txn.mark_reads()
-        error = broken_reference(txn, layout, foreign_key, self._tables(foreign_key.target), row)
-        if error is not None:
-            raise error
-        txn.relax_reads(before)
+    def _check_references(self, txn: Transaction, references: list[Reference], check: Check) -> None:
+        for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
+            before = txn.mark_reads()
+            error = lookup.error(txn)
+            if error is not None:
+                raise error
+            txn.relax_reads(before)
+
+    def _lookups(self, txn: Transaction, references: list[Reference]) -> Iterator[Lookup]:
+        by_key: dict[tuple[int, int], Lookups] = {}
+        for (table, key), of_row in groupby(references, lambda each: (each.referencing.table.id, each.key)):
+            row = None
+            for foreign_key, layout, _ in of_row:
+                row = row or at(txn, layout, key)
+                if row is None:  # it was gone again before the statement ended
+                    break
+                lookups = by_key.get((table, foreign_key.id))
+                if lookups is None:
+                    lookups = Lookups(layout, foreign_key, self._tables(foreign_key.target))
+                    by_key[table, foreign_key.id] = lookups
+                yield from lookups.of(row)
 
     def _lost_by(self, layout: Layout, old: Row, new: Row | None) -> Iterator[Lost]:
         for inbound in layout.table.inbound:
@@ -153,10 +175,11 @@ class ForeignKeys:
                 refuse_offline(referencing.table)
                 yield Lost(foreign_key, referencing, layout, old.values, None if new is None else new.values)
 
-    def _act(self, txn: Transaction, lost: Lost) -> None:
+    def _act(self, txn: Transaction, lost: Lost, check: Check) -> None:
         foreign_key = lost.foreign_key
         writer = self._writer(lost.referencing, self)
-        for row in list(find(txn, lost.referencing, foreign_key.columns, lost.key())):
+        rows = list(interruptible(find(txn, lost.referencing, foreign_key.columns, lost.key()), check))
+        for row in interruptible(rows, check):
             if lost.action is Action.CASCADE and lost.now is None:
                 writer.delete(txn, row)
             else:
@@ -190,23 +213,6 @@ def _check_lost(txn: Transaction, lost: Lost) -> None:
         f'on table "{name}"',
         detail=f'Key {key} is {"" if is_restrict else "still "}referenced from table "{name}".',
         table=referencing.table,
-        constraint=foreign_key.name,
-    )
-
-
-def broken_reference(
-    source: Source, layout: Layout, foreign_key: ForeignKey, target: Layout, row: Row
-) -> ForeignKeyViolation | None:
-    """The error to raise if the row that this one refers to is not there."""
-    values = tuple(row.values[id] for id in foreign_key.columns)
-    if None in values or exists(source, target, foreign_key.target_columns, values):
-        return None
-    key = key_text(layout.columns, foreign_key.columns, row.values)
-    return ForeignKeyViolation(
-        f'insert or update on table "{layout.table.name}" violates '
-        f'foreign key constraint "{foreign_key.name}"',
-        detail=f'Key {key} is not present in table "{target.table.name}".',
-        table=layout.table,
         constraint=foreign_key.name,
     )
 

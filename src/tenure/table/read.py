@@ -92,7 +92,7 @@ def find(
 ) -> Iterator[Row]:
     """The rows that have these values, none of them NULL, by the best index there is."""
     wanted = dict(zip(columns, values, strict=True))
-    index = _index_on(layout, columns)
+    index = index_on(layout, columns)
     if index is not None:
         prefix = tuple(wanted[id] for id in index.columns[: len(columns)])
         yield from _below(source, layout, index, prefix, limit)
@@ -107,12 +107,15 @@ def find(
 
 
 def exists(source: Source, layout: Layout, columns: Sequence[int], values: Sequence[Datum]) -> bool:
-    """Whether a row has these values, none of them NULL. Where a unique index tells, no row is decoded."""
-    index = _index_on(layout, columns)
-    if index is None or not index.is_unique or len(index.parts) != len(columns):
+    """Whether there is a row that has these values, none of them NULL: an index's entry tells."""
+    index = index_on(layout, columns)
+    if index is None:
         return next(find(source, layout, columns, values, limit=1), None) is not None
     wanted = dict(zip(columns, values, strict=True))
-    return source.get(index.prefix([wanted[id] for id in index.columns])) is not None
+    prefix = tuple(wanted[id] for id in index.columns[: len(columns)])
+    if index.is_unique and len(prefix) == len(index.parts):
+        return source.get(index.prefix(prefix)) is not None
+    return next(source.scan(index.span(prefix), limit=1), None) is not None
 
 
 def find_any(
@@ -121,7 +124,7 @@ def find_any(
     """The rows that have one of these keys, which have no NULLs; without an index, one scan for all."""
     if not keys:
         return
-    if _index_on(layout, columns) is not None:
+    if index_on(layout, columns) is not None:
         for values in keys:
             yield from find(source, layout, columns, values)
         return
@@ -148,7 +151,7 @@ def _below(
         yield row_of(source, layout, index, Entry(key, value))
 
 
-def _index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:
+def index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:
     """A public index whose keys begin with these columns in any order; a unique one if there is."""
     fit = [
         index

@@ -18,8 +18,8 @@ from tenure.expr.function import Context
 from tenure.table.backfill import duplicated
 from tenure.table.columns import CompiledCheck
 from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
-from tenure.table.foreign_keys import broken_reference
 from tenure.table.read import Source, rows
+from tenure.table.references import Lookups, together
 from tenure.table.rows import Layout, Row
 
 ROWS_AT_ONCE = 500
@@ -79,10 +79,12 @@ def validate_foreign_key(
 ) -> Offence | None:
     checked = layout.foreign_key(foreign_key)
     assert checked is not None, f'table "{layout.table.name}" has no foreign key {foreign_key}'
-    for row in _rows(source, layout, without):
-        error = broken_reference(source, layout, checked, target, row)
+    lookups = Lookups(layout, checked, target)
+    sought = (each for row in _rows(source, layout, without) for each in lookups.of(row))
+    for lookup in together(source, sought):
+        error = lookup.error(source)
         if error is not None:
-            return Offence(row, error)
+            return Offence(lookup.row, error)
     return None
 
 

@@ -35,6 +35,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from tenure.base.interruptible import Check, unchecked
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -136,9 +137,9 @@ class Writer:
             return self.update(txn, old, {column: self.default(column)})
         return old
 
-    def finish(self, txn: Transaction) -> None:
+    def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
-        self._foreign_keys.finish(txn)
+        self._foreign_keys.finish(txn, check)
 
     def default(self, column: int) -> Datum:
         kept = self._columns[column]

@@ -30,6 +30,8 @@ class BreakingEngine:
         self.settled: list[int] = []
         self.pushed: list[Timestamp] = []
         self.gets: list[bytes] = []
+        self.lookups = 0
+        """How often `get` and `get_many` were called."""
         self.scans: list[Scan] = []
         self.on_commit: Callable[[Group, Deliver], list[Outcome]] | None = None
         self.settle_errors: list[Exception] = []
@@ -37,10 +39,12 @@ class BreakingEngine:
 
     def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
         self.gets.append(key)
+        self.lookups += 1
         return self.engine.get(key, guard, at)
 
     def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
         self.gets.extend(keys)
+        self.lookups += 1
         return self.engine.get_many(keys, guard, at)
 
     def scan(self, query: Scan) -> Found:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import Disconnected, DiskFull, OutcomeUnknown, RetryError, SessionLost, Unavailable
+from tenure.base.errors import (
+    Disconnected,
+    DiskFull,
+    OutcomeUnknown,
+    RetryError,
+    SessionLost,
+    Unavailable,
+    UserError,
+)
 from tenure.base.timestamp import add_seconds
 from tenure.kv.commits import GROUP_MAX, SETTLE_SECONDS_MAX
 from tenure.kv.store import Store
@@ -301,3 +309,59 @@ def test_on_the_urgent_lane_an_outcome_is_waited_for_until_the_deadline(
     with pytest.raises(OutcomeUnknown):
         txn.commit()
     assert 1.0 <= env.monotonic() < 1.0 + SETTLE_SECONDS_MAX
+
+
+class Canceled(UserError):
+    pass
+
+
+def _cancel() -> None:
+    raise Canceled("it is not wanted any more")
+
+
+def test_a_commit_that_waits_for_its_group_can_be_taken_back(line: Line) -> None:
+    taken_back = Call(lambda: line.writing("a").commit(_cancel))
+    with pytest.raises(Canceled):
+        taken_back.result()
+    (behind,) = line.queue(line.writing("b"))
+    line.gate.set()
+    behind.result()
+    line.first.result()
+    assert _names(line.store) == ["b", "first"]
+
+
+def test_a_commit_that_is_to_lead_can_be_taken_back(store: Store) -> None:
+    txn = store.begin()
+    txn.put(row("a"), b"1")
+    with pytest.raises(Canceled):
+        txn.commit(_cancel)
+    write(store, b=b"1")
+    assert _names(store) == ["b"]
+
+
+@pytest.mark.invariant("I5")
+def test_a_commit_that_is_wanted_back_after_it_was_sent_is_told_as_committed(line: Line) -> None:
+    waits, is_sent, was_refused = threading.Event(), threading.Event(), threading.Event()
+
+    def check() -> None:
+        waits.set()
+        if is_sent.is_set():
+            was_refused.set()
+            _cancel()
+
+    def later(group: Group, deliver: Deliver) -> list[Outcome]:
+        is_sent.set()
+        assert was_refused.wait(PATIENCE_SECONDS)
+        return deliver(group)
+
+    line.later = lambda group, deliver: later(group, deliver) if len(group.members) > 1 else deliver(group)
+    (leader,) = line.queue(line.writing("a"))
+    late = Call(lambda: line.writing("b").commit(check))
+    assert waits.wait(PATIENCE_SECONDS)
+    line.gate.set()
+    assert late.result() > leader.result()
+    assert _names(line.store) == ["a", "b", "first"]
+
+
+def _names(store: Store) -> list[object]:
+    return [name for name, _ in named(store.snapshot().scan(TABLE))]

@@ -1,5 +1,7 @@
 """What a transaction needs to be absent when it commits, and does not look for."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from tenure.base.errors import BelowMark, RetryError, UserError
@@ -130,6 +132,9 @@ class _Lake:
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         return b"in the lake" if key == row("a") else None
+
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        return {key: value for key in keys if (value := self.get(key, at)) is not None}
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         return []

@@ -5,6 +5,7 @@ import pytest
 from tenure.base.errors import RetryError
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import between, named, row, write
 
 
@@ -43,6 +44,21 @@ def test_a_row_that_goes_after_the_refresh_fails_the_commit(store: Store, txn: T
     write(store, parent=None)
     with pytest.raises(RetryError):
         txn.commit()
+
+
+def test_rows_that_are_counted_on_are_looked_at_again_together(engine: BreakingEngine, store: Store) -> None:
+    write(store, **dict.fromkeys("abcdef", b"1"))
+    txn = store.begin()
+    before = txn.mark_reads()
+    for name in "abcdef":
+        txn.get(row(name))
+    txn.relax_reads(before)
+    txn.put(row("child"), b"refers to them")
+    write(store, c=b"2")
+    txn.refresh()
+    engine.lookups = 0
+    txn.commit()
+    assert engine.lookups == 1
 
 
 @pytest.mark.invariant("I2")

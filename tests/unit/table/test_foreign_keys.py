@@ -2,12 +2,15 @@
 
 import pytest
 
+from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Action, ElementState, ForeignKey, Inbound, Index, Table
 from tenure.expr.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.errors import ForeignKeyViolation, NotNullViolation, RestrictViolation
+from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.table.tables import (
     DELETE_ONLY,
     ID,
@@ -272,6 +275,56 @@ def test_a_reference_that_races_with_its_targets_deletion_conflicts(store: Store
     inserting.commit()
     with pytest.raises(RetryError):
         deleting.commit()
+
+
+def test_what_the_rows_of_a_statement_refer_to_is_read_together_and_once(env: ManualEnv) -> None:
+    engine = BreakingEngine(SqliteEngine(MEMORY, env))
+    bench = _family(Store(engine, env))
+    for parent in range(3):
+        bench.insert(parent, id=PARENT)
+    engine.gets.clear()
+    engine.lookups = 0
+    _insert_together(bench, [(child, child % 3) for child in range(30)])
+    parents = [bench.layout(PARENT).key({ID: parent}) for parent in range(3)]
+    assert [key for key in engine.gets if key in parents] == parents
+    assert engine.lookups == 2, "one for the rows' own keys, one for those they refer to"
+    engine.close()
+
+
+def test_of_rows_that_refer_to_nothing_the_first_is_told(store: Store) -> None:
+    bench = _family(store)
+    bench.insert(1, id=PARENT)
+    with pytest.raises(ForeignKeyViolation) as raised:
+        _insert_together(bench, [(1, 1), (2, None), (3, 9), (4, 8), (5, 1)])
+    assert raised.value.detail == 'Key (a)=(9) is not present in table "parent".'
+    assert bench.rows(CHILD) == []
+
+
+def test_a_row_that_is_looked_up_by_an_index_of_its_own_may_change_until_the_commit(store: Store) -> None:
+    foreign_key = ForeignKey(1, "child_a_fkey", (A,), PARENT, (A,))
+    parent = table(
+        index(2, "parent_a_key", A, unique=True), id=PARENT, name="parent", inbound=[Inbound(CHILD, 1)]
+    )
+    bench = Bench(store, parent, table(id=CHILD, name="child", foreign_keys=[foreign_key]))
+    bench.insert(1, 7, 0, id=PARENT)
+    txn, writer = store.begin(), bench.writer(CHILD)
+    writer.insert(txn, {ID: 1, A: 7, B: None})
+    writer.finish(txn)
+    bench.update(1, {B: 5}, id=PARENT)
+    txn.commit()
+    txn = store.begin()
+    writer.insert(txn, {ID: 2, A: 7, B: None})
+    writer.finish(txn)
+    bench.delete(1, id=CHILD)
+    bench.delete(1, id=PARENT)
+    with pytest.raises(RetryError):
+        txn.commit()
+
+
+def _insert_together(bench: Bench, rows: list[tuple[Datum, ...]]) -> None:
+    writer = bench.writer(CHILD)
+    named = [dict(zip(writer.layout.public, row, strict=False)) for row in rows]
+    bench.statement(writer, lambda txn: list(writer.insert_all(txn, named)))
 
 
 def _family(

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, visible
 from tenure.catalog.errors import DuplicateColumn
@@ -82,7 +83,8 @@ class _Incoming:
             self._insert(self._from_text(self._reader.rows(data)))
 
     def _insert(self, rows: Iterator[Values]) -> None:
-        self._count += sum(1 for _ in self._writer.insert_all(self._txn, rows))
+        written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)
+        self._count += sum(1 for _ in written)
 
     def _from_text(self, rows: Iterator[list[Field]]) -> Iterator[Values]:
         copy = self._copy
@@ -122,7 +124,7 @@ class _Incoming:
             self._insert(self._from_text(self._reader.end()))
             if self._copy.format.must_match and not self._reader.line:
                 _check_header([""], self._copy.targets)
-        self._writer.finish(self._txn)
+        self._writer.finish(self._txn, self._execution.check)
         answer = Answer((), f"COPY {self._count}")
         self._execution.session.finish_copy()
         return answer

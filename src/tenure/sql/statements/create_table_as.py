@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors import State, Table
 from tenure.catalog.errors import WrongSyntax
 from tenure.expr.errors import NotSupported, UndefinedObject
@@ -105,8 +106,9 @@ def _fill(definer: Definer, id: int, query: Query, reading: Execution) -> int:
     columns = [each.id for each in table.columns if not each.is_hidden]
     runner = rows.compile(query, reading.block.enum)
     found = _found(runner, query, reading)
-    deque(writer.insert_all(txn, (dict(zip(columns, row, strict=True)) for row in found)), maxlen=0)
-    writer.finish(txn)
+    values = (dict(zip(columns, row, strict=True)) for row in found)
+    deque(interruptible(writer.insert_all(txn, values), execution.check), maxlen=0)
+    writer.finish(txn, execution.check)
     return len(found)
 
 

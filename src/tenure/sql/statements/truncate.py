@@ -30,7 +30,7 @@ def truncate(definer: Definer, tree: Tree) -> str | None:
             definer.execution.check()
             writer.delete(txn, row)
     for writer in writers:
-        writer.finish(txn)
+        writer.finish(txn, definer.execution.check)
     if tree.restart_seqs:
         for table in tables.values():
             for sequence in owned_sequences(definer.draft, definer.known, table):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tenure.base.errors import RetryError, UserError
+from tenure.base.interruptible import interruptible
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
@@ -141,8 +142,9 @@ class Insert:
         _fold(execution.context, self.source, self.conflict, self.returning)
         writer = writer_of(execution, self.table)
         try:
-            written = [(old, new) for old, new in self._written(execution, txn, writer) if new is not None]
-            writer.finish(txn)
+            rows = interruptible(self._written(execution, txn, writer), execution.check)
+            written = [(old, new) for old, new in rows if new is not None]
+            writer.finish(txn, execution.check)
             return self._result(written, execution)
         except UserError:
             txn.check_absent()  # what is wrong with a row that came before is said first
@@ -307,8 +309,8 @@ class Change:
             target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
-        changed = [(self._written(txn, writer, each), each) for each in found]
-        writer.finish(txn)
+        changed = [(self._written(txn, writer, each), each) for each in interruptible(found, execution.check)]
+        writer.finish(txn, execution.check)
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
@@ -342,7 +344,7 @@ class Change:
         keys = [layout.primary.prefix(key) for key in rests]
         txn.read_ahead(keys)
         found = []
-        for key, rest in zip(keys, rests.values(), strict=True):
+        for key, rest in interruptible(zip(keys, rests.values(), strict=True), execution.check):
             row = read.at(txn, layout, key)
             assert row is not None, "what the transaction has just found is there"
             found.append(_Found(row, rest[width:end], rest[end:]))

@@ -7,13 +7,13 @@ Of a key at most one revision is visible at a time, so the sources need only be 
 
 Invariant (base-at): for every T, what a base shows of the keys flushed to it is what the store showed.
 
-Walk: `kv.bases` -> `LakeBase.get` and `.page` -> `lake.groups`.
+Walk: `kv.bases` -> `LakeBase.get`, `.get_many` and `.page` -> `lake.groups`.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
@@ -70,11 +70,40 @@ class LakeBase:
             return self._in_past(suffix, at)
         return found
 
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        """In the order of the keys, so that each group is read once whatever the cache holds."""
+        found: dict[bytes, bytes] = {}
+        suffixes = sorted({key[HEAD_BYTES:] for key in keys})
+        for (file, number), wanted in groupby(suffixes, self._live_group):
+            if file is not None:
+                found |= self._in_group(file, number, list(wanted), at)
+        if at < self.flushed_at:
+            for suffix in suffixes:
+                if suffix not in found and (past := self._in_past(suffix, at)) is not None:
+                    found[suffix] = past
+        return {self._head + suffix: value for suffix, value in found.items()}
+
+    def _live_group(self, key: bytes) -> tuple[File | None, int]:
+        """The file and the group of it that may have a key; of a key, live files have one row at most."""
+        file = self._live_file(key)
+        return (None, 0) if file is None else (file, self.groups.last_place(file, key))
+
+    def _in_group(self, file: File, number: int, keys: list[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        group = self.groups.group(file, self.manifest.shapes[file.shape], number)
+        rows = group.rows_of(keys)
+        if at < self.flushed_at:
+            rows = [row for row in rows if group.is_visible(row, at)]
+        return group.values_at(rows)
+
     def _in_live(self, key: bytes, at: Timestamp) -> bytes | None:
+        file = self._live_file(key)
+        return None if file is None else self._look_up(file, key, at)
+
+    def _live_file(self, key: bytes) -> File | None:
         number = bisect_right(self._firsts, key) - 1
         if number < 0 or self.manifest.live[number].last < key:
             return None
-        return self._look_up(self.manifest.live[number], key, at)
+        return self.manifest.live[number]
 
     def _in_past(self, key: bytes, at: Timestamp) -> bytes | None:
         for file in self._past_at(at):

@@ -27,6 +27,9 @@ from tenure.table.lake.manifests import File, Shape
 ARRAY_KEY_BYTES_MAX = 48
 """Keys that are at most so long are held as an array that numpy can seek in, as wide as the longest."""
 
+SOUGHT_KEYS_MAX = 3
+"""So many keys of a group are sought one by one; for more, comparing all keys of the group costs less."""
+
 
 class Group(NamedTuple):
     file: File
@@ -59,6 +62,15 @@ class Group(NamedTuple):
                 hi = middle
         return lo
 
+    def rows_of(self, keys: list[bytes]) -> list[int]:
+        """The rows that have one of these keys, in their order."""
+        if len(keys) <= SOUGHT_KEYS_MAX:
+            sought = [(self.seek(key), key) for key in keys]
+            return [row for row, key in sought if row < len(self.keys) and self.key(row) == key]
+        is_one = pc.is_in(self.keys, value_set=pa.array(keys, self.keys.type))
+        rows: list[int] = np.flatnonzero(is_one.to_numpy(zero_copy_only=False)).tolist()
+        return rows
+
     def is_visible(self, row: int, at: Timestamp) -> bool:
         published_at = self.file.published_at
         if (self.at[row].as_py() or published_at) > at:
@@ -68,6 +80,13 @@ class Group(NamedTuple):
     def values(self, first: int, end: int) -> list[bytes]:
         """As the store would have them."""
         return entries(self.shape, self.rows.slice(first, end - first))
+
+    def values_at(self, rows: list[int]) -> dict[bytes, bytes]:
+        """The same of some rows, by their keys."""
+        if not rows:
+            return {}
+        taken = self.rows.take(pa.array(rows, pa.int32()))
+        return dict(zip(taken.column(KEY).to_pylist(), entries(self.shape, taken), strict=True))
 
 
 class Groups:
@@ -89,10 +108,14 @@ class Groups:
     def place(self, file: File, key: bytes) -> int:
         """The first group that may have a key: of equal ones, those before the last may have some, too."""
         firsts = self.footer(file).firsts
-        number = bisect_right(firsts, key) - 1
+        number = self.last_place(file, key)
         while number > 0 and firsts[number] == key:
             number -= 1
-        return max(0, number)
+        return number
+
+    def last_place(self, file: File, key: bytes) -> int:
+        """The last group that may have a key."""
+        return max(0, bisect_right(self.footer(file).firsts, key) - 1)
 
     def group(self, file: File, shape: Shape, number: int) -> Group:
         known = (file.name, number)

@@ -1,6 +1,6 @@
 """Readers that pause while rows and files move under them: at their time, nothing has changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,10 @@ class Paused:
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         self._bases.pause("base")
         return self._base.get(key, at)
+
+    def get_many(self, keys: Sequence[bytes], at: Timestamp) -> dict[bytes, bytes]:
+        self._bases.pause("base")
+        return self._base.get_many(keys, at)
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         self._bases.pause("base")
@@ -114,8 +118,7 @@ def _backwards(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes 
 
 
 def _together(source: Any, span: Span, keys: list[bytes]) -> dict[bytes, bytes | None]:
-    if isinstance(source, Transaction):
-        source.read_ahead(keys)
+    source.read_ahead(keys)
     return _get(source, span, keys)
 
 
@@ -143,3 +146,21 @@ def test_a_reader_that_pauses_while_rows_move_sees_its_own_time(
     assert read(source, span, list(expected)) == expected
     assert happened
     assert dict(lake.store.snapshot().scan(span)) != expected
+
+
+@pytest.mark.invariant("base-at")
+@pytest.mark.parametrize("wanted", [1, 3, 8, len(IDS)])
+def test_many_keys_are_found_as_each_is_at_every_time(lake: Lake, wanted: int) -> None:
+    head = lake.store.keyspace.head(lake.table.id, 1)
+    times = [lake.store.snapshot().at]
+    keys = [key for key, _ in lake.store.snapshot().scan(lake.store.keyspace.index_span(lake.table.id))]
+    for _ in range(2):
+        _change_and_move(lake)
+        times.append(lake.store.snapshot().at)
+    base = lake.bases.newer(head, None)
+    missing = [head, keys[0] + b"\0", keys[-1] + b"\0", head + b"\xff"]
+    for at in times:
+        for first in range(0, len(keys), wanted):
+            asked = [*keys[first : first + wanted], *missing]
+            each = {key: base.get(key, at) for key in asked}
+            assert base.get_many(asked[::-1], at) == {k: v for k, v in each.items() if v is not None}

@@ -1,0 +1,88 @@
+"""Looking for the rows that others refer to, many at a time.
+
+    rows of a statement ── Lookup per foreign key ──► keys in the targets' unique indexes ──► read together
+                                                                                               │
+                              the first row that refers to nothing ◄── judged in their order ──┘
+
+Each lookup is judged by the entry of the unique index alone: where it is, its row is. What several rows
+refer to is looked for once. Where the target has no such index to rely upon, rows are looked up one by one.
+
+Walk: `table.foreign_keys` and `table.validate` make lookups by `Lookups.of` and go through `together`.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from tenure.catalog.descriptors import ForeignKey
+from tenure.table.columns import key_text
+from tenure.table.errors import ForeignKeyViolation
+from tenure.table.read import Source, exists, index_on
+from tenure.table.rows import Entry, Layout, Row, fits
+
+LOOKUPS_AT_ONCE = 1_000
+"""Lookups whose keys are read together: what the store answers by one call, and little to read in vain if
+the first is broken."""
+
+
+class Lookups:
+    """The lookups of one foreign key, for the rows of one table."""
+
+    def __init__(self, layout: Layout, foreign_key: ForeignKey, target: Layout) -> None:
+        self.layout = layout
+        self.foreign_key = foreign_key
+        self.target = target
+        index = index_on(target, foreign_key.target_columns)
+        has_keys = index is not None and index.is_unique and len(index.parts) == len(foreign_key.columns)
+        self._index = index if has_keys else None
+        by_target = dict(zip(foreign_key.target_columns, foreign_key.columns, strict=True))
+        self._columns = [] if index is None else [by_target[id] for id in index.columns if id in by_target]
+
+    def of(self, row: Row) -> "Iterator[Lookup]":
+        """What a row has to be looked up for: nothing, if it refers to nothing."""
+        values = row.values
+        if any(values[id] is None for id in self.foreign_key.columns):
+            return
+        key = None if self._index is None else self._index.prefix([values[id] for id in self._columns])
+        yield Lookup(self, row, key)
+
+
+class Lookup(NamedTuple):
+    of: Lookups
+    row: Row
+    key: bytes | None
+    """Of the entry that has to be there; None if no single key tells."""
+
+    def error(self, source: Source) -> ForeignKeyViolation | None:
+        """The error to raise if the row that this one refers to is not there."""
+        return None if self._exists(source) else self._violation()
+
+    def _exists(self, source: Source) -> bool:
+        if self.key is not None:
+            return source.get(self.key) is not None
+        foreign_key = self.of.foreign_key
+        values = [self.row.values[id] for id in foreign_key.columns]
+        return exists(source, self.of.target, foreign_key.target_columns, values)
+
+    def _violation(self) -> ForeignKeyViolation:
+        layout, foreign_key = self.of.layout, self.of.foreign_key
+        key = key_text(layout.columns, foreign_key.columns, self.row.values)
+        return ForeignKeyViolation(
+            f'insert or update on table "{layout.table.name}" violates '
+            f'foreign key constraint "{foreign_key.name}"',
+            detail=f'Key {key} is not present in table "{self.of.target.table.name}".',
+            table=layout.table,
+            constraint=foreign_key.name,
+        )
+
+
+def together(source: Source, lookups: Iterable[Lookup]) -> Iterator[Lookup]:
+    """Yields lookups in their order, those of one key once, after what they ask for has been read ahead."""
+    left = iter(lookups)
+    while batch := list(islice(left, LOOKUPS_AT_ONCE)):
+        distinct: dict[bytes | int, Lookup] = {}
+        for number, lookup in enumerate(batch):
+            distinct.setdefault(number if lookup.key is None else lookup.key, lookup)
+        # A key that is too long for the store is left to its own lookup, so that its error keeps its turn.
+        source.read_ahead(key for key in distinct if isinstance(key, bytes) and fits(Entry(key, b"")))
+        yield from distinct.values()
