@@ -24,7 +24,7 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
-from tenure.cluster import deaths, job_retention, runner, settings
+from tenure.cluster import attempts, deaths, job_retention, runner, settings
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tests.simulation import job_predicates, operators
 from tests.simulation.hub import Machine, SimEnv
@@ -291,8 +291,8 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (job_retention, "BATCH_JOBS", 4),
         (job_retention, "JOBS_RETENTION", SHORT_RETENTION),
         (runner, "BURY_SECONDS", 0.25),
-        (runner, "RETRY_SECONDS", 0.3),
-        (runner, "RETRY_SECONDS_MAX", 2.0),
+        (attempts, "RETRY_SECONDS", 0.3),
+        (attempts, "RETRY_SECONDS_MAX", 2.0),
         (runner, "_log", _RunnerLog()),
     )
     former = [(module, name, getattr(module, name)) for module, name, _ in changed]

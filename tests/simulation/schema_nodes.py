@@ -18,7 +18,7 @@ from tenure.base.settings import (
     LIVENESS_TTL,
 )
 from tenure.catalog import descriptor_leases
-from tenure.cluster import deaths, runner
+from tenure.cluster import attempts, deaths, runner
 from tenure.schema_change import changer
 from tenure.table import backfill
 from tests.simulation import schema_predicates
@@ -205,8 +205,8 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (deaths, "PAUSE_SECONDS", 0.25),
         (deaths, "FOLLOW_SECONDS", 4.0),
         (runner, "BURY_SECONDS", 0.25),
-        (runner, "RETRY_SECONDS", 0.3),
-        (runner, "RETRY_SECONDS_MAX", 1.0),
+        (attempts, "RETRY_SECONDS", 0.3),
+        (attempts, "RETRY_SECONDS_MAX", 1.0),
         (runner, "_log", _RunnerLog()),
         (changer, "ALONE_ROWS_MAX", knobs.alone_rows),
         (backfill, "BATCH_ROWS", knobs.fill_rows),

@@ -87,12 +87,12 @@ def to_name(text: str) -> str:
     return text.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
 
 
-_OCTAL = re.compile(r"\\([0-3][0-7][0-7])")
+_OCTAL_BYTE = re.compile(r"\\([0-3][0-7][0-7])")
 
 
 def to_letter(text: str) -> str:
     """The first byte of a text, or the one that it writes in octal."""
-    if octal := _OCTAL.fullmatch(text):
+    if octal := _OCTAL_BYTE.fullmatch(text):
         return letter_of_byte(int(octal[1], 8))
     return letter_of_byte(text.encode()[0]) if text else ""
 

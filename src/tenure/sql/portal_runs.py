@@ -61,10 +61,11 @@ def control(execution: "Execution", statement: Control, portal: Portal, limit: i
         portal.is_done = True
         return answer
     portal.tag, portal.counts, portal.rows = answer.tag, answer.counts, iter(answer.rows)
-    return batch(execution.session, portal, limit)
+    # What it did is done: a client that cancels now is told what came of it.
+    return batch(execution.session, portal, limit, can_stop=False)
 
 
-def batch(session: "Session", portal: Portal, limit: int) -> Answer:
+def batch(session: "Session", portal: Portal, limit: int, *, can_stop: bool = True) -> Answer:
     assert portal.rows is not None
     wanted = min(limit, BATCH_ROWS) if limit else BATCH_ROWS
     rows: list[Sequence[Datum]] = []
@@ -74,12 +75,13 @@ def batch(session: "Session", portal: Portal, limit: int) -> Answer:
         asked = min(1 if are_large else PIECE_ROWS, wanted - len(rows))
         piece = list(islice(portal.rows, asked))
         portal.is_done = len(piece) < asked
-        if are_large:
+        if are_large and can_stop:
             session.check()  # such rows take their time to be made, and to be written
         size_bytes += result_size.bytes_of(piece, portal.columns or ())
         rows += piece
     portal.position += len(rows)
     portal.is_at_end = portal.is_done
     portal.given_bytes += size_bytes
-    result_size.check(portal.given_bytes, session.parts.settings.current())
+    if can_stop:
+        result_size.check(portal.given_bytes, session.parts.settings.current())
     return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)

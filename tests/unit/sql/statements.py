@@ -165,6 +165,7 @@ SELECT (SELECT count(*) FROM b WHERE b.a_id = a.id AND b.v > 'a'), a.id FROM a
 
 SUBQUERIES = """
 SELECT id, (SELECT count(*) FROM e WHERE e.z = a.x) FROM a
+SELECT id, (SELECT count(*) FROM e WHERE e.z = a.x), '{1,2}'::int[] <> ALL (SELECT CASE WHEN a.x > 3 THEN w ELSE '{1}' END FROM b) FROM a
 SELECT id, (SELECT count(z) + 1 FROM e WHERE e.z = a.x AND e.id > 3) FROM a
 SELECT id, (SELECT max(z) + a.y FROM e WHERE a.x = e.z) FROM a
 SELECT id FROM a WHERE y < (SELECT avg(i.x) FROM a AS i WHERE i.y = a.y)

@@ -8,6 +8,11 @@ import pytest
 from tenure.kv.commits import Committer
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
+from tenure.sql.answers import Answer
+from tenure.sql.block import Block
+from tenure.sql.execution import Execution
+from tenure.sql.portal_runs import control
+from tenure.sql.statement import Control
 from tenure.storage.engine import Commit, Outcome
 from tenure.table.references import Lookup
 from tenure.table.write import Writer
@@ -87,3 +92,23 @@ def test_a_cancel_that_comes_after_the_commit_was_sent_is_told_as_committed(
     assert not talk.say("DELETE FROM t").sqlstate
     assert was_sent
     assert talk.say("SELECT count(*) FROM t").rows == (("0",),)
+
+
+class _CanceledLate(Control):
+    """A statement whose client cancels it when its work is done."""
+
+    def control(self, execution: Execution) -> Answer:
+        execution.session.cancel()
+        return Answer([(1,)], "DONE")
+
+
+def test_a_cancel_that_comes_when_the_work_of_a_job_is_done_is_told_as_done(node: Node) -> None:
+    talk = Talk(node)
+    session = talk.session
+    session.prepare("", "SELECT 1", ())
+    portal = session.bind("", "", ())
+    session.interrupts.start()
+    answer = control(Execution(session, Block(session.parts), ()), _CanceledLate(), portal, 0)
+    assert isinstance(answer, Answer)
+    assert (list(answer.rows), answer.tag) == ([(1,)], "DONE")
+    talk.close()

@@ -16,7 +16,6 @@ outer row asks for are computed as well: so only aggregates that cannot fail are
 Walk: `sql.access.planner` calls `aggregates_joined` before it moves conditions.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -67,17 +66,18 @@ def aggregates_joined(plan: Plan, query: Query) -> Plan:
     plan = with_inputs(plan, [aggregates_joined(each, query) for each in inputs(plan)])
     if not isinstance(plan, Filter | Project):
         return plan
-    below, instead = plan.input, {}
+    below: Plan = plan.input
+    instead: list[tuple[Nested, Node]] = []
     for asked in _asked(plan):
         grouped = _grouped(query.nested[asked.number], asked, len(below.outputs))
         if grouped is not None:
             below = Join(JoinKind.LEFT, below, grouped.plan, grouped.condition)
-            instead[asked] = grouped.value
+            instead.append((asked, grouped.value))
     if not instead:
         return plan
 
     def change(node: Node) -> Node | None:
-        return instead.get(node) if isinstance(node, Nested) else None
+        return next((value for asked, value in instead if asked == node), None)
 
     if isinstance(plan, Project):
         changed = tuple(rewrite(each, change) for each in plan.expressions)
@@ -86,9 +86,13 @@ def aggregates_joined(plan: Plan, query: Query) -> Plan:
     return Project(plan.outputs, Filter(below, rewrite(plan.condition, change)), kept)
 
 
-def _asked(plan: Plan) -> Iterable[Nested]:
-    found = [node for tree in expressions(plan) for node in nodes(tree) if isinstance(node, Nested)]
-    return dict.fromkeys(found)
+def _asked(plan: Plan) -> list[Nested]:
+    """Each once: nodes that hold constants of arrays have no hash, so they are compared."""
+    found: list[Nested] = []
+    for node in (node for tree in expressions(plan) for node in nodes(tree)):
+        if isinstance(node, Nested) and node not in found:
+            found.append(node)
+    return found
 
 
 class _Grouped(NamedTuple):
