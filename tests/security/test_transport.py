@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import TenureError
+from tenure.base.errors import TenureError, for_operator
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables import system as system_tables
 from tenure.storage.postgres import PostgresEngine
@@ -139,9 +139,10 @@ def test_a_store_with_a_certificate_for_another_name_is_refused(tmp_path: Path) 
             f"host=db.example hostaddr=127.0.0.1 port={port} user=ann password={CANARY} dbname=x "
             f"sslrootcert={certificate.certificate}"
         )
-        with pytest.raises(TenureError, match="does not match host name") as caught:
+        with pytest.raises(TenureError) as caught:
             PostgresEngine(address, SystemEnv())
-    assert CANARY not in str(caught.value)
+    assert "does not match host name" in for_operator(caught.value)
+    assert CANARY not in for_operator(caught.value)
 
 
 def test_a_store_without_tls_is_refused_over_a_network(tmp_path: Path) -> None:
@@ -150,8 +151,9 @@ def test_a_store_without_tls_is_refused_over_a_network(tmp_path: Path) -> None:
             f"host=db.example hostaddr=127.0.0.1 port={port} user=ann dbname=x "
             f"sslrootcert={make_certificate(tmp_path).certificate}"
         )
-        with pytest.raises(TenureError, match="does not support SSL"):
+        with pytest.raises(TenureError) as caught:
             PostgresEngine(address, SystemEnv())
+    assert "does not support SSL" in for_operator(caught.value)
 
 
 def test_a_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> None:
@@ -162,8 +164,9 @@ def test_a_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> None:
             f"host=localhost hostaddr=127.0.0.1 port={port} user=ann dbname=x sslmode=verify-full "
             f"sslrootcert={other.certificate}"
         )
-        with pytest.raises(TenureError, match="certificate verify failed"):
+        with pytest.raises(TenureError) as caught:
             PostgresEngine(address, SystemEnv())
+    assert "certificate verify failed" in for_operator(caught.value)
 
 
 class _tls_server:  # noqa: N801

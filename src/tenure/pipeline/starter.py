@@ -17,7 +17,7 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import IO, Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.liveness import Session
@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 class Process(Protocol):
     @property
     def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
     def poll(self) -> int | None: ...
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
@@ -111,6 +113,7 @@ class WorkerStarter:
         if self._worker is None or (code := self._worker.poll()) is None:
             return
         _log.info("the worker, process %d, ended with %d", self._worker.pid, code)
+        _close_input(self._worker)
         self._worker = None
         if code:
             self._put_off(f"the worker that was started ended with {code}, its log says why")
@@ -135,6 +138,13 @@ class WorkerStarter:
         except subprocess.TimeoutExpired:
             worker.kill()
             worker.wait()
+        _close_input(worker)
+
+
+def _close_input(worker: Process) -> None:
+    """Gives up the pipe that told it that this process lives."""
+    if worker.stdin is not None:
+        worker.stdin.close()
 
 
 def spawn(command: Sequence[str], environ: Mapping[str, str]) -> Process:

@@ -1,6 +1,8 @@
 """When a node starts a worker, and when it leaves that to others."""
 
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -22,6 +24,7 @@ class Child:
 
     def __init__(self) -> None:
         self.code: int | None = None
+        self.stdin: IO[bytes] | None = BytesIO()
 
     def poll(self) -> int | None:
         return self.code
@@ -174,3 +177,5 @@ def test_the_worker_ends_with_the_node_that_started_it(world: World) -> None:
     starter.step()
     starter.stop()
     assert world.children[0].code is not None
+    (child,) = world.children
+    assert child.stdin is not None and child.stdin.closed

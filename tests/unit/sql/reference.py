@@ -51,16 +51,6 @@ after `sql.`.
 |---|---|---|
 """
 
-STOPPED_PAGE = """
-## When a process is stopped
-
-A node that is stopped (SIGSTOP, a frozen container) for longer than `liveness.ttl` is taken for dead: its locks and
-jobs go to others, and when it wakes up, transactions under way fail (40001) and sessions that held advisory locks
-are ended (57P01). On a SQLite store, one that is stopped in the middle of a commit holds up the commits of
-all processes of that store until it goes on or is killed, whatever `liveness.ttl` says; `lslocks` shows which process
-holds `store.db-section`. To halt a node for a while, drain it (SIGTERM).
-"""  # noqa: E501
-
 
 def system_tables() -> str:
     shown = [each for each in definitions() if each.schema in ("system", "tenure_internal")]
@@ -87,7 +77,7 @@ def settings() -> str:
         _row(f"`{each.name}`", f"`{each.default}`" if each.default else "", each.description)
         for each in sorted(VARIABLES, key=lambda each: each.name.lower())
     ]
-    return SETTINGS_PAGE + "".join(of_cluster) + VARIABLES_PAGE + "".join(of_sessions) + STOPPED_PAGE
+    return SETTINGS_PAGE + "".join(of_cluster) + VARIABLES_PAGE + "".join(of_sessions)
 
 
 def _row(*cells: str) -> str:
