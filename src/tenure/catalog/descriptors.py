@@ -234,6 +234,8 @@ class Table(Descriptor, frozen=True, tag="table"):
     """The views that read it."""
     sequences: tuple[int, ...] = ()
     """The sequences that its columns own, which go with them."""
+    is_closed: bool = False
+    """A transaction is about to empty it: nobody else reads or writes it until the job has ended."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)

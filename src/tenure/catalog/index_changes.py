@@ -264,6 +264,20 @@ def remade(
     return table
 
 
+def with_new_indexes(table: Table) -> Table:
+    """The same with new indexes, which have no entries yet; none of them may be on its way."""
+    first = table.next_index
+    ids = {index.id: first + number for number, index in enumerate(table.indexes)}
+    return replace(
+        table,
+        indexes=tuple(
+            replace(index, id=ids[index.id], primary=ids[index.primary]) for index in table.indexes
+        ),
+        primary=ids[table.primary],
+        next_index=first + len(ids),
+    )
+
+
 def renamed_index(table: Table, index: Index, name: str) -> Table:
     """Renames an index, and one that it is going to replace."""
     ids = (index.id, index.replaces)

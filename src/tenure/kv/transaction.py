@@ -92,8 +92,8 @@ class Transaction:
         """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
         self._absences = Absences(self._keyspace)
-        self._buffer = Buffer(limits)
-        self._writes, self.check_rows = self._buffer.writes, self._buffer.check_rows
+        self._buffer = buffer = Buffer(limits)
+        self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""

@@ -24,6 +24,7 @@ from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.block import Block
+from tenure.sql.closed_tables import await_open
 from tenure.sql.execution import Execution
 from tenure.sql.inline import RowsBudget
 from tenure.sql.locking import Passing, acquire, freshen, settled
@@ -367,6 +368,7 @@ def writer_of(execution: Execution, table: Table) -> Writer:
         if not isinstance(found, Table):
             # Another transaction makes that table, and has told writers of this one beforehand.
             raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
+        await_open(execution.session, block, found)
         return block.layout(found)
 
     budget = RowsBudget() if execution.inline else None
