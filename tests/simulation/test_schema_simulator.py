@@ -31,6 +31,20 @@ def test_seeds_run_without_a_violation() -> None:
     assert any(trace.seen["two versions leased at once"] for trace in traces)
 
 
+@pytest.mark.invariant("emptied-alone")
+def test_seeds_that_empty_tables_run_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="emptying") for seed in range(4)]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+    emptied = [
+        declared
+        for result in results
+        if isinstance(result.trace, SchemaTrace)
+        for declared in result.trace.declared
+        if declared.kind == "truncate" and declared.outcome == "done"
+    ]
+    assert emptied
+
+
 @pytest.mark.invariant("I10")
 @pytest.mark.invariant("I12")
 def test_seeds_of_the_expiring_scheme_run_without_a_violation() -> None:
@@ -67,6 +81,8 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
         ("expiring lease deleted early", "I16"),
+        ("table emptied while others write it", "I12"),
+        ("closed table used all the same", "rows"),
     ],
 )
 def test_a_mutant_is_killed(name: str, predicate: str) -> None:

@@ -9,8 +9,8 @@ publish those stages, each a commit of its own. What only shows (names, drops, d
 the parent. Any end but the parent's commit leaves the job: whoever adopts it walks back.
 
 A table that the parent empties (TRUNCATE) is closed by the first child: others wait until the parent has
-ended. When all leases on the version before are gone nobody uses the former indexes any more, and the parent's
-commit puts the new ones in their place. So a row of another came before the table was emptied, or comes after.
+ended. When all leases on the version before are gone nobody uses the former indexes any more, and the
+parent's commit puts the new ones in their place. So a row of another came before that, or comes after it.
 
 Invariant (emptied-alone): between the version that closes a table and the one that has its new indexes nobody
 but the transaction that empties it reads or writes it.
