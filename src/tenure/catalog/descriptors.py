@@ -176,6 +176,8 @@ class Index(Record, frozen=True):
     comment: str = ""
     is_unread: bool = False
     """About to go: kept up and enforced as ever, but nobody reads it or relies on its uniqueness any more."""
+    is_deferrable: bool = False
+    """Of a constraint: rows may be equal in it while a statement runs, if they are not at its end."""
 
 
 class Check(Record, frozen=True):

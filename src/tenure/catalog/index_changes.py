@@ -53,6 +53,7 @@ class AddIndex(Change, frozen=True):
     predicate: Expression | None = None
     is_constraint: bool = False
     """Whether it is asked for by ADD CONSTRAINT ... UNIQUE."""
+    is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
         require_free_index(table, self.name)
@@ -69,6 +70,7 @@ class AddIndex(Change, frozen=True):
             predicate=self.predicate,
             primary=primary_of(table).id,
             is_constraint=self.is_constraint,
+            is_deferrable=self.is_deferrable,
         )
         return replace(table, indexes=(*table.indexes, index), next_index=index.id + 1)
 
@@ -122,6 +124,7 @@ class AlterPrimaryKey(Change, frozen=True):
     former: str = ""
     """The unique index that the former key becomes, if it is to become one."""
     referring: tuple[Referring, ...] = ()
+    is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
         primary = primary_of(table)
@@ -139,7 +142,13 @@ class AlterPrimaryKey(Change, frozen=True):
         for part in parts:
             table = require_not_null(table, table.column(part.column))
         is_asked_for = not table.column(parts[0].column).is_hidden
-        table = remade(table, primary, parts=parts, name=self.name, is_constraint=is_asked_for)
+        table = remade(
+            *(table, primary),
+            parts=parts,
+            name=self.name,
+            is_constraint=is_asked_for,
+            is_deferrable=self.is_deferrable,
+        )
         if self.former:
             columns = {column.id: column.name for column in table.columns}
             former = tuple(Part(columns[each.column], each.is_descending) for each in primary.parts)
@@ -233,6 +242,7 @@ def remade(
     predicate: Expression | None = None,
     name: str | None = None,
     is_constraint: bool | None = None,
+    is_deferrable: bool | None = None,
     primary: int = 0,
 ) -> Table:
     """Has an index replaced by a new one; one that nobody has seen yet is altered in place."""
@@ -243,6 +253,7 @@ def remade(
         parts=index.parts if parts is None else parts,
         predicate=index.predicate if predicate is None else predicate,
         is_constraint=index.is_constraint if is_constraint is None else is_constraint,
+        is_deferrable=index.is_deferrable if is_deferrable is None else is_deferrable,
         primary=primary or index.primary,
     )
     if is_adding(index):

@@ -26,6 +26,9 @@ Invariant (write-all): nothing of a row is written before all of it has been che
 
 A row whose primary key changes has other keys in all indexes: that is all there is to it.
 
+A constraint that is DEFERRABLE is looked at when the statement ends. What UPDATE adds to its index waits
+until all entries of the former rows are gone, so `i = i + 1` meets nobody. Others are looked at row by row.
+
 Walk: SQL's INSERT, UPDATE and DELETE -> `Writer` -> `Layout.entry` per index -> `txn`; at the end
 of the statement `finish` -> `table.foreign_keys`.
 """
@@ -35,7 +38,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.base.interruptible import Check, unchecked
+from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -57,6 +60,14 @@ class Step(NamedTuple):
 
     removed: bytes | None
     added: Entry | None
+
+
+class Postponed(NamedTuple):
+    """An entry of a deferrable index that is added when the statement ends."""
+
+    index: Keyed
+    row: Row
+    entry: Entry
 
 
 class Writer:
@@ -81,6 +92,9 @@ class Writer:
         self._context = context
         self._following = layout.following
         self._read = read
+        self._postponed: list[Postponed] = []
+        self._postpones = foreign_keys is None
+        """What foreign keys do to rows is checked at once: they may come to a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -139,6 +153,7 @@ class Writer:
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
+        self._add_postponed(txn, check)
         self._foreign_keys.finish(txn, check)
 
     def default(self, column: int) -> Datum:
@@ -262,10 +277,29 @@ class Writer:
         if not index.is_written:
             after = None
         if new is not None and after is not None:
-            self._check_addable(txn, index, old, before, new, after)
+            if self._is_postponed(index, before, new, after):
+                self._postponed.append(Postponed(index, new, after))
+                after = None
+            else:
+                self._check_addable(txn, index, old, before, new, after)
         if old is None or before is None or (after is not None and after.key == before.key):
             return Step(None, after)
         return Step(before.key if self._is_removable(txn, index, old, before) else None, after)
+
+    def _is_postponed(self, index: Keyed, before: Entry | None, new: Row, after: Entry) -> bool:
+        """Whether an entry is to be added when all that may be in its way is gone."""
+        if not (self._postpones and index.index.is_deferrable and index.collides(new.values)):
+            return False
+        self._check_fitting(index, new, after)
+        return before is None or before.key != after.key
+
+    def _add_postponed(self, txn: Transaction, check: Check) -> None:
+        postponed, self._postponed = self._postponed, []
+        txn.read_ahead(entry.key for _, _, entry in postponed)
+        for index, row, entry in interruptible(postponed, check):
+            if txn.get(entry.key) is not None:
+                raise self._taken(index, row)
+            txn.put(*entry)
 
     def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
         if not fits(entry):
@@ -302,9 +336,7 @@ class Writer:
         *,
         late: bool = False,
     ) -> None:
-        check_length(index, after)
-        if index.is_primary and index.has_null(new.values):
-            raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
+        self._check_fitting(index, new, after)
         if not index.collides(new.values):
             return
         mine = before if before is not None and before.key == after.key else None
@@ -318,6 +350,11 @@ class Writer:
         if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
             return
         raise self._taken(index, new)
+
+    def _check_fitting(self, index: Keyed, new: Row, after: Entry) -> None:
+        check_length(index, after)
+        if index.is_primary and index.has_null(new.values):
+            raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
 
     def _taken(self, index: Keyed, new: Row) -> UniqueViolation:
         return UniqueViolation(

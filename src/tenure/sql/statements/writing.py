@@ -310,12 +310,22 @@ class Change:
             target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
+        if len(found) > 1 and self._moves_keys(writer.layout):
+            # Each is checked against the rows as they are by then: so their order must not be by chance.
+            found.sort(key=lambda each: each.row.key)
         changed = [(self._written(txn, writer, each), each) for each in interruptible(found, execution.check)]
         writer.finish(txn, execution.check)
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
         return Result(self.verb, iter(rows), counts=True)
+
+    def _moves_keys(self, layout: Layout) -> bool:
+        """Whether it sets columns of which no two rows may have the same values."""
+        given = {*(self.targets or ()), *self.defaults}
+        return any(
+            index.is_unique and not given.isdisjoint(index.columns) for index in layout.indexes.values()
+        )
 
     def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
         now = _shown(row, self.visible)
