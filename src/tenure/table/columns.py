@@ -38,6 +38,7 @@ class Kept:
         "generated",
         "id",
         "is_enforced",
+        "is_filled_once",
         "is_public",
         "is_written",
         "name",
@@ -62,6 +63,8 @@ class Kept:
         self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.
         self.computed = None if column.computed is None or self.is_public else compiled(column.computed)
+        # A default that differs from row to row, as of a sequence: no later write of the row changes it.
+        self.is_filled_once = column.computed is not None and not column.computed.columns
 
     def key(self, value: Datum, is_descending: bool) -> KeyValue:
         element = self.type.key(value)

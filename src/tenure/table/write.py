@@ -189,14 +189,21 @@ class Writer:
             if not kept.is_written and id not in absent:
                 values[id] = kept.filled
                 absent.add(id)
-        absent.difference_update(self._compute(values))
+        absent.difference_update(self._compute(values, absent))
         return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
 
-    def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
-        """Puts in what follows from the row; returns which columns that is."""
+    def _compute(self, values: dict[int, Datum], absent: Collection[int] | None = None) -> Iterable[int]:
+        """Puts in what follows from the row; returns which columns that is.
+
+        Of a row that was there, what follows from nothing in it is kept: a sequence gives it one number only.
+        """
         for group in self._following:
             values.update(
-                {kept.id: kept.type.accept(follow(values, self._context)) for kept, follow in group}
+                {
+                    kept.id: kept.type.accept(follow(values, self._context))
+                    for kept, follow in group
+                    if absent is None or kept.id in absent or not kept.is_filled_once
+                }
             )
         return [kept.id for group in self._following for kept, _ in group]
 

@@ -1,4 +1,4 @@
-"""Unique constraints that are DEFERRABLE are checked when a statement ends, others row by row in one order."""
+"""Unique constraints that are DEFERRABLE are checked when a statement ends, others row by row."""
 
 import pytest
 
