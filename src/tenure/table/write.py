@@ -65,7 +65,7 @@ class Step(NamedTuple):
 class Postponed(NamedTuple):
     """An entry of a deferrable index that is added when the statement ends."""
 
-    index: Keyed
+    keyed: Keyed
     row: Row
     entry: Entry
 

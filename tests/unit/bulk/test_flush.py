@@ -123,7 +123,8 @@ def test_a_table_is_truncated_while_its_former_index_is_flushed(served: Served, 
     served.flush("t", 2)
     assert served.run("SELECT * FROM t") == [(7, "new")]
     assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at}") == [(500,)]
-    assert served.node.jobs.control(served.node.store.snapshot(), job.id).state is State.SUCCEEDED
+    control = served.node.jobs.control(served.node.store.snapshot(), job.id)
+    assert control is not None and control.state is State.SUCCEEDED
 
 
 def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:

@@ -232,6 +232,7 @@ class Saying(Thread):
 def until_closed(node: Node, name: str = "t") -> None:
     """Until a node knows that a table is being emptied."""
     for _ in range(600):
+        assert node.leases.newest is not None
         found = [each for each in node.leases.newest.descriptors() if isinstance(each, Table)]
         if any(each.is_closed for each in found if each.name == name):
             return
