@@ -206,8 +206,8 @@ class Transaction:
 
         Where only a look can tell, it looks at once, and raises here.
         """
-        is_seen = self._parent is not None or self._known is not None or key in self._writes or self._landed
-        if not is_seen and self._bases.of(key[:HEAD_BYTES]) is None:
+        is_alone = self._parent is None and self._known is None and not self._landed.revisions
+        if is_alone and key not in self._writes and self._bases.of(key[:HEAD_BYTES]) is None:
             self._absences.expect(key, taken)
         elif self.get(key) is not None:
             raise taken()
@@ -369,7 +369,7 @@ class Transaction:
 
     def _check_views(self) -> None:
         """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
-        if not self.has_one_time:
+        if self._reads.apart and not self.has_one_time:
             for at, reads in self._reads.apart.items():
                 _, failed = self._engine.check(self._as_proof(at, reads))
                 if failed is not None:
@@ -436,10 +436,11 @@ class Transaction:
 
     def _settle_reads(self) -> None:
         self._check_views()
-        again = self._reads.settle(self.read_at) if self._reads.present else []
-        self.read_ahead(key for key in again if key not in self._writes)
-        if any(self.get(key) is None for key in again if key not in self._writes):
-            raise RetryError("a row that was counted on is gone")
+        if self._reads.present:
+            again = [key for key in self._reads.settle(self.read_at) if key not in self._writes]
+            self.read_ahead(again)
+            if any(self.get(key) is None for key in again):
+                raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:

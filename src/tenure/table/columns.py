@@ -63,9 +63,13 @@ class Kept:
         # Once public it has a value of its own.
         self.computed = None if column.computed is None or self.is_public else compiled(column.computed)
 
-    def key(self, value: Datum, is_descending: bool) -> KeyValue:
-        element = self.type.key(value)
-        return Descending(element) if is_descending else element
+    def key_maker(self, is_descending: bool) -> Callable[[Datum], KeyValue] | None:
+        """Makes the element of a key of a value; None if that is the value itself."""
+        key = self.type.key
+        if is_descending:
+            return lambda value: Descending(key(value))
+        is_plain = self.type.has_order and type(self.type)._key is Type._key
+        return None if is_plain else key
 
     def from_key(self, element: KeyValue) -> Datum:
         return self.type.from_key(element.value if isinstance(element, Descending) else element)

@@ -112,6 +112,8 @@ class ForeignKeys:
                     self._owed.append(Reference(foreign_key, layout, new.key))
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
+        if not self._owed:
+            return
         # A chain of cascades may be long: it is kept here, not on Python's stack.
         waiting = [self._taken()]
         while waiting:

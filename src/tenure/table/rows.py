@@ -75,6 +75,7 @@ class Keyed:
     """An index as keys: what it holds, in which order, and where."""
 
     __slots__ = (
+        "_elements",
         "columns",
         "head",
         "id",
@@ -105,15 +106,16 @@ class Keyed:
         self.in_key = frozenset(kept.id for kept, _ in self.parts if kept.type.key_is_exact)
         """The columns whose values the key gives back to the last digit."""
         self.predicate = None if index.predicate is None else compiled(index.predicate)
+        self._elements = tuple((kept.id, kept.key_maker(is_descending)) for kept, is_descending in self.parts)
 
     def suffix(self, values: Values) -> bytes:
         """The key columns of a row, as they stand in the index."""
-        return encode([kept.key(values[kept.id], is_descending) for kept, is_descending in self.parts])
+        return encode([values[id] if make is None else make(values[id]) for id, make in self._elements])
 
     def prefix(self, values: Iterable[Datum]) -> bytes:
         """The start of all keys whose first columns have these values."""
-        parts = zip(self.parts, values, strict=False)
-        return self.head + encode(kept.key(value, is_descending) for (kept, is_descending), value in parts)
+        parts = zip(self._elements, values, strict=False)
+        return self.head + encode([value if make is None else make(value) for (_, make), value in parts])
 
     def span(
         self, prefix: tuple[Datum, ...] = (), *, start: Bound | None = None, end: Bound | None = None
