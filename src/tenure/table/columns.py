@@ -6,6 +6,7 @@ written before it existed (`filled`), and what a writer gives it when nobody els
 Walk: `table.rows` compiles them once per table version; `table.write` evaluates them per row.
 """
 
+import builtins
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -42,6 +43,7 @@ class Kept:
         "is_written",
         "name",
         "omits_null",
+        "pack",
         "type",
     )
 
@@ -58,6 +60,8 @@ class Kept:
         self.filled: Datum = None if column.filled is None else self.type.unpack(unpack(column.filled))
         # Without a filled value, no value reads as NULL. Until public, "no value" may mean "not yet".
         self.omits_null = self.is_public and self.filled is None
+        self.pack = None if builtins.type(type)._pack is Type._pack else type._pack
+        """Makes a value packable, but NULL; None if it is packed as it is."""
         self.default = None if column.default is None else compiled(column.default)
         self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.

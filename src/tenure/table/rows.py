@@ -157,6 +157,17 @@ class Layout:
         self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
         self.has_enums = any(column.type.enum for column in table.columns)
         self.following = _following(self.columns.values())
+        self.enforced = tuple(kept for kept in self.columns.values() if kept.is_enforced)
+        """Columns that must not be NULL in what is written."""
+        self._packers = {
+            index.id: [
+                (kept.id, kept.pack, kept.omits_null)
+                for kept in self.columns.values()
+                if kept.is_written and kept.id not in index.in_key
+            ]
+            for index in self.indexes.values()
+            if index.is_primary
+        }
         self._readers: dict[tuple[int, tuple[int, ...]], Read] = {}
         self._entry_readers: dict[tuple[int, tuple[int, ...]], Read | None] = {}
 
@@ -188,12 +199,17 @@ class Layout:
 
     def _packed(self, index: Keyed, row: Row) -> bytes:
         packed = dict(row.unknown)
-        for id, value in row.values.items():
-            kept = self.columns[id]
-            if value is None and kept.omits_null:
+        values, absent = row.values, row.absent
+        for id, make, omits_null in self._packers[index.id]:
+            value = values[id]
+            if value is None:
+                if omits_null or id in absent:
+                    continue
+            elif id in absent:
                 continue
-            if kept.is_written and id not in index.in_key and id not in row.absent:
-                packed[id] = kept.type.pack(value)
+            elif make is not None:
+                value = make(value)
+            packed[id] = value
         return FORMAT + pack(packed)
 
     def is_of(self, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:
