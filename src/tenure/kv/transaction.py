@@ -35,8 +35,7 @@ A **view** keeps what the transaction reads at one moment readable, whatever it 
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
 decides by what it saw, and then takes its writes back, has still seen it.
 
-Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the engine's section. The
-door: `submit` -> ... -> `on_done` -> `finish`.
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit`, or `submit` and `finish` -> `kv.commits`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -231,10 +230,10 @@ class Transaction:
         """Whether there are rows of which it only counts that they are there."""
         return bool(self._reads.present)
 
-    def relax_reads(self, since: Reads) -> None:
-        """Of rows read by their keys since then, and found, only that they are there is to hold at commit."""
-        if self._parent is None and self._known is None:
-            self._reads.relax(since, self.read_at)
+    def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
+        """Of rows read by their keys since then, only that they are there counts; `without` was not found."""
+        if self._parent is None and self._known is None and self._read_at is not None:
+            self._reads.relax(since, self._read_at, without)
 
     def view(self) -> View:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""

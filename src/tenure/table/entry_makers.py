@@ -13,11 +13,10 @@ Walk: `table.backfill` fills indexes with these; `table.validate` proves them wi
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tenure.expr.datatype import Datum
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import Kept
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, body, key_elements
 from tenure.table.rows import Entry, Keyed, Layout
@@ -28,7 +27,7 @@ MakeKey: TypeAlias = Callable[[bytes, bytes], tuple[bytes, Values]]
 
 
 def entry_maker(layout: Layout, index: Keyed) -> MakeEntry | None:
-    """None if only the whole row tells: where the index has a condition, or points into another primary one."""
+    """None if only the whole row tells: the index has a condition, or points into another primary one."""
     if index.predicate is not None or index is layout.primary:
         return None
     if index.is_primary:

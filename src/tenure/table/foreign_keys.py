@@ -93,7 +93,7 @@ class Reference(NamedTuple):
     row: Row
     """As it was written; another write of the statement may have changed it since."""
     value: bytes | None = None
-    """What was written under its key, where the writer says so: as long as that is there, the row is the same."""
+    """What was put under its key, if the writer says so: as long as that is there, the row is the same."""
 
 
 class ForeignKeys:
@@ -104,9 +104,7 @@ class ForeignKeys:
         self._writer = writer
         self._owed: list[Lost | Reference] = []
 
-    def written(
-        self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None
-    ) -> None:
+    def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
         """Notes what a write of a row owes. `value` is what was put under its key, if that is known."""
         if old is not None:
             self._owed += self._lost_by(layout, old, new)
@@ -148,12 +146,15 @@ class ForeignKeys:
             _check_lost(txn, owed)
 
     def _check_references(self, txn: Transaction, references: list[Reference], check: Check) -> None:
-        for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
-            before = txn.mark_reads()
-            error = lookup.error(txn)
-            if error is not None:
-                raise error
-            txn.relax_reads(before)
+        before, missing = txn.mark_reads(), None
+        try:
+            for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
+                error = lookup.error(txn)
+                if error is not None:
+                    missing = lookup.key
+                    raise error
+        finally:
+            txn.relax_reads(before, without=missing)
 
     def _lookups(self, txn: Transaction, references: list[Reference]) -> Iterator[Lookup]:
         by_key: dict[tuple[int, int], Lookups] = {}

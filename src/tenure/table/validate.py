@@ -18,8 +18,8 @@ from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import duplicated
 from tenure.table.columns import CompiledCheck
-from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.entry_makers import key_maker
+from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.read import Source, rows
 from tenure.table.references import Lookups, together
 from tenure.table.rows import Keyed, Layout, Row
@@ -61,7 +61,7 @@ def validate_unique(
 
 
 def _all_differ(source: Source, layout: Layout, index: Keyed, without: Collection[bytes]) -> bool:
-    """Whether each row has a key of its own in an index, told by two scans; False also where it cannot be told.
+    """Whether each row has a key of its own in an index, told by two scans; False if that cannot be told.
 
     A transaction would count both as read, so it looks row by row.
     """
