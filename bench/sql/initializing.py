@@ -52,7 +52,7 @@ def run(quick: bool) -> list[Ratio]:
 
 def _initialize(place: Place, steps: str) -> float:
     """Returns what pgbench says that it took, in seconds."""
-    command = [BIN / "pgbench", "-i", "-s", "1", "-I", steps]
+    command = [str(BIN / "pgbench"), "-i", "-s", "1", "-I", steps]
     command += ["-h", "127.0.0.1", "-p", str(place.port), "-U", place.user, place.database]
     env = {**os.environ, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
