@@ -44,6 +44,7 @@ MODULES: tuple[str, ...] = (
     "sql.analytics",
     "sql.memory",
     "sql.ddl",
+    "sql.initializing",
     "sql.processes",
     "bulk.select",
     "bulk.point",

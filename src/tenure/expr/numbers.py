@@ -29,6 +29,8 @@ EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EM
 
 SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
+_SURE_DIGITS = {2: 4, 4: 9, 8: 18}
+"""By size: so many digits are never too many."""
 _WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
 _LEADING = re.compile(rf"[+-]?(?:{_WHOLE.pattern})?")
 _RADIX = {"x": 16, "o": 8, "b": 2}
@@ -49,6 +51,8 @@ class IntType(Type):
         return _INT_NAMES[self.size]
 
     def parse(self, text: str) -> int:
+        if len(text) <= _SURE_DIGITS[self.size] and text.isdecimal() and text.isascii():
+            return int(text)
         stripped = text.strip(SPACE)
         value = whole_number(stripped)
         if value is None and not self._overflows_first(stripped):

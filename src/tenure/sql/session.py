@@ -89,8 +89,7 @@ class Session:
         """The statement under way is one of several that are one implicit transaction: as in a block."""
         self.active_portal: Portal | None = None
         """The one that is being executed: it cannot close itself."""
-        self._path: tuple[str, Path] = "", Path(0)
-        """What search_path says, and what that means."""
+        self._path = Path(0)
         self.interrupts = Interrupts(self)
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
@@ -169,14 +168,15 @@ class Session:
         if self.block is not None and self.block.is_failed:
             self.preparing.check_not_failed(prepared.text)
         columns = prepared.columns
-        if isinstance(prepared.statement, ByName):
+        if prepared.is_by_name and isinstance(prepared.statement, ByName):
             columns = prepared.statement.columns_now(self)
         made = Portal(prepared, prepared.values(values), columns, prepared.is_short and inline)
         self._portals.add(portal, made)
         return made
 
     def portal(self, name: str) -> Portal:
-        return self._portals.named(name)
+        found = self._portals.portals.get(name)
+        return self._portals.named(name) if found is None else found
 
     @property
     def portals(self) -> Portals:
@@ -197,12 +197,11 @@ class Session:
         if prepared.made is None:
             return EMPTY
         self.surroundings.fence()
-        check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
-        lookup = prepared.lookup
-        is_alone = ends and inline and self.block is None and not has_begun
-        if lookup is not None and is_alone and prepared.made.path == self.path:
-            rows = lookup.rows(self.parts, prepared.made, made.values)
+        if has_begun or self.block is not None or made.is_failed:
+            check_may_run(self, portal, made)
+        elif prepared.lookup is not None and ends and inline and prepared.made.path == self.path:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
@@ -477,12 +476,10 @@ class Session:
 
     @property
     def path(self) -> Path:
-        text = self.variables["search_path"]
-        known, path = self._path
-        if text != known or path.database != self.database:
-            path = Path(self.database, self.variables.search_path(), self.user)
-            self._path = text, path
-        return path
+        schemas = self.variables.effects.search_path
+        if schemas is not self._path.schemas:
+            self._path = Path(self.database, schemas, self.user)
+        return self._path
 
     def check(self) -> None:
         """Raises if the statement must not go on."""

@@ -48,6 +48,8 @@ from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
 from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
 
+_NONE: frozenset[int] = frozenset()
+
 ROWS_AT_ONCE = 500
 """Rows that are made before what may be in their way is read."""
 
@@ -171,11 +173,13 @@ class Writer:
                 absent.append(id)
             elif id in given:
                 assert kept.is_public, f'column "{kept.name}" cannot be given a value'
-                values[id] = kept.type.accept(given[id])
+                value = given[id]
+                values[id] = None if value is None else kept.type._accept(value)
             else:
                 values[id] = self.default(id)
-        self._compute(values)
-        return self._checked(Row(self.layout.key(values), values, frozenset(absent)))
+        if self._following:
+            self._compute(values)
+        return self._checked(Row(self.layout.key(values), values, frozenset(absent) if absent else _NONE))
 
     def _changed(self, old: Row, changes: Values) -> Row:
         values = dict(old.values)
@@ -208,8 +212,9 @@ class Writer:
         return [kept.id for group in self._following for kept, _ in group]
 
     def _checked(self, row: Row) -> Row:
-        for id, kept in self._columns.items():
-            if kept.is_enforced and row.values[id] is None:
+        values = row.values
+        for kept in self.layout.enforced:
+            if values[kept.id] is None:
                 raise self._null(kept, row)
         for check in self.layout.checks:
             if check.is_enforced and check.is_broken_by(row.values, self._context):
@@ -249,14 +254,18 @@ class Writer:
                 for index, entry in of_row
                 if entry is not None and index.collides(row.values) and fits(entry)
             )
+        has_keys = bool(self._table.foreign_keys)
         for row, of_row in zip(rows, entries, strict=True):
             for index, entry in of_row:
                 if entry is not None:
                     self._check_addable(txn, index, None, None, row, entry, late=late)
-            for _, entry in of_row:
+            value = None
+            for index, entry in of_row:
                 if entry is not None:
                     txn.put(*entry)
-            self._foreign_keys.written(self.layout, None, row)
+                    value = entry.value if index is self.layout.primary else value
+            if has_keys:
+                self._foreign_keys.written(self.layout, None, row, value)
 
     def _write(self, txn: Transaction, old: Row, new: Row | None) -> None:
         self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])

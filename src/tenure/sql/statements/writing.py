@@ -112,9 +112,12 @@ class PastRows(NamedTuple):
 
 def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | PastRows | None) -> None:
     for part in parts:
-        if part is not None and not isinstance(part, Runner | PastRows):
+        if isinstance(part, _WITH_CONSTANTS):
             for fold in part.constants:
                 fold(context)
+
+
+_WITH_CONSTANTS = (Given, Conflict, Returning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +144,13 @@ class Insert:
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn("INSERT")
         _fold(execution.context, self.source, self.conflict, self.returning)
-        writer = writer_of(execution, self.table)
+        # Only ON CONFLICT reads rows that others wrote.
+        budget = RowsBudget() if execution.inline and self.conflict is not None else None
+        writer = writer_of(execution, self.table, budget)
         try:
-            rows = interruptible(self._written(execution, txn, writer), execution.check)
+            rows = self._written(execution, txn, writer)
+            if not self.is_small:
+                rows = interruptible(rows, execution.check)
             written = [(old, new) for old, new in rows if new is not None]
             writer.finish(txn, execution.check)
             return self._result(written, execution)
@@ -167,7 +174,8 @@ class Insert:
         """Each row as it was, if it was there, and as it is; that is None where nothing is done."""
         if self.conflict is None:
             late = execution.block.proves_late and self.is_small
-            yield from ((None, row) for row in writer.insert_all(txn, self._values(execution), late=late))
+            for added in writer.insert_all(txn, self._values(execution), late=late):
+                yield None, added
             return
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
@@ -370,7 +378,7 @@ class Change:
         return writer.update(txn, found.row, changes)
 
 
-def writer_of(execution: Execution, table: Table) -> Writer:
+def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> Writer:
     block = execution.block
 
     def layout_of(id: int) -> Layout:
@@ -381,7 +389,6 @@ def writer_of(execution: Execution, table: Table) -> Writer:
         await_open(execution.session, block, found)
         return block.layout(found)
 
-    budget = RowsBudget() if execution.inline else None
     return Writer(
         block.layout(table), layout_of, execution.context, read=None if budget is None else budget.spend
     )
