@@ -171,6 +171,12 @@ WHOLE = [
     "SELECT p.id FROM people p WHERE p.id IN (SELECT person FROM orders WHERE amount > 300)",
     "SELECT p.id FROM people p WHERE p.id NOT IN (SELECT person FROM orders WHERE person IS NOT NULL)",
     "SELECT p.id FROM people p WHERE p.id NOT IN (SELECT person FROM orders)",
+    "SELECT p.id FROM people p WHERE (p.id, p.age) IN (SELECT person, amount FROM orders)",
+    "SELECT p.id FROM people p WHERE p.age IN (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE p.age NOT IN (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE p.age < ALL (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE NOT (p.age, p.id) < ANY "
+    "(SELECT o.amount, o.id FROM orders o WHERE o.person = p.id)",
     "SELECT p.id, (SELECT max(o.amount) FROM orders o WHERE o.person = p.id) FROM people p",
     "SELECT id FROM people WHERE age > (SELECT avg(age)::int FROM people)",
     "SELECT DISTINCT city, mood FROM people",

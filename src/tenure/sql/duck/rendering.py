@@ -361,9 +361,11 @@ class _Renderer:
                 if nested.takes or over.known.outer:
                     # There a NULL of one row makes DuckDB answer NULL for the other rows, too.
                     raise NotShared("IN (a subquery that depends on the row)")
-                (column,) = inner.columns
-                over.called(nested.function, (arguments[0], column))
-                if not nested.function.startswith("=(") or arguments[0].shape != column.shape:
+                if len(nested.functions) > 1:
+                    raise NotShared("a row among the rows of a subquery")
+                ((column,), (function,)) = inner.columns, nested.functions
+                over.called(function, (arguments[0], column))
+                if not function.startswith("=(") or arguments[0].shape != column.shape:
                     raise NotShared("a comparison with a subquery")
                 sql = f"({arguments[0].sql} IN (SELECT {column.sql} FROM {inner.source}))"
                 return Value(sql, BOOL, Shape("BOOLEAN"))
