@@ -117,6 +117,16 @@ SELECT id, x FROM a WHERE x = 3 ORDER BY id LIMIT 1
 """
 
 JOINS = """
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x = 2) OR (a.id = b.a_id AND b.v = 'aa')
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x > 2) OR a.id = b.a_id
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x = 2 AND b.v = 'aa') OR (b.a_id = 3 AND a.id = b.a_id AND a.y < 3)
+SELECT a.id, b.id FROM a JOIN b ON (a.x = 2 AND b.id < 9) OR (a.x = 3 AND b.id > 30 AND a.y > b.id % 3)
+SELECT a.id, b.id FROM a LEFT JOIN b ON (a.id = b.a_id AND b.id < 9) OR (a.id = b.a_id AND a.x = 3)
+SELECT a.id, b.id FROM a RIGHT JOIN b ON (a.x = 2 AND b.id < 9) OR (a.x = 3 AND b.id > 30)
+SELECT a.id, b.id FROM a FULL JOIN b ON (a.id = b.a_id AND a.x = 2) OR (a.id = b.a_id AND b.v = 'aa')
+SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE (b.a_id = a.id AND a.x = 2) OR (b.a_id = a.id AND b.id > 20))
+SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE (b.a_id = a.id AND a.x = 2) OR (b.a_id = a.id AND b.id > 20))
+SELECT id FROM a WHERE (x = 2 AND y = 1) OR (x = 2 AND y IS NULL) OR (y > 2 AND x = 2)
 SELECT a.id, b.id FROM a JOIN b ON a.id = b.a_id
 SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id
 SELECT a.id, b.id FROM a RIGHT JOIN b ON a.id = b.a_id
