@@ -30,6 +30,8 @@ ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ, "
 CENTS = pa.decimal128(15, 2)
 SUPPLIERS_OF_A_PART = 4
 LINES_MAX = 7
+SUPPLIERS_MIN = 250
+"""With fewer, the formula gives a part the same supplier twice."""
 
 
 class Sizes(NamedTuple):
@@ -44,7 +46,13 @@ def sizes(scale: float) -> Sizes:
     def of(count: int, least: int) -> int:
         return max(least, round(count * scale))
 
-    return Sizes(of(10_000, 20), of(200_000, 200), of(150_000, 150), of(1_500_000, 1_500), of(1_000, 10))
+    return Sizes(
+        suppliers=of(10_000, SUPPLIERS_MIN),
+        parts=of(200_000, 200),
+        customers=of(150_000, 150),
+        orders=of(1_500_000, 1_500),
+        clerks=of(1_000, 10),
+    )
 
 
 def generate(scale: float, seed: int = 1) -> Iterator[tuple[str, pa.Table]]:
