@@ -57,20 +57,20 @@ PEER_INDEXES = (
 )
 
 CHANGES: Sequence[str] = (
-    "UPDATE lineitem SET l_quantity = l_quantity + 1, l_discount = 0.10 WHERE l_orderkey % 4001 < 40",
+    "UPDATE lineitem SET l_quantity = l_quantity + 1, l_discount = 0.10 WHERE l_orderkey % 40009 < 40",
     "UPDATE orders SET o_orderdate = o_orderdate + 30, o_comment = 'special requests' "
-    "WHERE o_orderkey % 4001 < 60",
-    "UPDATE customer SET c_acctbal = c_acctbal - 100, c_mktsegment = 'BUILDING' WHERE c_custkey % 307 = 5",
-    "UPDATE partsupp SET ps_supplycost = 1.00, ps_availqty = 9999 WHERE ps_partkey % 1009 = 7",
-    "DELETE FROM lineitem WHERE l_orderkey % 4001 = 65",
-    "DELETE FROM orders WHERE o_orderkey % 4001 = 65",
+    "WHERE o_orderkey % 40009 < 60",
+    "UPDATE customer SET c_acctbal = c_acctbal - 100, c_mktsegment = 'BUILDING' WHERE c_custkey % 3001 = 5",
+    "UPDATE partsupp SET ps_supplycost = 1.00, ps_availqty = 9999 WHERE ps_partkey % 2003 = 7",
+    "DELETE FROM lineitem WHERE l_orderkey % 40009 = 65",
+    "DELETE FROM orders WHERE o_orderkey % 40009 = 65",
     "INSERT INTO orders SELECT o_orderkey + 8, o_custkey, 'O', 1.00, o_orderdate, o_orderpriority, o_clerk, "
     "o_shippriority, o_comment FROM orders "
-    "WHERE o_orderkey % 4001 BETWEEN 100 AND 140 AND o_orderkey % 32 < 9",
+    "WHERE o_orderkey % 40009 BETWEEN 100 AND 140 AND o_orderkey % 32 < 9",
     "INSERT INTO lineitem SELECT l_orderkey + 8, l_partkey, l_suppkey, l_linenumber, l_quantity, "
     "l_extendedprice, l_discount, l_tax, 'N', 'O', l_shipdate + 10, l_commitdate, l_receiptdate + 10, "
     "l_shipinstruct, l_shipmode, l_comment FROM lineitem "
-    "WHERE l_orderkey % 4001 BETWEEN 100 AND 140 AND l_orderkey % 32 < 9",
+    "WHERE l_orderkey % 40009 BETWEEN 100 AND 140 AND l_orderkey % 32 < 9",
 )
 """Each changes as many rows on both sides. New rows have keys that are not used: of 32, the last 24."""
 

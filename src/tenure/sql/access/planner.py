@@ -63,9 +63,12 @@ class _Planning:
         return replace(query, plan=plan, nested=tuple(nested), shared=shared, givens=next(self._numbers))
 
     def _planned(self, plan: Plan) -> Plan:
-        plan = aggregates_joined(plan, self._query)
+        plan = aggregates_joined(plan, self._query, self._is_few)
         plan = pushed(exists_joined(plan, self._query))
         return whole(ordered(arranged(plan, self)))
+
+    def _is_few(self, plan: Plan) -> bool:
+        return is_small(arranged(pushed(plan), self))
 
     def _subquery(self, number: int) -> Subquery:
         if number not in self._nested:
