@@ -26,7 +26,7 @@ from tenure.sql.answers import Column
 from tenure.sql.block import Block
 from tenure.sql.execution import Execution
 from tenure.sql.inline import RowsBudget
-from tenure.sql.locking import Passing, acquire, freshen, settled
+from tenure.sql.locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
@@ -361,6 +361,8 @@ class Change:
 
 def writer_of(execution: Execution, table: Table) -> Writer:
     block = execution.block
+    if table.id in execution.session.parts.locks.tables.held:
+        await_hold(execution, table)
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)

@@ -1,0 +1,99 @@
+"""Blocks that lost: what a session remembers of one, so that its next try is not lost to the same writers.
+
+    BEGIN ... UPDATE t ... ALTER TABLE t ... COMMIT ──► 40001: t was written to meanwhile
+    BEGIN ──► t is held for this block ──► ... COMMIT ──► released
+
+A block that changes the schema commits more slowly than writers do, and what it has scanned has to be
+unchanged by then. If it fails by that, the session remembers which tables it used. Its next block, which is
+the client's next try in all likelihood, holds them before it reads anything (`cluster.table_holds`). What a
+block has held and lost with, the one after it holds again.
+
+The memory serves one block. A client that does something else next holds up the writers of those tables
+until that block ends, for `table_holds.HOLD_SECONDS` at most. Blocks without changes of the schema are not
+remembered.
+
+Walk: `sql.session` calls `hold` when a block begins, and commits `noting` it; `Surroundings.failed` calls
+`lost`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors import Table
+from tenure.cluster.lock_waits import How
+from tenure.sql.answers import NotShort
+from tenure.sql.block import Block
+
+if TYPE_CHECKING:
+    from tenure.sql.session import Session
+
+MEMORY_SECONDS = 60.0
+"""How long a session remembers a lost block: clients try again within seconds."""
+
+
+class Retries:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._tables: frozenset[int] = frozenset()
+        """What the block used that has lost."""
+        self._until = 0.0
+        """Until when that is remembered, on the monotonic clock."""
+        self._held: frozenset[int] = frozenset()
+        """What was held for the block that is under way, or was last."""
+        session.on_discard.append(self._forget)
+
+    def hold(self, block: Block) -> None:
+        """Holds what the last block lost with, for one that begins; without, if that cannot be had."""
+        session = self._session
+        if not self._tables:
+            self._held = frozenset()
+            return
+        if session.is_inline:
+            raise NotShort
+        tables, self._tables = self._tables, frozenset()
+        if session.parts.env.monotonic() > self._until or block.is_read_only:
+            return
+        self._held = tables
+        holds, wanted = session.parts.locks.tables, sorted(tables)
+        block.on_end.append(lambda: holds.release(wanted))
+        owner = session.surroundings.owner_in(block)
+        timeout, check = session.variables.seconds("lock_timeout"), session.interrupts.check_time
+        try:
+            holds.hold(owner, wanted, How(timeout=timeout, canceled=check))
+        except BaseException:
+            block.close()
+            raise
+
+    @contextmanager
+    def noting(self, block: Block) -> Iterator[None]:
+        """Around a block's commit, after which nobody can tell any more what it used."""
+        used = self._used(block)
+        try:
+            yield
+        except RetryError:
+            self._remember(used)
+            raise
+        self._forget()
+
+    def lost(self, block: Block) -> None:
+        """A statement of the block has failed with 40001, and so the block has."""
+        self._remember(self._used(block))
+
+    def _used(self, block: Block) -> frozenset[int]:
+        """The tables of a block that changes the schema, but for those it makes; else none."""
+        use = block.begun
+        if use is None or not use.draft:
+            return frozenset()
+        ids = {*use.draft.declared, *use.pins}
+        return frozenset(
+            id for id in ids if isinstance(use.descriptor(id), Table) and not use.draft.is_new(id)
+        )
+
+    def _remember(self, used: frozenset[int]) -> None:
+        self._tables = used | self._held
+        self._until = self._session.parts.env.monotonic() + MEMORY_SECONDS
+
+    def _forget(self) -> None:
+        self._tables = self._held = frozenset()
