@@ -268,7 +268,7 @@ class Use:
         self._scheme.unpin(self, list(self.pins))
 
     def resume(self) -> None:
-        """Pins again what was given up; RetryError if some of that has changed, and then it must not go on."""
+        """Pins again what was given up; RetryError if that has changed, and then it must not go on."""
         paused, self._paused = self._paused, []
         try:
             for id in paused:

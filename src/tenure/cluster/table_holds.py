@@ -154,7 +154,8 @@ class TableHolds:
         others: dict[int, Timestamp] = {}
         for record in self._records.of_table(self._store.snapshot(), TABLE_LOCKS):
             if record.session != own and record.mode == Mode.EXCLUSIVE and record.awaits is None:
-                table, until_at = int.from_bytes(record.key), add_seconds(record.since_at, HOLD_SECONDS)
+                table = table_of(record.key)
+                until_at = add_seconds(record.since_at, HOLD_SECONDS)
                 others[table] = max(until_at, others.get(table, until_at))
         with self._lock:
             self._others = others
@@ -186,3 +187,7 @@ class TableHolds:
 
 def table_name(table: int) -> Name:
     return Name(TABLE_LOCKS, table.to_bytes(4))
+
+
+def table_of(key: bytes) -> int:
+    return int.from_bytes(key)

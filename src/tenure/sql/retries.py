@@ -40,23 +40,26 @@ class Retries:
         """What the block used that has lost."""
         self._until = 0.0
         """Until when that is remembered, on the monotonic clock."""
+        self._block: Block | None = None
+        """The block that is under way, or was last; statements outside of one are tried again anyway."""
         self._held: frozenset[int] = frozenset()
-        """What was held for the block that is under way, or was last."""
+        """What was held for it."""
         session.on_discard.append(self._forget)
 
     def hold(self, block: Block) -> None:
         """Holds what the last block lost with, for one that begins; without, if that cannot be had."""
         session = self._session
-        if not self._tables:
-            self._held = frozenset()
-            return
-        if session.is_inline:
+        is_recent = session.parts.env.monotonic() <= self._until
+        wanted = self._tables if is_recent and not block.is_read_only else frozenset()
+        if wanted and session.is_inline:
             raise NotShort
-        tables, self._tables = self._tables, frozenset()
-        if session.parts.env.monotonic() > self._until or block.is_read_only:
-            return
-        self._held = tables
-        holds, wanted = session.parts.locks.tables, sorted(tables)
+        self._block, self._held, self._tables = block, wanted, frozenset()
+        if wanted:
+            self._hold(block, sorted(wanted))
+
+    def _hold(self, block: Block, wanted: list[int]) -> None:
+        session = self._session
+        holds = session.parts.locks.tables
         block.on_end.append(lambda: holds.release(wanted))
         owner = session.surroundings.owner_in(block)
         timeout, check = session.variables.seconds("lock_timeout"), session.interrupts.check_time
@@ -73,27 +76,29 @@ class Retries:
         try:
             yield
         except RetryError:
-            self._remember(used)
+            self._remember(block, used)
             raise
-        self._forget()
+        if block is self._block:
+            self._forget()
 
     def lost(self, block: Block) -> None:
         """A statement of the block has failed with 40001, and so the block has."""
-        self._remember(self._used(block))
+        self._remember(block, self._used(block))
 
     def _used(self, block: Block) -> frozenset[int]:
         """The tables of a block that changes the schema, but for those it makes; else none."""
         use = block.begun
-        if use is None or not use.draft:
+        if block is not self._block or use is None or not use.draft:
             return frozenset()
         ids = {*use.draft.declared, *use.pins}
         return frozenset(
             id for id in ids if isinstance(use.descriptor(id), Table) and not use.draft.is_new(id)
         )
 
-    def _remember(self, used: frozenset[int]) -> None:
-        self._tables = used | self._held
-        self._until = self._session.parts.env.monotonic() + MEMORY_SECONDS
+    def _remember(self, block: Block, used: frozenset[int]) -> None:
+        if block is self._block:
+            self._tables = used | self._held
+            self._until = self._session.parts.env.monotonic() + MEMORY_SECONDS
 
     def _forget(self) -> None:
-        self._tables = self._held = frozenset()
+        self._block, self._tables, self._held = None, frozenset(), frozenset()

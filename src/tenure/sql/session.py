@@ -232,7 +232,7 @@ class Session:
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
             if self.block is None and statement.is_undone and (self.is_several or not ends):
-                self.block = self._begun()
+                self.block = self._begun(is_several=True)
             execution = Execution(self, self.block or self._begun(), portal.values, inline=inline)
             return control(execution, statement, portal, limit)
         block = self.block

@@ -141,6 +141,11 @@ class Surroundings:
             self._session.on_discard.append(lambda: self._parts.advisory.unlock_all(owner))
         return self._owner
 
+    @property
+    def owner_number(self) -> int | None:
+        """Of the owner of this session's locks, if it has locked anything yet."""
+        return None if self._owner is None else self._owner.number
+
     def owner_in(self, block: Block) -> Owner:
         """The same, about to lock something that ends with the transaction."""
         if not block.has_locks:
