@@ -56,6 +56,7 @@ Acquire = Callable[[Owner, Sequence[Name], Mode, How], Acquired]
 class TableHolds:
     def __init__(self, waits: LockWaits, acquire: Acquire) -> None:
         """`acquire` takes locks that are released with all others of their owner."""
+        self._stored = waits.stored
         self._store = waits.stored.store
         self._records = waits.stored.records
         self._session = waits.session
@@ -108,15 +109,17 @@ class TableHolds:
 
     # ── its writers ────────────────────────────────────────────────────────────────────────────
 
+    def left_seconds(self, table: int) -> float:
+        """For how long a writer would wait at most; nothing, if the table is not held."""
+        until_at = self.held.get(table)
+        return 0.0 if until_at is None else seconds_between(self._store.clock.now(), until_at)
+
     def await_end(self, owner: Owner, table: int, how: How) -> None:
         """Returns when the table is no longer held by others, or has been for too long.
 
         The owner then has the table's lock, shared: whoever is next to hold the table waits for it.
         """
-        until_at = self.held.get(table)
-        if until_at is None:
-            return
-        left_seconds = seconds_between(self._store.clock.now(), until_at)
+        left_seconds = self.left_seconds(table)
         if left_seconds <= 0:
             return
         is_shorter = how.timeout is not None and how.timeout <= left_seconds
@@ -134,7 +137,7 @@ class TableHolds:
         try:
             if self._watch is None:
                 self._watch = self._start()
-            elif self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions:
+            elif self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions or self._is_some_over():
                 self._look()
         except (SnapshotTooOld, BaseMoved):
             self.close()
@@ -150,16 +153,25 @@ class TableHolds:
         return self._store.watch([span], since_at=since_at, gap_seconds=GAP_SECONDS)
 
     def _look(self) -> None:
-        own = self._own_session()
+        own, now_at = self._own_session(), self._store.clock.now()
         others: dict[int, Timestamp] = {}
         for record in self._records.of_table(self._store.snapshot(), TABLE_LOCKS):
-            if record.session != own and record.mode == Mode.EXCLUSIVE and record.awaits is None:
+            until_at = add_seconds(record.since_at, HOLD_SECONDS)
+            if record.session == own or record.mode != Mode.EXCLUSIVE or record.awaits is not None:
+                continue
+            if until_at > now_at:
                 table = table_of(record.key)
-                until_at = add_seconds(record.since_at, HOLD_SECONDS)
                 others[table] = max(until_at, others.get(table, until_at))
+            elif self._stored.is_gone(record.session):
+                self._stored.delete([self._records.key_of(TABLE_LOCKS, record)])
         with self._lock:
             self._others = others
             self._merge()
+
+    def _is_some_over(self) -> bool:
+        """Whether nobody waits any more for something that another node has held."""
+        now_at = self._store.clock.now()
+        return any(until_at <= now_at for until_at in self._others.values())
 
     def _own_session(self) -> SessionId | None:
         try:

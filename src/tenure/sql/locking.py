@@ -217,6 +217,8 @@ def await_hold(execution: Execution, table: Table) -> None:
     owner = session.surroundings.owner_in(block)
     if locks.has_in_table(owner, table.id, span) or block.use.txn.written(span):
         return
+    if locks.tables.left_seconds(table.id) <= 0:
+        return
     if execution.inline:
         raise NotShort
     with waiting(session, block, what=f'relation "{table.name}"') as how:
