@@ -30,6 +30,7 @@ from tenure.sql.locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
+from tenure.sql.statements.forgotten_keys import check_key_stays, explain_violation
 from tenure.sql.statements.queries import run_of
 from tenure.table import read
 from tenure.table.columns import Values
@@ -146,8 +147,9 @@ class Insert:
             written = [(old, new) for old, new in rows if new is not None]
             writer.finish(txn, execution.check)
             return self._result(written, execution)
-        except UserError:
+        except UserError as error:
             txn.check_absent()  # what is wrong with a row that came before is said first
+            explain_violation(execution, error)
             raise
 
     def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
@@ -168,6 +170,7 @@ class Insert:
             late = execution.block.proves_late and self.is_small
             yield from ((None, row) for row in writer.insert_all(txn, self._values(execution), late=late))
             return
+        check_key_stays(execution, self.table.id)
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
         resolving = _Resolving(self.conflict, self.targets, self.visible, execution.context)
@@ -309,8 +312,13 @@ class Change:
             target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
-        changed = [(self._written(txn, writer, each), each) for each in interruptible(found, execution.check)]
-        writer.finish(txn, execution.check)
+        checked = interruptible(found, execution.check)
+        try:
+            changed = [(self._written(txn, writer, each), each) for each in checked]
+            writer.finish(txn, execution.check)
+        except UserError as error:
+            explain_violation(execution, error)
+            raise
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
