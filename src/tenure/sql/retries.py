@@ -48,14 +48,16 @@ class Retries:
 
     def hold(self, block: Block) -> None:
         """Holds what the last block lost with, for one that begins; without, if that cannot be had."""
-        session = self._session
-        is_recent = session.parts.env.monotonic() <= self._until
-        wanted = self._tables if is_recent and not block.is_read_only else frozenset()
-        if wanted and session.is_inline:
+        wanted = self._tables and self._wanted(block)
+        if wanted and self._session.is_inline:
             raise NotShort
         self._block, self._held, self._tables = block, wanted, frozenset()
         if wanted:
             self._hold(block, sorted(wanted))
+
+    def _wanted(self, block: Block) -> frozenset[int]:
+        is_recent = self._session.parts.env.monotonic() <= self._until
+        return self._tables if is_recent and not block.is_read_only else frozenset()
 
     def _hold(self, block: Block, wanted: list[int]) -> None:
         session = self._session
