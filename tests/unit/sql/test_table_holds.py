@@ -102,6 +102,17 @@ def test_a_block_gets_its_turn_while_writers_go_on(nodes: list[Served], threads:
     assert rows == 50 + sum(each.result() for each in writers)
 
 
+def test_two_such_blocks_take_turns(nodes: list[Served], threads: ThreadPoolExecutor) -> None:
+    def change(number: int) -> list[int | None]:
+        with nodes[number % len(nodes)].connect() as client:
+            changes = [f"ALTER TABLE t ADD c{number}_{round} int" for round in range(3)]
+            tries = range(1, 4 * TRIES + 1)
+            return [next((n for n in tries if _block(client, each)), None) for each in changes]
+
+    for each in [threads.submit(change, number) for number in range(2)]:
+        assert None not in each.result(), "two blocks kept each other from committing"
+
+
 def test_writers_wait_for_the_next_try_of_a_block_that_lost(
     nodes: list[Served], threads: ThreadPoolExecutor
 ) -> None:
