@@ -23,7 +23,7 @@ from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
-from tests.simulation import clean_changes, emptying, kept_shapes, schema_changes
+from tests.simulation import clean_changes, emptying, kept_shapes, schema_changes, wait_shapes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
 from tests.simulation.kept_shapes import KeptPlan
@@ -448,6 +448,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "recreate": recreate,
     "cancel": cancel,
     **kept_shapes.SHAPES,
+    **wait_shapes.SHAPES,
 }
 
 _ROWS = {"write": 6.0, "write two": 1.0, "look": 2.0, "linger": 1.0, "look back": 0.3}
@@ -465,6 +466,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "recreate": 0.3,
         "cancel": 0.4,
         **kept_shapes.WEIGHTS,
+        **wait_shapes.WEIGHTS,
     },
     "indexes": {
         "write": 8.0,

@@ -29,6 +29,7 @@ def test_seeds_run_without_a_violation() -> None:
     traces = [result.trace for result in results]
     assert any(isinstance(trace, SchemaTrace) and trace.declared for trace in traces)
     assert any(trace.seen["two versions leased at once"] for trace in traces)
+    assert any(trace.seen["went on after a wait"] for trace in traces)
 
 
 @pytest.mark.invariant("emptied-alone")
@@ -80,6 +81,7 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
         ("published without a wait", "I11"),
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
+        ("pins not taken again after a wait", "I16"),
         ("expiring lease deleted early", "I16"),
         ("table emptied while others write it", "I12"),
         ("closed table used all the same", "rows"),

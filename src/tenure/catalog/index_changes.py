@@ -178,6 +178,13 @@ def primary_of(table: Table) -> Index:
     return _successor(table, table.index(table.primary))
 
 
+def forgets_key(table: Table) -> bool:
+    """Whether equal keys may come once the table's changes are done: its primary key goes or is another."""
+    replaced = {column.id: column.replaces or column.id for column in table.columns}
+    new = {replaced[part.column] for part in primary_of(table).parts}
+    return not new <= columns_of(table.index(table.primary))
+
+
 def row_id(table: Table) -> Column | None:
     """The hidden column that stands in for a primary key, if there is none."""
     parts = primary_of(table).parts

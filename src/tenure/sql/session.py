@@ -231,14 +231,14 @@ class Session:
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
             if self.block is None and statement.is_undone and (self.is_several or not ends):
-                self.block = self._begun()
+                self.block = self._begun(is_several=True)
             execution = Execution(self, self.block or self._begun(), portal.values, inline=inline)
             return control(execution, statement, portal, limit)
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
         if block is None:
-            block = self.block = self._begun()
+            block = self.block = self._begun(is_several=True)
         if block.is_failed:
             raise InFailedTransaction
         answer = self._answer(portal, self._run_in(block, portal, inline), limit)
@@ -246,12 +246,13 @@ class Session:
             return self._ended(block, answer, inline)
         return answer
 
-    def _begun(self, *, is_explicit: bool = False) -> Block:
+    def _begun(self, *, is_explicit: bool = False, is_several: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
         block.fence = self.surroundings.fence
         block.is_read_only = transaction_modes.reads_only(self)
-        if is_explicit:
-            block.pause = self._pause
+        block.pause = self._pause if is_explicit else None
+        if is_explicit or is_several:
+            self.surroundings.retries.hold(block)
         return block
 
     def _pause(self, seconds: float) -> None:
@@ -321,7 +322,6 @@ class Session:
             except BaseException:
                 self.abandon()
                 raise
-            del self.notices[told:]
             self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
 
@@ -357,7 +357,8 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
+            with self.surroundings.retries.noting(block):
+                block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
             self.abandon()
             raise
@@ -398,7 +399,7 @@ class Session:
         return None
 
     def failed(self, error: BaseException | None = None) -> None:
-        self.surroundings.name_schema(error)
+        self.surroundings.failed(error)
         block = self.block
         self._is_string = self._has_executed = False
         if block is None:

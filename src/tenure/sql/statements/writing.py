@@ -27,10 +27,11 @@ from tenure.sql.block import Block
 from tenure.sql.closed_tables import await_open
 from tenure.sql.execution import Execution
 from tenure.sql.inline import RowsBudget
-from tenure.sql.locking import Passing, acquire, freshen, settled
+from tenure.sql.locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
+from tenure.sql.statements.forgotten_keys import check_key_stays, explain_violation
 from tenure.sql.statements.queries import run_of
 from tenure.table import read
 from tenure.table.columns import Values
@@ -154,8 +155,9 @@ class Insert:
             written = [(old, new) for old, new in rows if new is not None]
             writer.finish(txn, execution.check)
             return self._result(written, execution)
-        except UserError:
+        except UserError as error:
             txn.check_absent()  # what is wrong with a row that came before is said first
+            explain_violation(execution, error)
             raise
 
     def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
@@ -177,6 +179,7 @@ class Insert:
             for added in writer.insert_all(txn, self._values(execution), late=late):
                 yield None, added
             return
+        check_key_stays(execution, self.table.id)
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
         resolving = _Resolving(self.conflict, self.targets, self.visible, execution.context)
@@ -321,8 +324,13 @@ class Change:
         if len(found) > 1 and self._moves_keys(writer.layout):
             # Each is checked against the rows as they are by then: so their order must not be by chance.
             found.sort(key=lambda each: each.row.key)
-        changed = [(self._written(txn, writer, each), each) for each in interruptible(found, execution.check)]
-        writer.finish(txn, execution.check)
+        checked = interruptible(found, execution.check)
+        try:
+            changed = [(self._written(txn, writer, each), each) for each in checked]
+            writer.finish(txn, execution.check)
+        except UserError as error:
+            explain_violation(execution, error)
+            raise
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
@@ -380,6 +388,8 @@ class Change:
 
 def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> Writer:
     block = execution.block
+    if table.id in execution.session.parts.locks.tables.held:
+        await_hold(execution, table)
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
