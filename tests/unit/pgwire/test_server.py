@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.pgwire.door import Limits
+from tenure.pgwire.hall import Limits
 from tenure.pgwire.server import Server
 from tenure.sql.answers import Timeouts
 from tests.unit.pgwire.toy import BATCH, LetIn, Toys
@@ -28,7 +28,7 @@ from tests.unit.pgwire.wire import (
 )
 
 QUICK = Limits(
-    seats_max=6, kept_for_root=2, starting_max=4, threads_max=2, login_seconds=0.2, pass_seconds=0.02
+    seats_max=6, kept_for_root=2, starting_max=4, places_max=2, login_seconds=0.2, pass_seconds=0.02
 )
 """Time-outs are short, and are awaited on the socket: no test sleeps."""
 

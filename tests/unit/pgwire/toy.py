@@ -148,6 +148,9 @@ class ToyClient:
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
         self.user = user
+        self.is_superuser = user == "root"
+        self.holds_locks = False
+        self.received_at: list[float | None] = []
         self.options = options
         self.log: list[str] = toys.log
         self.timeouts_now = toys.timeouts
@@ -301,6 +304,9 @@ class ToyClient:
 
     def close_portal(self, name: str) -> None:
         self._portals.pop(name, None)
+
+    def received(self, at: float | None) -> None:
+        self.received_at.append(at)
 
     def cancel(self) -> None:
         self._canceled.set()
