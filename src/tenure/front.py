@@ -18,7 +18,7 @@ from tenure.cluster.cancels import Cancels
 from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.codecs import BINARY, decoder, encoder
-from tenure.pgwire.hall import UserLimits
+from tenure.pgwire.hall import PLACES, PLACES_FAR, Limits, UserLimits
 from tenure.pgwire.login import Mode
 from tenure.pgwire.server import Server
 from tenure.pgwire.throttle import is_loopback
@@ -113,6 +113,7 @@ class Front:
             user_limits=self._user_limits,
             long_turns=self.parts.long_turns,
             inherited=listen.inherited,
+            limits=Limits(places_max=PLACES if self.parts.runs_inline else PLACES_FAR),
         )
 
     def _user_limits(self) -> UserLimits:

@@ -7,6 +7,7 @@
 Walk: `hostile_user` begins each act in turn, looks at how others fare, and ends it without a farewell.
 """
 
+import os
 import select
 import socket
 import struct
@@ -28,7 +29,8 @@ Connect = Callable[[], "psycopg.Connection[tuple[Any, ...]]"]
 
 
 class Act(Protocol):
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def begin(self, connect: Connect, address: tuple[str, int]) -> "Running": ...
 
@@ -135,7 +137,7 @@ class _RunningLogins:
 
 def _reset(number: int) -> None:
     """Ends a connection as a machine does that has crashed: the other side gets RST, without FIN."""
-    with socket.socket(fileno=socket.dup(number)) as twin:  # type: ignore[attr-defined]
+    with socket.socket(fileno=os.dup(number)) as twin:
         twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         twin.shutdown(socket.SHUT_RDWR)
 
@@ -169,7 +171,9 @@ ACTS: tuple[Act, ...] = (
     Statements("computing in Python", f"SELECT count(*) FROM {NUMBERS} WHERE to_char(n, '999') = 'x'"),
     Statements("computing in DuckDB", "SELECT count(*) FROM big a, big b, big c WHERE a.v <> b.v"),
     Statements("computing in transactions", f"SELECT max(md5(n::text)) FROM {NUMBERS}", first="BEGIN"),
-    Statements("sleeping, then computing", f"SELECT pg_sleep(0.5), (SELECT max(md5(n::text)) FROM {NUMBERS})"),
+    Statements(
+        "sleeping, then computing", f"SELECT pg_sleep(0.5), (SELECT max(md5(n::text)) FROM {NUMBERS})"
+    ),
     Statements("plans that double", _doubled(14)),
     StalledLogins("silent logins", b""),
     StalledLogins("logins that stop half-way", _startup("mallory")),

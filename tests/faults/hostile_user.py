@@ -20,9 +20,9 @@ import psycopg
 
 from tests.faults.harness import Result, Run
 from tests.faults.hostile_acts import ACTS, Act
-from tests.faults.sql_nodes import TTL_SECONDS, SqlNodes
+from tests.faults.sql_nodes import SqlNodes
 
-NODE = "n0"
+NODE, PASSWORD = "n0", "not a secret"
 READ_P99_SECONDS_MAX, LOGIN_SECONDS_MAX = 0.1, 1.0
 QUICK_FACTOR = 10
 """A short run shares its processors with other tests: it shows that nobody is kept out."""
@@ -41,25 +41,25 @@ SCHEMA = (
     "INSERT INTO hostile VALUES (1, 0)",
     "CREATE TABLE big (id int PRIMARY KEY, v int)",
     "INSERT INTO big SELECT n, n % 100 FROM generate_series(1, 20000) n",
-    "CREATE USER alice",
-    "CREATE USER mallory",
-    "GRANT SELECT ON t TO alice",
-    "GRANT SELECT, UPDATE ON hostile, big TO mallory",
+    f"CREATE USER alice PASSWORD '{PASSWORD}'",
+    f"CREATE USER mallory PASSWORD '{PASSWORD}'",
 )
-SESSION_LEFT = "SELECT max(expiration) FROM system.sqlliveness"
+EXPIRATION = "SELECT max(expiration) FROM system.sqlliveness"
+SESSIONS_LEFT = "SELECT count(*) FROM tenure_internal.sessions WHERE user_name = 'mallory'"
 
 
 def hostile_user(run: Run, acts: tuple[Act, ...] = ACTS) -> Result:
     result = Result()
     seconds = max(ACT_SECONDS_MIN, run.seconds / len(acts))
     factor = QUICK_FACTOR if run.is_quick else 1
-    with SqlNodes(run, "hostile_user") as nodes:
+    with SqlNodes(run, "hostile_user", has_passwords=True) as nodes:
         nodes.start(NODE)
         nodes.execute(NODE, *SCHEMA)
         for act in acts:
             with result.naming(act.name):
+                before = _usage(nodes)
                 _suffer(act, nodes, seconds).judge(result, act.name, factor)
-                _require_peace(nodes, result)
+                _require_peace(nodes, before, result)
         nodes.stop(result)
     return result
 
@@ -132,23 +132,21 @@ def _log_in(nodes: SqlNodes, witness: Witness, is_over: threading.Event) -> None
 def _watch_session(nodes: SqlNodes, witness: Witness, is_over: threading.Event) -> None:
     with _connect(nodes, "root") as client:
         while not is_over.wait(LOGIN_PAUSE_SECONDS):
-            row = client.execute(SESSION_LEFT).fetchone()
+            row = client.execute(EXPIRATION).fetchone()
             assert row is not None
             witness.expirations.append(row[0])
 
 
-def _require_peace(nodes: SqlNodes, result: Result) -> None:
+def _require_peace(nodes: SqlNodes, before: "_Usage", result: Result) -> None:
     """What mallory had is over, and its memory and threads are given back."""
-    before = _Usage.of(nodes)
-    until = time.monotonic() + RETURN_SECONDS_MAX
+    until, grown = time.monotonic() + RETURN_SECONDS_MAX, ["not looked at"]
     with _connect(nodes, "root") as root:
-        while time.monotonic() < until:
-            left = root.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = 'mallory'").fetchone()
-            if left == (0,):
-                break
+        while grown and time.monotonic() < until:
             time.sleep(LOGIN_PAUSE_SECONDS)
-        result.require(left == (0,), f"{left} sessions of mallory are left")
-    result.require(before is not None, "the node is gone")
+            row = root.execute(SESSIONS_LEFT).fetchone()
+            assert row is not None
+            grown = [f"{row[0]} sessions of mallory are left"] * bool(row[0]) + _usage(nodes).beyond(before)
+    result.violations += grown
 
 
 @dataclass(frozen=True)
@@ -156,15 +154,18 @@ class _Usage:
     resident_bytes: int
     threads: int
 
-    @classmethod
-    def of(cls, nodes: SqlNodes) -> "_Usage":
-        lines = Path(f"/proc/{nodes.pid(NODE)}/status").read_text().splitlines()
-        values = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines)}
-        return cls(int(values["VmRSS"]) * 1024, int(values["Threads"]))
+    def beyond(self, before: "_Usage") -> list[str]:
+        grown = self.resident_bytes - before.resident_bytes
+        return [f"{grown >> 20} MiB stay"] * (grown > GROWTH_BYTES_MAX) + [
+            f"{self.threads} threads, {before.threads} before"
+        ] * (self.threads > before.threads + THREADS_MORE_MAX)
+
+
+def _usage(nodes: SqlNodes) -> _Usage:
+    lines = Path(f"/proc/{nodes.process(NODE).pid}/status").read_text().splitlines()
+    values = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    return _Usage(int(values["VmRSS"][0]) * 1024, int(values["Threads"][0]))
 
 
 def _connect(nodes: SqlNodes, user: str) -> "psycopg.Connection[tuple[Any, ...]]":
-    return nodes.connect(NODE, user=user)
-
-
-assert TTL_SECONDS > 1
+    return nodes.connect(NODE, user=user, password=PASSWORD)

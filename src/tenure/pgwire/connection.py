@@ -62,6 +62,8 @@ class Connection:
         self.is_closing = False
         self.client: Client | None = None
         self.seat: Seat | None = None
+        self.user = ""
+        """Who it says it is."""
         self.progress = Progress.SILENT
         self.on_cancel: Callable[[], None] = lambda: None
         """Told when the statement under way is canceled: it may not have begun."""

@@ -36,7 +36,6 @@ from tenure.pgwire.refusals import (
     ShuttingDown,
     TransactionTooLong,
 )
-from tenure.pgwire.startup import Progress
 from tenure.pgwire.waits import Commit, Delay, InThread, Lane, Need, Wait
 from tenure.sql.answers import Endpoints, Pending, QueryCanceled
 from tenure.sql.errors import StatementTimeout
@@ -82,10 +81,6 @@ class Door(asyncio.Protocol):
         """The call that it waits for, where that is a statement's."""
         self._asked_at = 0.0
 
-    @property
-    def progress(self) -> Progress:
-        return self.connection.progress
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.max_size = RECEIVE_BYTES  # type: ignore[attr-defined]
@@ -119,9 +114,8 @@ class Door(asyncio.Protocol):
     def settle(self) -> None:
         """After whatever happened: writes, and sees to what the connection waits for."""
         connection = self.connection
-        if self._is_arriving and not connection.is_starting:
-            self._is_arriving = False
-            self._hall.arrivals.remove(self)
+        if self._is_arriving:
+            self._follow_arrival()
         if self._hall.is_draining and (connection.is_outside or connection.is_starting):
             if connection.output and connection.is_outside:
                 # The answer alone: clients take what comes with it for a notice, and learn of the end when
@@ -144,6 +138,15 @@ class Door(asyncio.Protocol):
             self._is_paused = should_pause
             (self._transport.pause_reading if should_pause else self._transport.resume_reading)()
 
+    def _follow_arrival(self) -> None:
+        connection, arrivals = self.connection, self._hall.arrivals
+        if connection.is_starting:
+            address = connection.endpoints.client_address
+            arrivals.move(self, address, connection.progress, connection.user)
+        else:
+            self._is_arriving = False
+            arrivals.remove(self)
+
     def _attend(self, wait: Wait | None) -> None:
         self._attended = wait
         loop = self._hall.loop
@@ -152,7 +155,8 @@ class Door(asyncio.Protocol):
                 case InThread(lane=Lane.STATEMENT):
                     self._start_errand(wait)
                 case InThread():
-                    self._hall.submit(wait, partial(self._hall.tell, self._resume))
+                    done = partial(self._hall.tell, self._resume)
+                    self._hall.submit(wait, self.connection.user, done)
                 case Commit(pending):
                     self._hall.commits.add(partial(self._submit, pending))
                 case Delay(seconds):

@@ -11,19 +11,19 @@ Walk: `pgwire.server` makes a `Hall`; each `pgwire.door` has its statements run 
 
 import asyncio
 import logging
-import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.env import Env, Event
 from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.pgwire.arrivals import Arrivals
 from tenure.pgwire.crew import Crew
 from tenure.pgwire.gathering import Gathering
-from tenure.pgwire.places import OnDone, Places
+from tenure.pgwire.lanes import OnDone, TurnTaking
+from tenure.pgwire.places import Places
 from tenure.pgwire.refusals import TooManyConnections
 from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
 from tenure.pgwire.startup import Service
@@ -34,9 +34,10 @@ from tenure.sql.answers import Client
 if TYPE_CHECKING:
     from tenure.pgwire.door import Door
 
-PLACES_MORE, PLACES_MAX = 2, 8
-"""Statements that compute at once: the processors and some that wait for files. In Python one thread
-computes at a time, and each that would like to delays the loop; so more processors give no more."""
+PLACES, PLACES_FAR = 4, 8
+"""Statements that run at once, where the store is in this process and where it is a server to be waited for.
+In Python one thread computes at a time, whatever the processors, and each that would like to delays a turn
+of the loop by some 10 ms."""
 
 LANE_THREADS = {Lane.LOOKUP: 4, Lane.OPENING: 4, Lane.CANCEL: 2}
 """Each call takes a millisecond or so."""
@@ -55,10 +56,6 @@ PASS_SECONDS = 0.25
 _log = logging.getLogger(__name__)
 
 
-def default_places() -> int:
-    return min(PLACES_MAX, (os.cpu_count() or 1) + PLACES_MORE)
-
-
 class UserLimits(NamedTuple):
     """Of one user, on one node; superusers have none."""
 
@@ -71,8 +68,7 @@ class Limits:
     seats_max: int = SEATS_MAX
     kept_for_root: int = KEPT_FOR_ROOT
     starting_max: int = STARTING_MAX
-    places_max: int = 0
-    """0: as many as this machine is good for."""
+    places_max: int = PLACES
     login_seconds: float = LOGIN_SECONDS
     pass_seconds: float = PASS_SECONDS
 
@@ -101,15 +97,14 @@ class Hall:
         """By other threads, for the loop to do."""
         self._is_waking = False
         self._crew = Crew("sql", env)
-        places_max = limits.places_max or default_places()
         self._places = Places(
-            env, self._crew, places_max=places_max, statements_max=lambda: user_limits().statements
+            env, self._crew, places_max=limits.places_max, statements_max=lambda: user_limits().statements
         )
         self._superuser_places = Places(
-            env, self._crew, places_max=places_max, statements_max=lambda: limits.seats_max
+            env, self._crew, places_max=limits.places_max, statements_max=lambda: limits.seats_max
         )
         self._lanes = {
-            lane: ThreadPoolExecutor(threads, f"door-{lane.value}") for lane, threads in LANE_THREADS.items()
+            lane: TurnTaking(f"door-{lane.value}", env, threads) for lane, threads in LANE_THREADS.items()
         }
         self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "door-closing")
 
@@ -144,14 +139,9 @@ class Hall:
     def places_of(self, client: Client) -> Places:
         return self._superuser_places if client.is_superuser else self._places
 
-    def submit(self, wait: InThread, on_done: OnDone) -> None:
+    def submit(self, wait: InThread, user: str, on_done: OnDone) -> None:
         """For what is done before a session is there."""
-
-        def done(future: "Future[Any]") -> None:
-            error = future.exception()
-            on_done(None if error is not None else future.result(), error)
-
-        self._lanes[wait.lane].submit(wait.call).add_done_callback(done)
+        self._lanes[wait.lane].submit(user, wait.call, on_done)
 
     def close_client(self, client: Client) -> None:
         self._closing.submit(_close, client)
@@ -162,7 +152,6 @@ class Hall:
         """
         if len(self.arrivals) >= self.limits.starting_max:
             self.arrivals.slowest().end(TooManyConnections("sorry, too many clients already"))
-        self.arrivals.add(door, door.connection.endpoints.client_address)
         self.doors.add(door)
 
     def left(self, door: "Door") -> None:
@@ -172,8 +161,9 @@ class Hall:
 
     def close(self, *, wait: bool) -> None:
         self._crew.close(wait=wait)
-        for pool in (*self._lanes.values(), self._closing):
-            pool.shutdown(wait=wait)
+        for lane in self._lanes.values():
+            lane.close(wait=wait)
+        self._closing.shutdown(wait=wait)
 
 
 def _close(client: Client) -> None:

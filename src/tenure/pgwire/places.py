@@ -29,8 +29,7 @@ from typing import Any
 
 from tenure.base.env import Env, Event
 from tenure.pgwire.crew import Crew
-
-OnDone = Callable[[Any, BaseException | None], None]
+from tenure.pgwire.lanes import OnDone
 
 
 class State(Enum):
@@ -72,6 +71,7 @@ class Errand:
             error = failure
         self._places.end(self)
         self._on_done(value, error)
+        value = error = None  # the error's frames refer to this one
 
 
 class _User:
@@ -149,12 +149,12 @@ class Places:
 
     def come_back(self, errand: Errand, *, at_once: bool) -> None:
         """It has waited: returns when it has a place."""
-        may_go_on = errand.may_go_on = self.env.event()
         with self._lock:
             errand.state = State.RETURNING
             if at_once:
                 self._take(errand)
                 return
+            may_go_on = errand.may_go_on = self.env.event()
             self._queue(errand)
             chosen = self._give_places()
         self._begin(chosen)

@@ -116,6 +116,7 @@ class Starting(Protocol):
     output: list[bytes]
     seat: Seat | None
     client: Client | None
+    user: str
     progress: Progress
 
     @property
@@ -131,9 +132,9 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
         yield from _cancel(connection, packet, service)
         return None
     startup = read_startup(packet)
-    connection.progress = Progress.NAMED
     _negotiate_version(connection, startup)
-    user = startup.parameters.get("user", "")
+    user = connection.user = startup.parameters.get("user", "")
+    connection.progress = Progress.NAMED
     if not user:
         raise LoginRefused("no PostgreSQL user name specified in startup packet")
     if startup.parameters.get("replication", "false") not in ("false", "off", "no", "0"):
