@@ -7,7 +7,7 @@ from tests.faults.harness import Run
 from tests.faults.hostile_acts import ACTS
 from tests.faults.smoke import holds
 
-IN_SHORT = (
+IN_SHORT = ("sleepers", "waiters for a row", "computing in Python", "silent logins")
     "sleepers",
     "waiters for a row",
     "computing in Python",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from tenure.base.env import Env, Event, Task
 
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 2.0
 """A new thread costs some 50 us, an idle one some 50 kB."""
 
 Call = Callable[[], None]
