@@ -8,12 +8,6 @@ from tests.faults.hostile_acts import ACTS
 from tests.faults.smoke import holds
 
 IN_SHORT = ("sleepers", "waiters for a row", "computing in Python", "silent logins")
-    "sleepers",
-    "waiters for a row",
-    "computing in Python",
-    "sleeping, then computing",
-    "silent logins",
-)
 
 pytestmark = [pytest.mark.timeout(240)]
 
