@@ -38,6 +38,7 @@ class CannedClient:
     def __init__(self) -> None:
         self.status = Status.IDLE
         self.doing = "canned"
+        self.is_superuser = self.holds_locks = False
         self.notices: list[Notice] = []
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
@@ -81,6 +82,9 @@ class CannedClient:
         pass
 
     def close_portal(self, name: str) -> None:
+        pass
+
+    def received(self, at: float | None) -> None:
         pass
 
     def cancel(self) -> None:

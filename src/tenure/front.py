@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenure.base.errors import InputOutput, InvalidParameter
+from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.cluster.cancels import Cancels
 from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.codecs import BINARY, decoder, encoder
+from tenure.pgwire.hall import PLACES, PLACES_FAR, Limits, UserLimits
 from tenure.pgwire.login import Mode
 from tenure.pgwire.server import Server
 from tenure.pgwire.throttle import is_loopback
@@ -108,9 +110,15 @@ class Front:
             instance=instance,
             tls=tls,
             route_cancel=self._cancels.request,
+            user_limits=self._user_limits,
             long_turns=self.parts.long_turns,
             inherited=listen.inherited,
+            limits=Limits(places_max=PLACES if self.parts.runs_inline else PLACES_FAR),
         )
+
+    def _user_limits(self) -> UserLimits:
+        settings = self.parts.settings.current()
+        return UserLimits(settings[USER_CONNECTIONS_MAX], settings[USER_STATEMENTS_MAX])
 
     def _start(self) -> tuple[str, int]:
         try:

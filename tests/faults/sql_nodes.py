@@ -36,12 +36,14 @@ TROUBLE_MARKS = ("Traceback", "AssertionError", "was never retrieved")
 
 
 class SqlNodes(Processes):
-    def __init__(self, run: Run, name: str, *, more: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, run: Run, name: str, *, more: tuple[str, ...] = (), has_passwords: bool = False
+    ) -> None:
         self._place = own_place(run, name)
         super().__init__(self._place.directory)
         self.engine, self.server = run.engine, run.server
         self.rng = random.Random(run.seed)
-        self._more = more
+        self._more = more if has_passwords else ("--insecure", *more)
         self.store = self._place.address
         set_up(self.store)
         self.ports: dict[str, int] = {}
@@ -61,7 +63,7 @@ class SqlNodes(Processes):
     def launch(self, name: str) -> None:
         at = f"127.0.0.1:{self.ports.setdefault(name, _free_port())}"
         lake = str(self._place.directory / "lake")  # a store in PostgreSQL has none beside it
-        options = ("--insecure", "--store", self.store, "--lake", lake, "--sql", at, *self._more)
+        options = ("--store", self.store, "--lake", lake, "--sql", at, *self._more)
         self.spawn(name, "tenure.cli", "start", *options)
 
     def dsn(self, name: str) -> str:

@@ -18,11 +18,13 @@ import random
 import struct
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from heapq import heappop, heappush
 from typing import NoReturn
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
 
+from tenure.base.env import Place
 from tests.simulation.tape import Tape, TapeRandom
 
 EPOCH_MICROS = 1_700_000_000_000_000
@@ -274,6 +276,12 @@ class SimEnv:
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         return self._hub.spawn(self._machine, f"{self._machine.name}.{name}", run)
+
+    def holding(self, place: Place) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
+        return nullcontext()
 
 
 class HostEnv(SimEnv):

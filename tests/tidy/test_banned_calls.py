@@ -43,7 +43,9 @@ ALLOWED = {
     ("processes.py", "socket"),
     # The door is where the outside comes in: sockets, and secrets that no seed may foretell.
     ("pgwire/door.py", "asyncio"),
-    ("pgwire/door.py", "concurrent"),
+    ("pgwire/hall.py", "asyncio"),
+    ("pgwire/hall.py", "concurrent"),
+    ("pgwire/lanes.py", "concurrent"),
     ("pgwire/door.py", "socket"),
     ("pgwire/seats.py", "secrets"),
     ("pgwire/listeners.py", "asyncio"),

@@ -8,14 +8,17 @@ reads a clock, sleeps, draws random numbers or starts a thread; a tidy test hold
 Two clocks, for two purposes: `wall_micros` may jump and is only ever compared with other
 wall clocks; `monotonic` never goes back and measures waits.
 
+Threads are many, processors few. Whoever bounds how many threads run at once gives each a `Place`
+(`holding`); one that has to wait for others does so inside `waiting`, and holds no place meanwhile.
+
 Walk: `node.py` makes one and hands it to every part; nothing below imports upward.
 """
 
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 
@@ -31,6 +34,14 @@ class Task(Protocol):
     def is_alive(self) -> bool: ...
 
 
+class Place(Protocol):
+    """The right of one thread to run, among those that somebody bounds."""
+
+    def leave(self) -> None: ...
+    def come_back(self, *, at_once: bool) -> None:
+        """Returns when there is room again, or at once, however many run."""
+
+
 class Env(Protocol):
     rng: random.Random
 
@@ -40,6 +51,18 @@ class Env(Protocol):
     def event(self) -> Event: ...
     def lock(self) -> AbstractContextManager[object]: ...
     def spawn(self, name: str, run: Callable[[], None]) -> Task: ...
+    def holding(self, place: Place) -> AbstractContextManager[object]:
+        """Inside of it this thread runs by that place's leave."""
+        ...
+
+    def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
+        """Around a wait for others that may take long: this thread has no place meanwhile, and queues for one
+        afterwards. Who holds something that all others need does not queue.
+        """
+        ...
+
+
+NO_PLACE = nullcontext()
 
 
 class SystemEnv:
@@ -47,6 +70,7 @@ class SystemEnv:
 
     def __init__(self) -> None:
         self.rng: random.Random = random.SystemRandom()
+        self._thread = threading.local()
 
     def wall_micros(self) -> int:
         return time.time_ns() // 1000
@@ -67,6 +91,29 @@ class SystemEnv:
         thread = threading.Thread(target=run, name=name, daemon=True)
         thread.start()
         return thread
+
+    @contextmanager
+    def holding(self, place: Place) -> Iterator[None]:
+        self._thread.place = place
+        try:
+            yield
+        finally:
+            self._thread.place = None
+
+    def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
+        place = getattr(self._thread, "place", None)
+        return NO_PLACE if place is None else _away_from(place, at_once=holds)
+
+
+@contextmanager
+def _away_from(place: Place, *, at_once: bool) -> Iterator[None]:
+    place.leave()
+    try:
+        yield
+    except BaseException:
+        place.come_back(at_once=True)  # there is little left to do
+        raise
+    place.come_back(at_once=at_once)
 
 
 class ManualEnv:
@@ -108,6 +155,12 @@ class ManualEnv:
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         run()
         return _EndedTask()
+
+    def holding(self, place: Place) -> AbstractContextManager[object]:
+        return NO_PLACE
+
+    def waiting(self, *, holds: bool = False) -> AbstractContextManager[object]:
+        return NO_PLACE
 
 
 class _ManualEvent:

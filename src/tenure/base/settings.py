@@ -338,6 +338,28 @@ IDLE_IN_TRANSACTION_TIMEOUT = Setting(
     description="How long a session may be idle in a transaction where it says nothing; 0 is no limit.",
 )
 
+USER_CONNECTIONS_MAX = Setting(
+    name="sql.user_connections_max",
+    kind=INT,
+    # Half of what a node takes: one user must not keep the others out.
+    default=2_500,
+    lower=1,
+    upper=65_000,
+    unit="connections",
+    description="How many connections one user other than root may have to a node.",
+)
+
+USER_STATEMENTS_MAX = Setting(
+    name="sql.user_statements_max",
+    kind=INT,
+    # Each costs a thread, most of which wait.
+    default=250,
+    lower=1,
+    upper=65_000,
+    unit="statements",
+    description="How many statements of one user, outside of transactions, may be under way; more queue.",
+)
+
 RESULT_BYTES_MAX = Setting(
     name="sql.result_bytes_max",
     kind=INT,
@@ -406,6 +428,8 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     DUCKDB_MEMORY,
     COLUMNS_MEMORY,
     STATEMENT_TIMEOUT,
+    USER_CONNECTIONS_MAX,
+    USER_STATEMENTS_MAX,
     IDLE_IN_TRANSACTION_TIMEOUT,
     RESULT_BYTES_MAX,
     VERSION,

@@ -128,7 +128,8 @@ class DescriptorLeases:
                     pins[id] = lease.pin
                     return lease
             if held is not None:
-                held.wait(HELD_SECONDS)
+                with self._store.env.waiting():
+                    held.wait(HELD_SECONDS)
             elif not self._acquire(id):
                 return None
 
@@ -244,7 +245,8 @@ class DescriptorLeases:
                 whose = self._turns.setdefault(id, mine)
             if whose is mine:
                 break
-            whose.wait(HELD_SECONDS)
+            with self._store.env.waiting():
+                whose.wait(HELD_SECONDS)
         try:
             yield
         finally:

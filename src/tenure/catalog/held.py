@@ -117,7 +117,8 @@ class Held:
         with self._lock:
             held = next((self._held[id] for id in ids if id in self._held), None)
         if held is not None:
-            held.wait(max(0.0, deadline - self._env.monotonic()))
+            with self._env.waiting():
+                held.wait(max(0.0, deadline - self._env.monotonic()))
 
     def _await_unpinned(self, ids: list[int], deadline: float) -> bool:
         while True:
@@ -127,4 +128,5 @@ class Held:
             left = deadline - self._env.monotonic()
             if left <= 0:
                 return False
-            self._freed.wait(left)
+            with self._env.waiting(holds=True):
+                self._freed.wait(left)

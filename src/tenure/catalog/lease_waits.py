@@ -23,6 +23,7 @@ Walk: `schema_change` calls `await_gone` between two versions; `SHOW BLOCKERS` c
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from itertools import count
 from typing import NamedTuple
 
@@ -204,6 +205,10 @@ class LeaseWaits:
     def monotonic(self) -> float:
         return self._store.env.monotonic()
 
+    def waiting(self) -> AbstractContextManager[object]:
+        """What is published may be held meanwhile: others need it."""
+        return self._store.env.waiting(holds=True)
+
 
 class _Pace(NamedTuple):
     poll_seconds: float
@@ -266,7 +271,8 @@ class _Waiting:
 
     def _follow(self, seconds: float) -> None:
         try:
-            self._watch.next(seconds, changes_only=True)
+            with self._waits.waiting():
+                self._watch.next(seconds, changes_only=True)
         except (SnapshotTooOld, BaseMoved):
             self._watch.close()
             self._watch = self._waits.watch()

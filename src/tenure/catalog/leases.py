@@ -137,7 +137,8 @@ class Leases:
                 held = self._held.of(id)
                 if held is None:
                     return self._pin(use, id)
-            held.wait(HELD_SECONDS)
+            with self._store.env.waiting():
+                held.wait(HELD_SECONDS)
 
     def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
         lease = self._lease_for(use, id)

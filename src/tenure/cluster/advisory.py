@@ -103,6 +103,10 @@ class AdvisoryLocks:
         self._release(owner, owned, [key])
         return True
 
+    def is_holding(self, owner: Owner) -> bool:
+        owned = self._owners.get(owner)
+        return owned is not None and bool(owned.times)
+
     def unlock_all(self, owner: Owner) -> None:
         """Gives up all locks of the session; those of its transaction stay."""
         owned = self._owners.get(owner)

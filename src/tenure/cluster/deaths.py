@@ -84,7 +84,8 @@ class Deaths:
     def _next_change(self, watch: Watch, seconds: float) -> Watch:
         """Waits for news of sessions; returns the watch to go on with, or a new one."""
         try:
-            watch.next(seconds, changes_only=True)
+            with self._store.env.waiting():
+                watch.next(seconds, changes_only=True)
             return watch
         except (SnapshotTooOld, BaseMoved):
             # It has fallen behind what is kept. Whoever waits looks at the session itself next.

@@ -91,7 +91,8 @@ class _Wait:
                 self._away_since = None
                 self._check()
                 self._on_look(snapshot)
-                watch.next(self._look_seconds, changes_only=True)
+                with self._store.env.waiting():
+                    watch.next(self._look_seconds, changes_only=True)
                 snapshot = self._store.snapshot()
             return snapshot
         finally:
@@ -108,7 +109,8 @@ class _Wait:
         if now - self._away_since >= AWAY_SECONDS_MAX:
             raise unknown(self._ids, error) from error
         self._check()
-        self._store.env.sleep(AWAY_PAUSE_SECONDS)
+        with self._store.env.waiting():
+            self._store.env.sleep(AWAY_PAUSE_SECONDS)
 
 
 @contextmanager

@@ -174,13 +174,14 @@ class _Attempt:
         waiter = self._table.join(self._owner, name, self._mode)
         ticket, notices = self._stored.draw_ticket(), list[bytes]()
         try:
-            while not waiter.is_granted.wait(self._pause()):
-                self.has_waited = True
-                self._check()
-                if self._is_cycle_due() and self._locks.is_stored(name):
-                    awaits = self._table.awaited(waiter)
-                    notices = [self._stored.put_notice(self._owner, name, ticket, awaits)]
-                    self._stored.check_cycle(self._owner)
+            with self._locks.env.waiting():
+                while not waiter.is_granted.wait(self._pause()):
+                    self.has_waited = True
+                    self._check()
+                    if self._is_cycle_due() and self._locks.is_stored(name):
+                        awaits = self._table.awaited(waiter)
+                        notices = [self._stored.put_notice(self._owner, name, ticket, awaits)]
+                        self._stored.check_cycle(self._owner)
         except BaseException:
             if not self._table.leave(waiter):
                 self.got.append(name)  # granted just now, and to be given back with the rest
@@ -237,7 +238,8 @@ class _Attempt:
 
     def _follow(self, watch: Watch) -> Watch | None:
         try:
-            watch.next(self._pause(), changes_only=True)
+            with self._locks.env.waiting():
+                watch.next(self._pause(), changes_only=True)
             return watch
         except (SnapshotTooOld, BaseMoved):
             watch.close()

@@ -177,8 +177,9 @@ class Committer:
 
     def _wait(self, waiter: "_Waiter", check: Check) -> None:
         try:
-            while not waiter.woken.wait(None if check is unchecked else CHECK_SECONDS):
-                check()
+            with self._env.waiting(holds=True):  # it may be woken to lead the others
+                while not waiter.woken.wait(None if check is unchecked else CHECK_SECONDS):
+                    check()
         except BaseException as error:
             # It is taken back, or the thread is being stopped: if it was to lead, somebody else must.
             with self._lock:

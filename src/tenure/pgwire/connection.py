@@ -18,6 +18,7 @@ the start to `pgwire.startup`.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from tenure.base.errors import TenureError
@@ -26,7 +27,7 @@ from tenure.pgwire.errors import ProtocolViolation
 from tenure.pgwire.messages import UINT4
 from tenure.pgwire.reports import error_response
 from tenure.pgwire.seats import Seat
-from tenure.pgwire.startup import Service, start_up
+from tenure.pgwire.startup import Progress, Service, start_up
 from tenure.pgwire.waits import Need, Talk, Wait
 from tenure.sql.answers import Client, Endpoints, Status, Terminated
 
@@ -63,6 +64,11 @@ class Connection:
         self.is_closing = False
         self.client: Client | None = None
         self.seat: Seat | None = None
+        self.user = ""
+        """Who it says it is."""
+        self.progress = Progress.SILENT
+        self.on_cancel: Callable[[], None] = lambda: None
+        """Told when the statement under way is canceled: it may not have begun."""
         self.pieces_received = 0
         """Who sees it unchanged knows that nothing was heard in between."""
         self._conversation: Conversation | None = None
@@ -132,6 +138,7 @@ class Connection:
         if self._talk is not None and self._conversation is not None:
             self._conversation.is_canceled = True
             self._conversation.client.cancel()
+            self.on_cancel()
 
     def close(self, error: BaseException | None = None) -> None:
         """Says why, if there is a reason; the driver writes that and closes."""

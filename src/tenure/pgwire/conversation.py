@@ -393,7 +393,9 @@ class Conversation:
                 self._stop_if_canceled()  # it may have waited for a thread
             return call()
 
-        return InThread(run, is_inside=self._unsynced or self.client.status is not Status.IDLE)
+        client = self.client
+        is_inside = self._unsynced or client.status is not Status.IDLE or client.holds_locks
+        return InThread(run, is_inside, can_stop)
 
     def _stop_if_canceled(self) -> None:
         if self.is_canceled:

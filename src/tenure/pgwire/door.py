@@ -4,45 +4,41 @@
     a long one            runs in a thread; the loop goes on with others
     a commit              is submitted, with those of others; the loop is told when it is done
 
-Threads come from two pools. A statement that begins a transaction may have to queue for one of a
-few; one inside an open transaction never queues, as all the few may be waiting for its locks.
+A statement that needs a thread may have to queue for a place to run (`pgwire.places`). If it is canceled, its
+time is up or its client goes away before it has one, it never runs.
 
 Reading stops while a connection is busy and much input waits; work stops while a client does not
 read: at most one batch of rows waits for it.
 
 Invariant (reader-holds-one-batch): for a client that does not read, no more than one batch is made.
+Invariant (gone-ends-statement): when a client is gone, its statement is canceled, whether it runs, waits or
+is queued, and whether the door was reading or not.
 
-Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`, and
-`pgwire.gathering` for commits.
+Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`, `pgwire.hall` for threads,
+and `pgwire.gathering` for commits.
 """
 
 import asyncio
 import logging
+import select
 import socket
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
-from tenure.base.env import Env, Event
 from tenure.base.errors import TenureError
 from tenure.pgwire.connection import Connection
-from tenure.pgwire.gathering import Gathering
+from tenure.pgwire.hall import Hall
+from tenure.pgwire.places import Errand
 from tenure.pgwire.refusals import (
     IdleInTransaction,
     IdleTooLong,
     LoginTooSlow,
     ShuttingDown,
-    TooManyConnections,
     TransactionTooLong,
 )
-from tenure.pgwire.seats import KEPT_FOR_ROOT, SEATS_MAX
-from tenure.pgwire.startup import Service
-from tenure.pgwire.tls import Tls
-from tenure.pgwire.waits import Commit, Delay, InThread, Need, Wait
-from tenure.sql.answers import Client, Endpoints, Pending
+from tenure.pgwire.waits import Commit, Delay, InThread, Lane, Need, Wait
+from tenure.sql.answers import Endpoints, Pending, QueryCanceled
+from tenure.sql.errors import StatementTimeout
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -56,113 +52,12 @@ WRITE_BYTES_HIGH = 64 * 1024
 LINGER_SECONDS = 5.0
 """How long a client may take to read why it was cut off."""
 
-THREADS_MAX = 64
-"""For statements that begin a transaction. They wait more than they compute."""
-
-CLOSING_THREADS_MAX = 8
-"""For sessions whose clients are gone: what they hold must not wait for others' statements."""
-
-STARTING_MAX = 500
-"""Connections that have not logged in yet: a flood of these must not use up the seats."""
-
-LOGIN_SECONDS = 60.0
-"""As PostgreSQL's authentication_timeout; whoever guessed passwords may have to wait for half of it."""
-
-PASS_SECONDS = 0.25
-"""Between two passes over all connections: how exact time-outs are."""
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Limits:
-    seats_max: int = SEATS_MAX
-    kept_for_root: int = KEPT_FOR_ROOT
-    starting_max: int = STARTING_MAX
-    threads_max: int = THREADS_MAX
-    login_seconds: float = LOGIN_SECONDS
-    pass_seconds: float = PASS_SECONDS
-
+HANG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+"""What the kernel knows of a client whose bytes nobody reads."""
 
 NEVER = (0.0, IdleTooLong(""))
 
-
-class Hall:
-    """What the doors of one server share."""
-
-    def __init__(self, service: Service, env: Env, limits: Limits, tls: Tls | None) -> None:
-        self.service = service
-        self.env = env
-        self.limits = limits
-        self.tls = tls
-        self.loop = asyncio.new_event_loop()
-        self.commits = Gathering(self._call_soon)
-        self.doors: set[Door] = set()
-        self.is_draining = False
-        self.emptied: Event = env.event()
-        """While draining: the last one has left."""
-        self._told: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
-        """By other threads, for the loop to do."""
-        self._is_waking = False
-        self._beginning = ThreadPoolExecutor(limits.threads_max, "sql")
-        self._inside = ThreadPoolExecutor(limits.seats_max, "sql-inside")
-        self._closing = ThreadPoolExecutor(CLOSING_THREADS_MAX, "sql-closing")
-
-    def tell(self, step: Callable[..., None], *found: object) -> None:
-        """Has something done on the loop, from another thread; many at a time wake it only once."""
-        self._told.append((step, found))
-        if self._is_waking:
-            return
-        self._is_waking = True
-        try:
-            self.loop.call_soon_threadsafe(self._do_told)
-        except RuntimeError:
-            _log.info("a statement ended after its server")
-
-    def _do_told(self) -> None:
-        self._is_waking = False  # before the first is taken: who tells after the last wakes the loop again
-        while self._told:
-            step, found = self._told.popleft()
-            try:
-                step(*found)
-            except Exception:
-                _log.exception("a connection failed in a way that it should not")
-
-    def _call_soon(self, step: Callable[..., None], *found: object) -> None:
-        self.loop.call_soon(self._timed, step, *found)
-
-    def _timed(self, step: Callable[..., None], *found: object) -> None:
-        self.service.turns.begin()
-        step(*found)
-        self.service.turns.end(None)
-
-    def submit(self, wait: InThread) -> "Future[Any]":
-        return (self._inside if wait.is_inside else self._beginning).submit(wait.call)
-
-    def close_client(self, client: Client) -> None:
-        self._closing.submit(_close, client)
-
-    def is_full(self) -> bool:
-        return len(self.doors) - len(self.service.seats) >= self.limits.starting_max
-
-    def make_room(self) -> None:
-        """Ends the connection that has been logging in for longest: a login takes milliseconds, so whoever
-        fills the hall with connections that do not log in keeps nobody out."""
-        starting = [door for door in self.doors if door.connection.is_starting]
-        if starting:
-            min(starting, key=lambda door: door.since).end(
-                TooManyConnections("sorry, too many clients already")
-            )
-
-    def left(self, door: "Door") -> None:
-        self.doors.discard(door)
-        if self.is_draining and not self.doors:
-            self.emptied.set()
-
-    def close(self, *, wait: bool) -> None:
-        self._beginning.shutdown(wait=wait)
-        self._inside.shutdown(wait=wait)
-        self._closing.shutdown(wait=wait)
+_log = logging.getLogger(__name__)
 
 
 class Door(asyncio.Protocol):
@@ -179,8 +74,12 @@ class Door(asyncio.Protocol):
         """The client does not take what was written."""
         self._is_paused = False
         self._is_gone = False
+        self._is_arriving = True
         self._attended: Wait | None = None
         """What is being done about the connection's wait."""
+        self._errand: Errand | None = None
+        """The call that it waits for, where that is a statement's."""
+        self._asked_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -188,9 +87,8 @@ class Door(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = Connection(self._hall.service, _endpoints(transport))
-        if self._hall.is_full():
-            self._hall.make_room()
-        self._hall.doors.add(self)
+        self.connection.on_cancel = self._give_up_errand
+        self._hall.arrived(self)
         self.settle()
 
     def data_received(self, data: bytes) -> None:
@@ -216,6 +114,8 @@ class Door(asyncio.Protocol):
     def settle(self) -> None:
         """After whatever happened: writes, and sees to what the connection waits for."""
         connection = self.connection
+        if self._is_arriving:
+            self._follow_arrival()
         if self._hall.is_draining and (connection.is_outside or connection.is_starting):
             if connection.output and connection.is_outside:
                 # The answer alone: clients take what comes with it for a notice, and learn of the end when
@@ -238,13 +138,25 @@ class Door(asyncio.Protocol):
             self._is_paused = should_pause
             (self._transport.pause_reading if should_pause else self._transport.resume_reading)()
 
+    def _follow_arrival(self) -> None:
+        connection, arrivals = self.connection, self._hall.arrivals
+        if connection.is_starting:
+            address = connection.endpoints.client_address
+            arrivals.move(self, address, connection.progress, connection.user)
+        else:
+            self._is_arriving = False
+            arrivals.remove(self)
+
     def _attend(self, wait: Wait | None) -> None:
         self._attended = wait
         loop = self._hall.loop
         try:
             match wait:
+                case InThread(lane=Lane.STATEMENT):
+                    self._start_errand(wait)
                 case InThread():
-                    self._hall.submit(wait).add_done_callback(partial(self._hall.tell, self._worked))
+                    done = partial(self._hall.tell, self._resume)
+                    self._hall.submit(wait, self.connection.user, done)
                 case Commit(pending):
                     self._hall.commits.add(partial(self._submit, pending))
                 case Delay(seconds):
@@ -255,6 +167,31 @@ class Door(asyncio.Protocol):
                     loop.call_soon(self._flushed)  # others have their turn first
         except Exception as error:  # it could not even be begun
             loop.call_soon(self._resume, None, error)
+
+    def _start_errand(self, wait: InThread) -> None:
+        client, seat = self.connection.client, self.connection.seat
+        assert client is not None
+        assert seat is not None
+        self._asked_at = self._hall.env.monotonic()
+        client.received(self._asked_at)
+        places = self._hall.places_of(client)
+        done = partial(self._hall.tell, self._resume)
+        self._errand = Errand(places, wait.call, done, user=seat.user, is_inside=wait.is_inside)
+        places.enter(self._errand)
+
+    def _give_up_errand(self, error: TenureError | None = None) -> None:
+        """The statement is canceled: it does not begin any more, or need not queue to go on."""
+        errand, wait, client = self._errand, self._attended, self.connection.client
+        if errand is None or client is None or not isinstance(wait, InThread) or not wait.can_stop:
+            return
+        if self._hall.places_of(client).withdraw(errand):
+            error = error or QueryCanceled("canceling statement due to user request")
+            self._hall.loop.call_soon(self._resume, None, error)
+
+    def _end_errand(self) -> None:
+        if self._errand is not None and self.connection.client is not None:
+            self._errand = None
+            self.connection.client.received(None)
 
     def _submit(self, pending: Pending) -> None:
         try:
@@ -271,6 +208,7 @@ class Door(asyncio.Protocol):
         if isinstance(self._attended, Commit):
             self._hall.commits.ended()
         self._attended = None
+        self._end_errand()
         if self._is_gone:
             self._finish()
             return
@@ -279,15 +217,6 @@ class Door(asyncio.Protocol):
         self.connection.resume(value, error)
         self.settle()
         turns.end(self.connection.client)
-
-    def _worked(self, future: "Future[Any]") -> None:
-        error = future.exception()
-        if error is None:
-            self._resume(future.result())
-        elif isinstance(error, Exception):
-            self._resume(None, error)
-        else:
-            self._resume(None, RuntimeError(f"a thread was ended by {error!r}"))
 
     async def _start_tls(self) -> None:
         tls, seconds = self._hall.tls, self._hall.limits.login_seconds
@@ -331,8 +260,24 @@ class Door(asyncio.Protocol):
                 self.end(LoginTooSlow("canceling authentication due to timeout"))
         elif not connection.is_closing:
             self._heard = 0  # busy: it is idle from the moment that it is seen so
+            self._check_errand(now)
+            if self._is_paused and self._has_hung_up():
+                self.abort()
         elif now - self.since > LINGER_SECONDS:
             self._transport.abort()
+
+    def _check_errand(self, now: float) -> None:
+        """One that runs looks at the time by itself."""
+        if self._errand is not None and self.connection.client is not None:
+            seconds = self.connection.client.timeouts().statement
+            if 0 < seconds < now - self._asked_at:
+                self._give_up_errand(StatementTimeout("canceling statement due to statement timeout"))
+
+    def _has_hung_up(self) -> bool:
+        """Asyncio sees that only when it reads."""
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), HANG_UP)
+        return bool(poll.poll(0))
 
     def end(self, error: TenureError) -> None:
         """Tells the client why, and cancels what it has under way."""
@@ -359,6 +304,7 @@ class Door(asyncio.Protocol):
         if self not in self._hall.doors:
             return
         self._hall.left(self)
+        self._hall.arrivals.remove(self)
         connection = self.connection
         if connection.seat is not None:
             self._hall.service.seats.leave(connection.seat)
@@ -380,13 +326,6 @@ def _patience(connection: Connection, silent_seconds: float = 0.0) -> tuple[floa
     if whole and (not idle or whole < idle):
         return whole, TransactionTooLong("terminating connection due to transaction timeout")
     return idle, IdleInTransaction("terminating connection due to idle-in-transaction timeout")
-
-
-def _close(client: Client) -> None:
-    try:
-        client.close()
-    except Exception:
-        _log.exception("a session could not be closed")
 
 
 def _endpoints(transport: asyncio.BaseTransport) -> Endpoints:

@@ -25,6 +25,9 @@ from typing import Protocol
 BACKLOG = 1024
 """Connections that the kernel keeps until somebody comes to them."""
 
+ACCEPTS_AT_ONCE = 16
+"""In one turn of the loop: then those who were accepted are heard, before others take their place."""
+
 HESITATION_SECONDS, HESITATION_SECONDS_MAX = 0.001, 0.020
 """For each client of this process, and at most: a millisecond is longer than a wake takes, and twenty of them
 are what a connection may wait for when all processes are busy."""
@@ -49,7 +52,12 @@ class Listener(Protocol):
 async def listen_alone(
     loop: asyncio.AbstractEventLoop, make_door: MakeDoor, host: str, port: int
 ) -> "LoneListener":
-    return LoneListener(loop, await loop.create_server(make_door, host, port, backlog=BACKLOG))
+    server = await loop.create_server(make_door, host, port, backlog=ACCEPTS_AT_ONCE)
+    for each in server.sockets:
+        # Asyncio takes one number for both: how many the kernel keeps, and how many are accepted in a turn.
+        with socket.socket(fileno=os.dup(each.fileno())) as listening:
+            listening.listen(BACKLOG)
+    return LoneListener(loop, server)
 
 
 class LoneListener:

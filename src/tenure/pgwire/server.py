@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.base.env import Env
-from tenure.pgwire.door import Door, Hall, Limits, shutting_down
+from tenure.pgwire.door import Door, shutting_down
+from tenure.pgwire.hall import Hall, Limits, UserLimits
 from tenure.pgwire.listeners import Listener, SharedListener, listen_alone
 from tenure.pgwire.seats import Seats
 from tenure.pgwire.startup import Authenticator, Service
@@ -48,6 +49,7 @@ class Server:
         route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
         inherited: int | None = None,
         limits: Limits | None = None,
+        user_limits: Callable[[], UserLimits] = UserLimits,
         long_turns: LongTurns | None = None,
     ) -> None:
         limits = limits or Limits()
@@ -55,7 +57,12 @@ class Server:
         self.address = (host, port)
         """Where it listens, once it has started."""
         self._inherited = inherited
-        self._seats = Seats(instance, seats_max=limits.seats_max, kept_for_root=limits.kept_for_root)
+        self._seats = Seats(
+            instance,
+            seats_max=limits.seats_max,
+            kept_for_root=limits.kept_for_root,
+            user_seats_max=lambda: user_limits().connections,
+        )
         service = Service(
             clients,
             authenticator,
@@ -63,8 +70,9 @@ class Server:
             route_cancel=route_cancel,
             has_tls=tls is not None,
             turns=Turns(env.monotonic, long_turns or LongTurns()),
+            monotonic=env.monotonic,
         )
-        self._hall = Hall(service, env, limits, tls)
+        self._hall = Hall(service, env, limits, tls, user_limits)
         self._listener: Listener | None = None
 
     def start(self) -> tuple[str, int]:

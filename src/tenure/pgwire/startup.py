@@ -9,6 +9,8 @@
 
 Whatever goes wrong here is FATAL.
 
+How far a connection has come is its `Progress`: those who stop half-way make room for others first.
+
 Invariant (no-stuffing): bytes that come with an SSLRequest, before the handshake, are never read as
 if they had come through TLS.
 
@@ -18,10 +20,12 @@ Walk: `pgwire.connection` runs `start_up` as its first talk.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
 from typing import Protocol
 
 from tenure.pgwire.errors import LoginRefused, ProtocolViolation
+from tenure.pgwire.guesses import Guesses
 from tenure.pgwire.messages import (
     AUTHENTICATION_OK,
     CANCEL_REQUEST,
@@ -43,13 +47,28 @@ from tenure.pgwire.messages import (
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.seats import SECRET_BYTES, SECRET_BYTES_OLD, Seat, Seats
 from tenure.pgwire.turns import Turns, untimed
-from tenure.pgwire.waits import Delay, InThread, Need, Talk
+from tenure.pgwire.waits import Delay, InThread, Lane, Need, Talk
 from tenure.sql.answers import Client, Clients, Endpoints
 
 PASSWORD = ord("p")
 
 _ALREADY_MEANT = ("user", "database", "options", "replication")
 _OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z_][\w.-]*)=((?:\\.|[^\s\\])*)", re.DOTALL)
+
+
+class Progress(IntEnum):
+    """How far a connection has come; the furthest last."""
+
+    DELAYED = 0
+    """It has guessed wrong, and waits for that."""
+    SILENT = 1
+    NAMED = 2
+    """Its start-up packet is there."""
+    ANSWERED = 3
+    """It has taken up the exchange of SCRAM."""
+    PROVED = 4
+    """It has sent its proof, which may be wrong."""
+    LET_IN = 5
 
 
 class Login(Protocol):
@@ -86,6 +105,8 @@ class Service:
     """For a pid that belongs to another process; called in a thread."""
     has_tls: bool = False
     turns: Turns = field(default_factory=untimed)
+    guesses: Guesses = field(default_factory=Guesses)
+    monotonic: Callable[[], float] = lambda: 0.0
 
 
 class Starting(Protocol):
@@ -95,6 +116,8 @@ class Starting(Protocol):
     output: list[bytes]
     seat: Seat | None
     client: Client | None
+    user: str
+    progress: Progress
 
     @property
     def buffered(self) -> int: ...
@@ -106,11 +129,12 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
     """Returns the session; None: the connection wanted no more than a cancel."""
     packet, binding = yield from _negotiate_encryption(connection, service)
     if UINT4.unpack_from(packet)[0] == CANCEL_REQUEST:
-        yield from _cancel(packet, service)
+        yield from _cancel(connection, packet, service)
         return None
     startup = read_startup(packet)
     _negotiate_version(connection, startup)
-    user = startup.parameters.get("user", "")
+    user = connection.user = startup.parameters.get("user", "")
+    connection.progress = Progress.NAMED
     if not user:
         raise LoginRefused("no PostgreSQL user name specified in startup packet")
     if startup.parameters.get("replication", "false") not in ("false", "off", "no", "0"):
@@ -118,7 +142,7 @@ def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
     yield from _log_in(connection, service, user, binding)
     secret_bytes = SECRET_BYTES if startup.minor >= 2 else SECRET_BYTES_OLD
     connection.seat = seat = service.seats.take(user, connection.cancel, secret_bytes=secret_bytes)
-    yield InThread(partial(_open, connection, service.clients, startup.parameters))
+    yield InThread(partial(_open, connection, service.clients, startup.parameters), lane=Lane.OPENING)
     client = connection.client
     assert client is not None
     connection.output += (parameter_statuses(client.parameters()), backend_key(seat.pid, seat.secret))
@@ -144,13 +168,22 @@ def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[
             connection.output.append(b"N")
 
 
-def _cancel(packet: bytes, service: Service) -> Talk[None]:
+def _cancel(connection: Starting, packet: bytes, service: Service) -> Talk[None]:
     body = Body(packet, 4)
     pid, secret = body.number(), body.rest()
-    if service.seats.has(pid):
-        service.seats.cancel(pid, secret)
-    else:
-        yield InThread(partial(service.route_cancel, pid, secret))
+    is_here = service.seats.has(pid)
+    if is_here and len(secret) >= SECRET_BYTES:
+        service.seats.cancel(pid, secret)  # too long to be guessed
+        return
+    address = connection.endpoints.client_address
+    while (seconds := service.guesses.wait_seconds(address, service.monotonic())) > 0:
+        connection.progress = Progress.DELAYED
+        yield Delay(seconds)
+    if is_here and service.seats.cancel(pid, secret):
+        return
+    service.guesses.guessed(address, service.monotonic())
+    if not is_here:
+        yield InThread(partial(service.route_cancel, pid, secret), lane=Lane.CANCEL)
 
 
 def _negotiate_version(connection: Starting, startup: Startup) -> None:
@@ -163,13 +196,15 @@ def _log_in(connection: Starting, service: Service, user: str, binding: bytes | 
     find = partial(
         service.authenticator.login, user=user, address=connection.endpoints.client_address, binding=binding
     )
-    login: Login | None = yield InThread(find)
+    login: Login | None = yield InThread(find, lane=Lane.LOOKUP)
     if login is not None:
         try:
             yield from _exchange(connection, login)
         except Exception as error:
+            connection.progress = Progress.DELAYED
             yield Delay(getattr(error, "delay_seconds", 0.0))
             raise
+    connection.progress = Progress.LET_IN
     connection.output.append(AUTHENTICATION_OK)
 
 
@@ -179,7 +214,9 @@ def _exchange(connection: Starting, login: Login) -> Talk[None]:
     if mechanism not in login.mechanisms:
         raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
     connection.output.append(authentication_sasl_continue(login.begin(mechanism, first)))
+    connection.progress = Progress.ANSWERED
     final = yield from _password()
+    connection.progress = Progress.PROVED
     while (seconds := login.wait_seconds()) > 0:
         yield Delay(seconds)
     connection.output.append(authentication_sasl_final(login.finish(final)))

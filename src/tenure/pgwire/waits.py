@@ -3,7 +3,7 @@
 A piece of the conversation that may have to wait is a generator, a `Talk`. It yields what it waits
 for and is sent what came of it; errors are thrown into it.
 
-    InThread(call)     run it in a thread: what it returns or raises
+    InThread(call)     run it in a thread, of one of the lanes: what it returns or raises
     Commit(pending)    submit it and wait until it is done: nothing
     Delay(seconds)     nothing
     Need.PACKET        the next packet: its bytes
@@ -22,10 +22,24 @@ from typing import Any, NamedTuple, TypeVar
 from tenure.sql.answers import Pending
 
 
+class Lane(Enum):
+    """Whose threads do it."""
+
+    STATEMENT = "statement"
+    LOOKUP = "lookup"
+    """Who is this user."""
+    OPENING = "opening"
+    """A session for somebody who was let in."""
+    CANCEL = "cancel"
+
+
 class InThread(NamedTuple):
     call: Callable[[], Any]
     is_inside: bool = False
     """It belongs to an open transaction, whose locks others may wait for: it must not queue behind them."""
+    can_stop: bool = True
+    """It need not be done if it is canceled before it begins."""
+    lane: Lane = Lane.STATEMENT
 
 
 class Commit(NamedTuple):

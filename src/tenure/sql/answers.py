@@ -167,6 +167,8 @@ class Timeouts(NamedTuple):
     idle_in_transaction: float = 0.0
     transaction: float = 0.0
     """The same for the transaction that is open: what is left of its transaction_timeout."""
+    statement: float = 0.0
+    """How long a statement may take from when the door has received it."""
 
 
 class Client(Protocol):
@@ -176,6 +178,14 @@ class Client(Protocol):
 
     @property
     def status(self) -> Status: ...
+
+    @property
+    def is_superuser(self) -> bool: ...
+
+    @property
+    def holds_locks(self) -> bool:
+        """Outside of a transaction too: others may wait for what it does next."""
+        ...
 
     @property
     def doing(self) -> str:
@@ -249,6 +259,10 @@ class Client(Protocol):
     def close_prepared(self, name: str) -> None: ...
 
     def close_portal(self, name: str) -> None: ...
+
+    def received(self, at: float | None) -> None:
+        """What it is called for next was asked for then, by the monotonic clock: it may have had to queue."""
+        ...
 
     def cancel(self) -> None:
         """From any thread: the statement under way fails with 57014, soon. It is under way until the

@@ -47,7 +47,8 @@ class SqlSessions:
             options=kept,
             endpoints=endpoints,
         )
-        session.variables.fix("is_superuser", "on" if self._is_superuser(user) else "off")
+        session.is_superuser = self._is_superuser(user)
+        session.variables.fix("is_superuser", "on" if session.is_superuser else "off")
         session.on_close.append(lambda: self._closed(number))
         with self._lock:
             self._open[number] = session

@@ -29,25 +29,36 @@ class Interrupts:
         self._env = session.parts.env
         self._canceled = self._env.event()
         self._ends_at: float | None = None
+        self._received_at: float | None = None
+
+    def received(self, at: float | None) -> None:
+        """When the statement that starts next was asked for; what queues for a thread has less time left."""
+        self._received_at = at
 
     def start(self) -> None:
         """A statement begins: what came before is forgotten."""
         if self._canceled.is_set():
             self._canceled.clear()
+        received_at, self._received_at = self._received_at, None
         values = self._session.variables.values
         if "statement_timeout" not in values and "transaction_timeout" not in values:
             seconds = self._session.parts.settings.current()[STATEMENT_TIMEOUT]
-            self._ends_at = self._env.monotonic() + seconds if seconds else None
+            self._ends_at = self._since(received_at) + seconds if seconds else None
             return
-        ends_at, whole_ends_at = self._statement_ends_at(), self.transaction_ends_at()
+        ends_at, whole_ends_at = self._statement_ends_at(received_at), self.transaction_ends_at()
         if ends_at is None or whole_ends_at is None:
             self._ends_at = whole_ends_at if ends_at is None else ends_at
         else:
             self._ends_at = min(ends_at, whole_ends_at)
 
-    def _statement_ends_at(self) -> float | None:
+    def _statement_ends_at(self, received_at: float | None) -> float | None:
         seconds = self._seconds("statement_timeout", STATEMENT_TIMEOUT)
-        return None if seconds is None else self._env.monotonic() + seconds
+        if seconds is None:
+            return None
+        return self._since(received_at) + seconds
+
+    def _since(self, received_at: float | None) -> float:
+        return self._env.monotonic() if received_at is None else received_at
 
     def _seconds(self, variable: str, otherwise: Setting[float]) -> float | None:
         """What the session says; where it says nothing, what the cluster does. None: no limit."""
@@ -63,6 +74,7 @@ class Interrupts:
             self._session.variables.seconds("idle_session_timeout") or 0.0,
             self._seconds("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT) or 0.0,
             0.0 if ends_at is None else max(LATE_SECONDS, ends_at - self._env.monotonic()),
+            self._seconds("statement_timeout", STATEMENT_TIMEOUT) or 0.0,
         )
 
     def transaction_ends_at(self) -> float | None:
@@ -102,12 +114,14 @@ class Interrupts:
         while (left := until - self._env.monotonic()) > 0:
             if self._ends_at is not None:
                 left = min(left, max(0.0, self._ends_at - self._env.monotonic()) + LATE_SECONDS)
-            self._canceled.wait(left)
+            with self._env.waiting():
+                self._canceled.wait(left)
             self.check()
 
     def pause(self, seconds: float) -> None:
         """Between two tries: as long at most, by chance."""
-        self._canceled.wait(self._env.rng.uniform(0, seconds))
+        with self._env.waiting():
+            self._canceled.wait(self._env.rng.uniform(0, seconds))
         self.check()
 
     def cancel(self) -> None:

@@ -29,7 +29,7 @@ from tenure.catalog.resolution import Path
 from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning, transaction_modes
-from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status, Timeouts
+from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status
 from tenure.sql.block import Block, Savepoint
 from tenure.sql.committing import Committing
 from tenure.sql.errors import InFailedTransaction, TooFewParameters
@@ -90,7 +90,9 @@ class Session:
         self.active_portal: Portal | None = None
         """The one that is being executed: it cannot close itself."""
         self._path = Path(0)
-        self.interrupts = Interrupts(self)
+        time = self.interrupts = Interrupts(self)
+        self.timeouts, self.received, self.cancel = time.timeouts, time.received, time.cancel
+        self.is_superuser = False
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
         self.on_close: list[Callable[[], None]] = []
@@ -119,11 +121,12 @@ class Session:
     def doing(self) -> str:
         return without_secrets(self._text)
 
+    @property
+    def holds_locks(self) -> bool:
+        return self.surroundings.holds_locks()
+
     def parameters(self) -> dict[str, str]:
         return self.variables.all_reported()
-
-    def timeouts(self) -> Timeouts:
-        return self.interrupts.timeouts()
 
     def notice(
         self, message: str, severity: str = "NOTICE", sqlstate: str = "00000", *, detail: str = ""
@@ -485,9 +488,6 @@ class Session:
     def check(self) -> None:
         """Raises if the statement must not go on."""
         self.interrupts.check()
-
-    def cancel(self) -> None:
-        self.interrupts.cancel()
 
     def close(self) -> None:
         self.interrupts.cancel()

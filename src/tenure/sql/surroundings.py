@@ -157,6 +157,10 @@ class Surroundings:
         self._parts.locks.release(self.owner())
         self._parts.advisory.end_transaction(self.owner())
 
+    def holds_locks(self) -> bool:
+        """Whether others may wait for this session, though it is in no transaction."""
+        return self._owner is not None and self._parts.advisory.is_holding(self._owner)
+
     def mark_locks(self) -> tuple[int, int]:
         if self._owner is None:
             return 0, 0

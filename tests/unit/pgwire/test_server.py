@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.pgwire.door import Limits
+from tenure.pgwire.hall import Limits
 from tenure.pgwire.server import Server
 from tenure.sql.answers import Timeouts
 from tests.unit.pgwire.toy import BATCH, LetIn, Toys
@@ -28,7 +28,7 @@ from tests.unit.pgwire.wire import (
 )
 
 QUICK = Limits(
-    seats_max=6, kept_for_root=2, starting_max=4, threads_max=2, login_seconds=0.2, pass_seconds=0.02
+    seats_max=6, kept_for_root=2, starting_max=4, places_max=2, login_seconds=0.2, pass_seconds=0.02
 )
 """Time-outs are short, and are awaited on the socket: no test sleeps."""
 
@@ -51,7 +51,7 @@ def start(toys: Toys) -> Iterator[Start]:
 
         def started(**options: object) -> Server:
             limits = options.pop("limits", Limits(pass_seconds=0.02))
-            server = Server(toys, LetIn(), SystemEnv(), limits=limits, **options)  # type: ignore[arg-type]
+            server = Server(toys, LetIn(), toys.env, limits=limits, **options)  # type: ignore[arg-type]
             server.start()
             undo.callback(server.stop)
             return server
@@ -139,13 +139,13 @@ def test_a_client_that_leaves_during_its_commit_keeps_nobody_back(start: Start, 
         assert [str(each) for each in other.hear("Z")] == ["C:INSERT 0 1", "Z:I"]
 
 
-def test_a_statement_inside_a_transaction_never_queues_behind_others(start: Start, toys: Toys) -> None:
+def test_a_statement_inside_a_transaction_never_queues_behind_waits(start: Start, toys: Toys) -> None:
     server = start(limits=QUICK)
     with ExitStack() as all:
         inside = all.enter_context(Socket(server).log_in())
         inside.say(query("begin"))
         inside.hear("Z")
-        for _ in range(QUICK.threads_max):  # these take all the threads
+        for _ in range(QUICK.places_max):  # these would take all the places
             all.enter_context(Socket(server).log_in()).say(query("wait"))
         inside.say(query("select slowly"))
         assert str(inside.hear("Z")[-2]) == "C:SELECT 1"

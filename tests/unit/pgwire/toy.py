@@ -5,7 +5,8 @@
     insert ...                       commits through a `Pending`; "retried": twice, "refused": never;
                                      "returning": with a row that is too large for the loop
     insert held                      its commit is decided once it is `released`
-    wait                             runs in a thread until it is cancelled or `released`
+    wait                             waits in a thread until it is cancelled or `released`
+    compute                          the same, but keeps its place
     copy t from stdin, to stdout     text
     fail                             an error with every field
     notice, set name value, begin, commit, rollback
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
+from tenure.base.env import SystemEnv
 from tenure.base.errors import UserError
 from tenure.expr import type_of
 from tenure.expr.datatype import Datum, Type
@@ -148,6 +150,9 @@ class ToyClient:
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
         self.user = user
+        self.is_superuser = user == "root"
+        self.holds_locks = False
+        self.received_at: list[float | None] = []
         self.options = options
         self.log: list[str] = toys.log
         self.timeouts_now = toys.timeouts
@@ -190,7 +195,7 @@ class ToyClient:
         found = self.prepared(statement)
         if inline and "slowly" in found.text:
             raise NotShort
-        is_short = not re.match("series|wait|copy", found.text)
+        is_short = not re.match("series|wait|compute|copy", found.text)
         made = self._portals[portal] = ToyPortal(found.text, found.columns, is_short, values)
         return made
 
@@ -231,6 +236,9 @@ class ToyClient:
                 tries = {"refused": 0, "retried": 2}.get("".join(rest), 1)
                 return ToyCommit(self.log, Answer((), "INSERT 0 1"), tries)
             case ["wait"]:
+                with self._toys.env.waiting():
+                    return self._wait()
+            case ["compute", *_]:
                 return self._wait()
             case ["copy", _, "from", "stdin"]:
                 return Answer((), "", copy=ToyCopyIn(self._toys))
@@ -302,6 +310,9 @@ class ToyClient:
     def close_portal(self, name: str) -> None:
         self._portals.pop(name, None)
 
+    def received(self, at: float | None) -> None:
+        self.received_at.append(at)
+
     def cancel(self) -> None:
         self._canceled.set()
 
@@ -332,6 +343,7 @@ class Toys:
     log: list[str] = field(default_factory=list)
     timeouts: Timeouts = NO_TIMEOUTS
     series_max: int = SERIES_MAX
+    env: SystemEnv = field(default_factory=SystemEnv)
     waiting: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 

@@ -137,7 +137,8 @@ def cancel_job(execution: "Execution", id: int) -> None:
         return  # it has ended meanwhile, or ends already
     until = parts.env.monotonic() + CANCEL_SECONDS
     while parts.jobs.is_open(parts.store.snapshot(), id) and parts.env.monotonic() < until:
-        parts.env.sleep(LOOK_SECONDS)
+        with parts.env.waiting():
+            parts.env.sleep(LOOK_SECONDS)
 
 
 def failure_of(id: int, control: Control | None) -> TenureError:
