@@ -23,12 +23,12 @@ from tenure.expr.lengths import check_length
 from tenure.expr.slices import SLICE, found_in, substituted
 
 _SPACE = " \t\n\v\f\r"
-_UNFIT = re.compile("[\0\ud800-\udfff]")
+UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def check_characters(text: str) -> str:
     """Raises UnknownCharacter for what UTF-8 cannot hold or PostgreSQL refuses."""
-    if (text.isascii() and "\0" not in text) or not (unfit := found_in(_UNFIT, text)):
+    if (text.isascii() and "\0" not in text) or not (unfit := found_in(UNFIT, text)):
         return text
     raise UnknownCharacter(f'invalid byte sequence for encoding "UTF8": U+{ord(unfit.group()):04X}')
 

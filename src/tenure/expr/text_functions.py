@@ -117,7 +117,7 @@ def _strip_many(text: Any, letters: Any, *, left: bool, right: bool) -> Any:
     if left:
         first = next((at for at, each in enumerate(paced(text)) if each not in unwanted), last)
     if right and first < last:
-        last -= next((at for at, each in enumerate(paced(text[::-1])) if each not in unwanted), 0)
+        last -= next((at for at, each in enumerate(paced(text[::-1])) if each not in unwanted), last)
     return text[first:last]
 
 
