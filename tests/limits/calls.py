@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from tenure.base.interruptible import check_now
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.aggregate import Aggregate
 from tenure.expr.aggregates import AGGREGATES
@@ -46,7 +47,22 @@ def context() -> Context:
         uuid=lambda: UUID(int=next(numbers)),
         rowid=lambda: next(numbers),
         sleep=lambda seconds: None,
+        sequences=_NoSequences(),
+        ask=lambda name, values: None,
     )
+
+
+class _NoSequences:
+    def next(self, id: int) -> int:
+        return id
+
+    current = next
+
+    def last(self) -> int:
+        return 0
+
+    def set(self, id: int, value: int, is_called: bool) -> int:
+        return value
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,7 @@ def _function(function: Function, types: Sequence[Type], surroundings: Context) 
 def _set_function(function: SetFunction, types: Sequence[Type], surroundings: Context) -> Callable[..., Any]:
     def rows(*values: Any) -> None:
         for _ in islice(function.rows(types, surroundings, *values), SET_ROWS_MAX):
-            pass
+            check_now()
 
     return rows
 

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from tenure.base.errors import UserError
-from tenure.base.interruptible import paced, paced_all
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced, paced_all
 from tenure.expr.errors import InvalidText, LimitExceeded, NotSupported, SubscriptError
 from tenure.expr.slices import substituted
 
@@ -45,6 +45,8 @@ def fold(flat: tuple[Any, ...], sides: tuple[int, ...]) -> tuple[Any, ...]:
     if len(sides) < 2:
         return flat
     step = len(flat) // sides[0]
+    if step >= STEPS_PER_CHECK:
+        check_now()
     return tuple([fold(flat[i * step : (i + 1) * step], sides[1:]) for i in paced(range(sides[0]))])
 
 

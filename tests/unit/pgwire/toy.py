@@ -302,6 +302,13 @@ class ToyClient:
     def close_portal(self, name: str) -> None:
         self._portals.pop(name, None)
 
+    def start_reading(self) -> None:
+        self._canceled.clear()
+
+    def check_time(self) -> None:
+        if self._canceled.is_set():
+            raise QueryCanceled("canceling statement due to user request")
+
     def cancel(self) -> None:
         self._canceled.set()
 
