@@ -83,6 +83,12 @@ class CannedClient:
     def close_portal(self, name: str) -> None:
         pass
 
+    def start_reading(self) -> None:
+        pass
+
+    def check_time(self) -> None:
+        pass
+
     def cancel(self) -> None:
         pass
 

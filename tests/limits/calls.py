@@ -3,7 +3,7 @@
 They come from the tables of `tenure.expr`, so that a new function is tried as soon as it is listed there.
 
     surface()                     what can be called: an id, and the families of its arguments
-    drawn(subject, size, n)       n calls of it, by seed: each long value at least stands a chance beside each other
+    drawn(subject, size, n)       n calls of it, by seed
 
 Walk: `tests.limits.run` and `tests.limits.test_limits` take the calls and measure them.
 """
@@ -176,11 +176,10 @@ def kind_of(family: str) -> Type:
 def _types() -> Iterator[Subject]:
     kinds = [kind_of(each) for each in (*FAMILIES, *_ARRAY_FAMILIES)]
     for kind in kinds:
-        yield Subject(f"read {kind.family}", ("text",), lambda types, surroundings, kind=kind: kind.parse)
+        yield Subject(f"read {kind.family}", ("text",), partial(_method, kind.parse))
         for name in ("render", "comparable", "accept", "pack", "key"):
-            bind: Any = lambda types, surroundings, method=getattr(kind, name): method  # noqa: E731
             if name != "key" or kind.has_order:
-                yield Subject(f"{name} {kind.family}", (kind.family,), bind)
+                yield Subject(f"{name} {kind.family}", (kind.family,), partial(_method, getattr(kind, name)))
         yield Subject(f"unpack {kind.family}", (kind.family,), partial(_unpack, kind))
     for source in kinds:
         for target in kinds:
@@ -192,6 +191,10 @@ def _types() -> Iterator[Subject]:
                 yield Subject(
                     f"cast {source.family} {target.family}", (source.family,), partial(_cast, target)
                 )
+
+
+def _method(method: Callable[..., Any], types: Sequence[Type], surroundings: Context) -> Callable[..., Any]:
+    return method
 
 
 def _unpack(kind: Type, types: Sequence[Type], surroundings: Context) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
 """How long a call computes without asking whether it may go on.
 
-Time is that which the thread computes, so that a machine with other work makes no difference. A call that asks often
-enough both ends soon when it is told to, and lets other threads have their turn: what does not ask for long is one
-call of a library, during which nobody else runs.
+Time is that which the thread computes, so that a machine with other work makes no difference. A call that
+asks often enough both ends soon when it is told to, and lets other threads have their turn: what does not
+ask for long is one call of a library, during which nobody else runs.
 
 Walk: `tests.limits.run` and `tests.limits.test_limits` call `measured`.
 """

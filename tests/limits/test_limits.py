@@ -1,6 +1,7 @@
 """A sample of the corpus: no function computes for long without asking whether it may go on.
 
-The whole is `make limits`. Here the inputs are a hundred thousand characters, and the bound is ten times as generous.
+The whole is `make limits`. Here the inputs are a hundred thousand characters, and the bound is ten times as
+generous.
 """
 
 from random import Random

@@ -1,6 +1,7 @@
 """Inputs at the limits: by the family of their type, a few by name; `size` says how long the long ones are.
 
-The names come back in failures. Short values stand among them, so that the long ones meet words that a function knows.
+The names come back in failures. Short values stand among them, so that the long ones meet words that a
+function knows.
 
 Walk: `tests.limits.calls` asks `pool` for each argument.
 """
@@ -8,13 +9,14 @@ Walk: `tests.limits.calls` asks `pool` for each argument.
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from uuid import UUID
 
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.interval import Interval
 from tenure.expr.json_values import Json, Jsonb, JsonObject, object_of
-from tenure.expr.numbers import DIGITS_BEFORE_MAX, EXACT, SCALE_MAX
+from tenure.expr.numbers import DIGITS_BEFORE_MAX, SCALE_MAX
 
 ELEMENTS_MAX = 1 << 20
 """Of an array or a JSON value here: they take a hundred times as much memory as letters."""
@@ -262,7 +264,7 @@ _MAKERS: dict[str, Callable[[int], Pool]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def pool(family: str, size: int) -> Pool:
     """Empty of families whose values only a session has."""
     if family.endswith("[]"):

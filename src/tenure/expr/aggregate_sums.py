@@ -21,11 +21,11 @@ from tenure.expr.arithmetic import (
     numeric_divide,
     quotient,
 )
-from tenure.expr.big_numbers import decimal_of, whole
+from tenure.expr.big_numbers import EXACT, decimal_of, whole
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import OutOfRange
 from tenure.expr.interval import Interval
-from tenure.expr.numbers import EXACT, tidy
+from tenure.expr.numbers import tidy
 from tenure.expr.time_arithmetic import add, divided
 
 _SPREADS = {

@@ -13,10 +13,11 @@ from decimal import ROUND_DOWN, Decimal
 from itertools import product
 from math import inf
 
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.errors import DivisionByZero, OutOfRange
 from tenure.expr.floats import to_float4
 from tenure.expr.function import Function
-from tenure.expr.numbers import EXACT, SCALE_MAX, rounded, tidy
+from tenure.expr.numbers import SCALE_MAX, rounded, tidy
 
 SIZES = {"int2": 2, "int4": 4, "int8": 8}
 NAMES = {2: "smallint", 4: "integer", 8: "bigint"}

@@ -1,7 +1,8 @@
-"""Numbers of very many digits: conversions, exponentials and logarithms that take little time or can be stopped.
+"""Numbers of very many digits: conversions, exponentials and logarithms that take little time or can be
+stopped.
 
-Python's conversion between `int` and `Decimal` takes the square of the digits, half a second at 131,072 of them; its
-exp and ln take seconds at a few thousand. All of these hold the interpreter until they are done.
+Python's conversion between `int` and `Decimal` takes the square of the digits, half a second at 131,072 of
+them; its exp and ln take seconds at a few thousand. All of these hold the interpreter until they are done.
 
     whole, decimal_of   by halves: multiplication is fast
     exp                 of value / 2^k by its series, squared k times
@@ -46,7 +47,7 @@ def _from_digits(digits: str) -> int:
 
 @lru_cache(maxsize=64)
 def _power_of_ten(exponent: int) -> int:
-    return 10**exponent
+    return int(10**exponent)
 
 
 def decimal_of(value: int) -> Decimal:

@@ -14,11 +14,10 @@ from uuid import UUID
 from tenure.base.errors import InvalidParameter
 from tenure.base.interruptible import paced
 from tenure.expr.arithmetic import scale_of
-from tenure.expr.big_numbers import decimal_of, whole
+from tenure.expr.big_numbers import EXACT, decimal_of, whole
 from tenure.expr.errors import DatetimeOverflow
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
-from tenure.expr.numbers import EXACT
 from tenure.expr.time_arithmetic import add_interval
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

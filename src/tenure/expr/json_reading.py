@@ -1,10 +1,12 @@
-"""Reading JSON: short texts by Python's decoder in one go, long ones piece by piece, so that it can be stopped.
+"""Reading JSON: short texts by Python's decoder in one go, long ones piece by piece, so that it can be
+stopped.
 
     [1, 2, {"a": 3}, ... ]      as many members as a slice holds are read at once, if it can be cut behind one
-    ["aaaaaa ...", 1]           a member that is longer than a slice is read by itself: an array or an object by its
-                                own members, a string slice by slice
+    ["aaaaaa ...", 1]           a member that is longer than a slice is read by itself: an array or an object
+                                by its own members, a string slice by slice
 
-A slice that cannot be cut is tried again member by member; what is wrong with a text is said by `expr.json_faults`.
+A slice that cannot be cut is tried again member by member; what is wrong with a text is said by
+`expr.json_faults`.
 
 Walk: `expr.json_values` calls `read`, and `string_at` and `value_end` are for `expr.json_functions`.
 """
@@ -41,7 +43,8 @@ class Reader:
 
     def __init__(self, decoder: json.JSONDecoder) -> None:
         self._decoder = decoder
-        self._object: Callable[[Pairs], Any] = decoder.object_pairs_hook or dict
+        hook: Callable[[Pairs], Any] | None = decoder.object_pairs_hook
+        self._object = dict if hook is None else hook
 
     def read(self, text: str) -> Any:
         """Raises ValueError if it is no JSON, RecursionError if it is too deep."""
@@ -183,7 +186,8 @@ def string_end(text: str, at: int) -> int:
 
 
 def _string_parts(text: str, at: int, end: int) -> Iterator[str]:
-    """Slices that end before an escape are read as strings of their own; pairs of surrogates stay together."""
+    """Slices that end before an escape are read as strings of their own; pairs of surrogates stay
+    together."""
     while at < end:
         check_now()
         cut = min(end, at + SLICE)

@@ -17,12 +17,13 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from tenure.base.interruptible import paced
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, LimitExceeded
 from tenure.expr.json_faults import fault
 from tenure.expr.json_reading import Reader
 from tenure.expr.lengths import join_all
-from tenure.expr.numbers import EXACT, numeric_text, tidy
+from tenure.expr.numbers import numeric_text, tidy
 from tenure.expr.slices import SLICE, found_in, mapped, ordered
 from tenure.expr.strings import UNFIT, check_characters
 

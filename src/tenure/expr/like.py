@@ -2,9 +2,9 @@
 
     'a%b_c%'     three segments: "a" at the start, "b_c" where it first fits, "" at the end
 
-What stands between two % is looked for from where the one before ended, and never again further on: a later place
-leaves less for the rest. So a segment of letters costs one search of Python's, which is linear; a segment with _ is
-looked for by its longest run of letters, and tried at each place where that stands.
+What stands between two % is looked for from where the one before ended, and never again further on: a later
+place leaves less for the rest. So a segment of letters costs one search of Python's, which is linear; a
+segment with _ is looked for by its longest run of letters, and tried at each place where that stands.
 
 Walk: `expr.text_functions` lists the functions; `like` matches.
 """

@@ -25,10 +25,10 @@ from tenure.expr.arithmetic import (
     scale_of,
     truncated,
 )
-from tenure.expr.big_numbers import decimal_of, exp, ln, whole
+from tenure.expr.big_numbers import EXACT, decimal_of, exp, ln, whole
 from tenure.expr.errors import InvalidPower, OutOfRange
 from tenure.expr.function import Function, function
-from tenure.expr.numbers import DIGITS_BEFORE_MAX, EXACT, rounded, tidy
+from tenure.expr.numbers import DIGITS_BEFORE_MAX, rounded, tidy
 
 
 def functions() -> Iterator[Function]:

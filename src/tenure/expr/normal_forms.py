@@ -1,7 +1,8 @@
 """Unicode's normal forms: normalize and is_normalized.
 
-Long texts are cut where no letter combines with what stands before it. Python puts marks that follow one letter in
-order one after the other, which takes the square of their number: more of them than `MARKS_MAX` are refused (54000).
+Long texts are cut where no letter combines with what stands before it. Python puts marks that follow one
+letter in order one after the other, which takes the square of their number: more of them than `MARKS_MAX`
+are refused (54000).
 
 Walk: `expr.text_coding` lists the functions.
 """

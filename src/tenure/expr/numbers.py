@@ -95,7 +95,7 @@ def whole_number(text: str, digits_max: int = WHOLE_DIGITS_MAX) -> int | None:
     """
     digits = text[1:] if text[:1] in ("+", "-") else text
     if len(text) > UNDERSCORED_CHARS_MAX and "_" in text:
-        return 10**digits_max
+        return int(10**digits_max)
     if not _WHOLE.fullmatch(digits):
         return None
     digits = digits.replace("_", "")

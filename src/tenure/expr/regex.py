@@ -3,8 +3,8 @@
 RE2 matches in time linear in the text, whatever the pattern, and within bounded memory. It prefers
 the longest match, as PostgreSQL does; where all quantifiers are of the short kind, the shortest.
 
-How large the factor is depends on the pattern. Of a few atoms it is small for sure; of more it is the size of the
-program, and the product with the text's length is bounded (54000): a search cannot be stopped.
+How large the factor is depends on the pattern. Of a few atoms it is small for sure; of more it is the size
+of the program, and the product with the text's length is bounded (54000): a search cannot be stopped.
 
 Invariant (regex-linear): no pattern makes matching take more than time linear in the text.
 
@@ -32,11 +32,12 @@ CACHED_CHARS_MAX = 1000
 """Longer patterns are compiled at each use, and not kept."""
 
 SURE_POSITIONS_MAX = 8
-"""A pattern of so few atoms has an automaton that is small enough to be made: each character costs a nanosecond."""
+"""A pattern of so few atoms has an automaton that is small enough to be made: each character costs a
+nanosecond."""
 
 STEPS_MAX = 200_000_000
-"""Of others, instructions times characters: where the automaton becomes too large, RE2 takes some 6 ns for each. A
-search cannot be stopped."""
+"""Of others, instructions times characters: where the automaton becomes too large, RE2 takes some 6 ns for
+each. A search cannot be stopped."""
 
 MATCHES_PER_CHECK = 256
 

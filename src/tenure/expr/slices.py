@@ -1,8 +1,8 @@
 """Long texts in slices: what Python does in one go, done so that it can be stopped.
 
-A call of Python's own (str.split, re.sub, json) holds the interpreter until it is done: on 64 Mi characters that is
-seconds, in which no other client is served and no cancel heard. Here such work goes slice by slice, with a
-`check_now` after each; a text of one slice is given to Python as it is.
+A call of Python's own (str.split, re.sub, json) holds the interpreter until it is done: on 64 Mi characters
+that is seconds, in which no other client is served and no cancel heard. Here such work goes slice by slice,
+with a `check_now` after each; a text of one slice is given to Python as it is.
 
 Walk: functions of texts, bytes, arrays and JSON call these.
 """
@@ -86,14 +86,15 @@ def substituted(pattern: Pattern[AnyStr], run: Callable[[Match[AnyStr]], AnyStr]
         return pattern.sub(run, text)
     joined: list[AnyStr] = []
     pieces: list[AnyStr] = []
+    nothing = text[:0]
     done = 0
     for found in paced_all(pattern.finditer(text)):
         pieces += (text[done : found.start()], run(found))
         done = found.end()
         if len(pieces) > STEPS_PER_CHECK:
-            joined.append(text[:0].join(pieces))
+            joined.append(nothing.join(pieces))
             pieces.clear()
-    return text[:0].join([*joined, *pieces, text[done:]])
+    return nothing.join(joined) + nothing.join(pieces) + text[done:]
 
 
 def ordered(values: list[T], key: Callable[[T], Any], *, is_descending: bool = False) -> list[T]:

@@ -25,11 +25,11 @@ from tenure.expr.arithmetic import (
     scale_of,
 )
 from tenure.expr.arrays import ArrayOf, dimensions
-from tenure.expr.big_numbers import decimal_of, exp, ln, whole
+from tenure.expr.big_numbers import EXACT, decimal_of, exp, ln, whole
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, DivisionByZero, NullNotAllowed, OutOfRange
 from tenure.expr.function import Function, function
-from tenure.expr.numbers import EXACT, rounded, tidy
+from tenure.expr.numbers import rounded, tidy
 
 _RESULT_SCALE_MAX = 2000
 _FACTORIAL_MAX = 32_177

@@ -261,7 +261,8 @@ class Client(Protocol):
         ...
 
     def check_time(self) -> None:
-        """Raises if what is under way was canceled, or its time is up. Asked by functions while they compute."""
+        """Raises if what is under way was canceled, or its time is up. Asked by functions while they
+        compute."""
         ...
 
     def timeouts(self) -> Timeouts:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tenure.base.interruptible import checked_by
 from tenure.expr import arrays, json_reading, normal_forms, slices, strings, text_functions
-from tenure.expr.errors import InvalidEscape, InvalidText
+from tenure.expr.errors import InvalidEscape, InvalidText, LimitExceeded
 from tenure.expr.json_reading import Reader, value_end
 from tenure.expr.json_values import object_of
 from tenure.expr.like import like
@@ -115,7 +115,7 @@ def test_hexadecimal_digits_are_pairs_with_spaces_between(digits: str) -> None:
 def test_normal_forms_are_unicodes(text: str, form: normal_forms.Form) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal_forms, "MARKS_MAX", 6)
-        with suppress(normal_forms.LimitExceeded):
+        with suppress(LimitExceeded):
             assert normal_forms._normalized(text, form) == normalize(form, text)
 
 
@@ -164,7 +164,7 @@ def test_what_is_no_json_is_refused_as_in_one_go(value: object, at: int, sign: s
     try:
         expected = DECODERS[0].decode(broken)
     except ValueError:
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError):  # noqa: PT011 its words are for nobody
             Reader(DECODERS[0]).read(broken)
     else:
         assert Reader(DECODERS[0]).read(broken) == expected

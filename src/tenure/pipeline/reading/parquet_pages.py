@@ -1,10 +1,11 @@
 """How large the pages of a Parquet file become, known before they are read.
 
-    column chunk    [dictionary page]  page  page ...       each: a header (Thrift, compact), then compressed bytes
+    column chunk    [dictionary page]  page  page ...     each: a header (Thrift, compact), then its bytes
 
-Whoever reads a page makes room for as many bytes as its header says, at once. The footer has sums of these, but
-whoever writes a file writes those too. So the headers are read first, and pages count as all that is decompressed
-does: so many bytes at most, and so many for each that goes in. One page is bounded by itself as well.
+Whoever reads a page makes room for as many bytes as its header says, at once. The footer has sums of these,
+but whoever writes a file writes those too. So the headers are read first, and pages count as all that is
+decompressed does: so many bytes at most, and so many for each that goes in. One page is bounded by itself
+as well.
 
 Invariant (S26): no input yields more bytes, or more for each of its own, than its limits allow.
 
@@ -52,8 +53,9 @@ class PageSizes:
             if self._made > self._limits.bytes_max:
                 raise self._too_large(f"has pages of more than {self._limits.bytes_max} bytes")
             if self._made > max(self._limits.ratio_from_bytes, self._limits.ratio_max * self._read):
+                ratio = self._limits.ratio_max
                 raise self._too_large(
-                    f"has pages that become more than {self._limits.ratio_max} times as large as they are stored"
+                    f"has pages that become more than {ratio} times as large as they are stored"
                 )
 
     def _too_large(self, reason: str) -> BadInput:
