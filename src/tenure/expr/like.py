@@ -9,14 +9,21 @@ segment with _ is looked for by its longest run of letters, and tried at each pl
 Walk: `expr.text_functions` lists the functions; `like` matches.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced
-from tenure.expr.errors import InvalidEscape
+from tenure.expr.errors import InvalidEscape, LimitExceeded
 from tenure.expr.function import Function, function
 from tenure.expr.letters import lower
+
+PATTERN_CHARS_MAX = 1 << 20
+"""Of one with signs: what is made of it takes some hundred times its length."""
+
+SHORT_CHARS_MAX = 4096
+"""Of texts that are matched by a regular expression, in at most some milliseconds: that cannot be stopped."""
 
 CACHED_CHARS_MAX = 1000
 """Longer patterns are read at each use, and not kept."""
@@ -43,14 +50,16 @@ def ilike(text: str, pattern: str) -> bool:
 
 
 def like(text: str, pattern: str) -> bool:
-    is_short = len(pattern) <= CACHED_CHARS_MAX
-    segments, is_unfinished = (_kept_pattern if is_short else _read_pattern)(pattern)
-    if not is_unfinished:
-        return _matches(text, segments)
+    if len(text) <= SHORT_CHARS_MAX and len(pattern) <= CACHED_CHARS_MAX:
+        expression, is_unfinished = _expression(pattern)
+        is_match = expression.fullmatch(text) is not None
+    else:
+        segments, is_unfinished = _read_pattern(pattern)
+        is_match = _matches(text, segments)
     # Like PostgreSQL, complain about the escape at the end only if matching gets there with text left.
-    if _matches(text, (*segments[:-1], segments[-1].longer(), _EMPTY)):
+    if is_match and is_unfinished:
         raise InvalidEscape("LIKE pattern must not end with escape character")
-    return False
+    return is_match
 
 
 class Segment(NamedTuple):
@@ -59,16 +68,19 @@ class Segment(NamedTuple):
     length: int
     runs: tuple[tuple[int, str], ...]
 
-    def longer(self) -> "Segment":
-        return Segment(self.length + 1, self.runs)
 
-
+_SIGN = re.compile(r"[%_\\]")
 _EMPTY = Segment(0, ())
 _Pattern = tuple[tuple[Segment, ...], bool]
 
 
 def _read_pattern(pattern: str) -> _Pattern:
-    """The segments, and whether an escape ends the pattern."""
+    """The segments, and whether an escape ends the pattern: then they are those of what comes before, and
+    of more."""
+    if not _SIGN.search(pattern):
+        return (Segment(len(pattern), ((0, pattern),)),), False
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise LimitExceeded(f"the LIKE pattern has more than {PATTERN_CHARS_MAX} characters")
     segments: list[Segment] = []
     runs: list[tuple[int, str]] = []
     letters: list[str] = []
@@ -97,10 +109,30 @@ def _read_pattern(pattern: str) -> _Pattern:
             letters.append(letter)
         length += 1
     end_run()
-    return (*segments, Segment(length, tuple(runs))), is_unfinished
+    if is_unfinished:
+        return (*segments, Segment(length + 1, tuple(runs)), _EMPTY), True
+    return (*segments, Segment(length, tuple(runs))), False
 
 
-_kept_pattern = lru_cache(maxsize=1024)(_read_pattern)
+@lru_cache(maxsize=1024)
+def _expression(pattern: str) -> tuple[re.Pattern[str], bool]:
+    """The same as a regular expression, which is faster on short texts. It takes each segment where it
+    first fits."""
+    segments, is_unfinished = _read_pattern(pattern)
+    first, *others = map(_expressed, segments)
+    if not others:
+        return re.compile(first, re.DOTALL), is_unfinished
+    *middle, last = others
+    tried = "".join([f"(?>.*?{each})" for each in middle if each])
+    return re.compile(f"{first}{tried}.*{last}", re.DOTALL), is_unfinished
+
+
+def _expressed(segment: Segment) -> str:
+    made, at = "", 0
+    for place, letters in segment.runs:
+        made += "." * (place - at) + re.escape(letters)
+        at = place + len(letters)
+    return made + "." * (segment.length - at)
 
 
 def _matches(text: str, segments: tuple[Segment, ...]) -> bool:

@@ -203,6 +203,7 @@ def _replaced(regex: Regex, text: str, replacement: str, start: int, number: int
         if size > room:
             check_length(size)
             room = size + LARGE_BYTES  # asking costs a system call
+            pieces = ["".join(pieces)]
         done = found.end()
         if number:
             break

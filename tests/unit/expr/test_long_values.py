@@ -55,14 +55,16 @@ def test_values_are_ordered_as_in_one_go(values: list[int], is_descending: bool)
     assert slices.ordered(pairs, by_value, is_descending=is_descending) == expected
 
 
-@given(LETTERS, LETTERS)
-def test_like_matches_what_a_backtracking_expression_matches(text: str, pattern: str) -> None:
+@given(LETTERS, LETTERS, st.booleans())
+def test_like_matches_what_a_backtracking_expression_matches(text: str, pattern: str, is_short: bool) -> None:
     expected, needs_more = _by_expression(pattern)
-    if needs_more and expected.fullmatch(text):
-        with pytest.raises(InvalidEscape):
-            like(text, pattern)
-    else:
-        assert like(text, pattern) == (not needs_more and expected.fullmatch(text) is not None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tenure.expr.like.SHORT_CHARS_MAX", 4096 if is_short else -1)
+        if needs_more and expected.fullmatch(text):
+            with pytest.raises(InvalidEscape):
+                like(text, pattern)
+        else:
+            assert like(text, pattern) == (not needs_more and expected.fullmatch(text) is not None)
 
 
 def _by_expression(pattern: str) -> tuple[re.Pattern[str], bool]:
