@@ -25,7 +25,7 @@ STATEMENTS ?= 20000
 SCRIPTS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help start test hunt check format sim fuzz differential faults bench clean
+.PHONY: help start test hunt check format sim fuzz differential limits faults bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ fuzz: $(VENV)/.dev ## send malformed messages to the wire's state machine: MESSA
 
 differential: $(VENV)/.dev ## compare generated SQL with PostgreSQL: STATEMENTS=20000, SCRIPTS=1000
 	@$(PY) -m tests.differential --statements $(STATEMENTS) --scripts $(SCRIPTS) $(ARGS)
+
+limits: $(VENV)/.dev ## call every function with inputs at its limits: QUICK=1, ARGS="--only regexp"
+	@$(PY) -m tests.limits $(if $(QUICK),--quick) $(ARGS)
 
 faults: $(VENV)/.dev $(VENV)/.java ## break real processes: QUICK=1, MINUTES=, REPEAT=
 	@$(PY) -m tests.faults $(if $(QUICK),--quick) $(if $(MINUTES),--minutes $(MINUTES)) \

@@ -87,6 +87,12 @@ class CannedClient:
     def received(self, at: float | None) -> None:
         pass
 
+    def start_reading(self) -> None:
+        pass
+
+    def check_time(self) -> None:
+        pass
+
     def cancel(self) -> None:
         pass
 

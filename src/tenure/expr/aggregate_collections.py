@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.interruptible import paced
 from tenure.expr.aggregate import Aggregate, Steps
 from tenure.expr.arrays import ArrayOf, dimensions
 from tenure.expr.datatype import Datum, Type
@@ -80,11 +81,11 @@ _ELEMENTS, _ARRAYS = Steps(list, _gather, _elements), Steps(list, _gather_array,
 
 def _join(empty: Any, rows: list[tuple[Any, Any]]) -> Datum:
     """A NULL is left out; each value but the first brings its own separator before it."""
-    kept = [(value, between) for value, between in rows if value is not None]
+    kept = [(value, between) for value, between in paced(rows) if value is not None]
     if not kept:
         return None
     pieces = [kept[0][0]]
-    for value, between in kept[1:]:
+    for value, between in paced(kept[1:]):
         pieces += [between or empty, value]
     return join_all(empty, pieces)
 
@@ -102,7 +103,7 @@ def _json_array(gather: Gather, context: Context, kind: Type) -> Steps:
         if rows is None:
             return None
         # An array, but for the first, begins a line; a NULL does not.
-        starts = (before if at and each is not None else "" for at, each in enumerate(rows))
+        starts = (before if at and each is not None else "" for at, each in enumerate(paced(rows)))
         parts = [start + text(each, context.zone) for start, each in zip(starts, rows, strict=True)]
         return Json("[" + ", ".join(parts) + "]")
 
@@ -113,7 +114,7 @@ def _jsonb_array(gather: Gather, context: Context, kind: Type) -> Steps:
     value_of = jsonb_value_of(kind)
 
     def finish(rows: list[Datum] | None) -> Jsonb | None:
-        return None if rows is None else Jsonb(tuple(value_of(each, context.zone) for each in rows))
+        return None if rows is None else Jsonb(tuple([value_of(each, context.zone) for each in paced(rows)]))
 
     return Steps(_nothing, gather, finish)
 
@@ -122,7 +123,7 @@ def _json_object(context: Context, key: Type, kind: Type) -> Steps:
     text = json_text_of(kind)
 
     def finish(rows: list[tuple[str, Datum]]) -> Json | None:
-        members = [f"{quoted(name)} : {text(value, context.zone)}" for name, value in rows]
+        members = [f"{quoted(name)} : {text(value, context.zone)}" for name, value in paced(rows)]
         return Json("{ " + ", ".join(members) + " }") if rows else None
 
     refusal = NullNotAllowed("null value not allowed for object key")
@@ -133,7 +134,7 @@ def _jsonb_object(context: Context, key: Type, kind: Type) -> Steps:
     value_of = jsonb_value_of(kind)
 
     def finish(rows: list[tuple[str, Datum]]) -> Jsonb | None:
-        pairs = [(name, value_of(value, context.zone)) for name, value in rows]
+        pairs = [(name, value_of(value, context.zone)) for name, value in paced(rows)]
         return jsonb_object(pairs) if rows else None
 
     refusal = InvalidParameter("field name must not be null")

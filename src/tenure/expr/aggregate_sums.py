@@ -21,10 +21,11 @@ from tenure.expr.arithmetic import (
     numeric_divide,
     quotient,
 )
+from tenure.expr.big_numbers import EXACT, decimal_of, whole
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import OutOfRange
 from tenure.expr.interval import Interval
-from tenure.expr.numbers import EXACT, tidy
+from tenure.expr.numbers import tidy
 from tenure.expr.time_arithmetic import add, divided
 
 _SPREADS = {
@@ -141,10 +142,10 @@ def _numeric_spread(*, is_sample: bool, is_square: bool) -> Callable[[_Squares],
 
 
 def _root(value: Decimal, scale: int) -> Decimal:
-    square = int(value.scaleb(2 * scale, EXACT))
+    square = whole(value.scaleb(2 * scale, EXACT))
     root = isqrt(square)
     root += square - root * root > root
-    return tidy(Decimal(root).scaleb(-scale, EXACT))
+    return tidy(decimal_of(root).scaleb(-scale, EXACT))
 
 
 # Floats

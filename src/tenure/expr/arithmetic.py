@@ -13,10 +13,11 @@ from decimal import ROUND_DOWN, Decimal
 from itertools import product
 from math import inf
 
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.errors import DivisionByZero, OutOfRange
 from tenure.expr.floats import to_float4
 from tenure.expr.function import Function
-from tenure.expr.numbers import EXACT, SCALE_MAX, rounded, tidy
+from tenure.expr.numbers import SCALE_MAX, rounded, tidy
 
 SIZES = {"int2": 2, "int4": 4, "int8": 8}
 NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
@@ -215,17 +216,18 @@ def leading(value: Decimal) -> tuple[int, int]:
 
 def quotient(a: Decimal, b: Decimal, scale: int) -> Decimal:
     """a / b rounded half away from zero at this scale, exactly."""
-    dividend, divisor = _as_integers(a.copy_abs(), b.copy_abs(), scale)
-    whole, rest = divmod(dividend, divisor)
-    whole += 2 * rest >= divisor
-    value = Decimal(whole).scaleb(-scale, EXACT)
+    dividend, divisor = _as_whole(a.copy_abs(), b.copy_abs(), scale)
+    whole, rest = EXACT.divmod(dividend, divisor)
+    if EXACT.add(rest, rest) >= divisor:
+        whole = EXACT.add(whole, Decimal(1))
+    value = whole.scaleb(-scale, EXACT)
     return tidy(value if a.is_signed() == b.is_signed() else value.copy_negate())
 
 
-def _as_integers(a: Decimal, b: Decimal, scale: int) -> tuple[int, int]:
+def _as_whole(a: Decimal, b: Decimal, scale: int) -> tuple[Decimal, Decimal]:
     """Two whole numbers whose quotient is a / b × 10^scale."""
     shift = max(scale_of(a) - scale, scale_of(b), 0)
-    return int(a.scaleb(scale + shift, EXACT)), int(b.scaleb(shift, EXACT))
+    return a.scaleb(scale + shift, EXACT), b.scaleb(shift, EXACT)
 
 
 def numeric_remainder(a: Decimal, b: Decimal) -> Decimal:
@@ -239,9 +241,7 @@ def numeric_remainder(a: Decimal, b: Decimal) -> Decimal:
         return a
     if not b:
         raise DivisionByZero
-    scale = max(scale_of(a), scale_of(b))
-    left, right = int(a.scaleb(scale, EXACT)), int(b.scaleb(scale, EXACT))
-    return tidy(Decimal(remainder(left, right)).scaleb(-scale, EXACT))
+    return tidy(EXACT.remainder(a, b))
 
 
 def truncated(value: Decimal, scale: int) -> Decimal:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
+from tenure.base.interruptible import paced
 from tenure.expr.array_text import DIMENSIONS_MAX, fold
 from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.lengths import join_all
+from tenure.expr.slices import ordered
+from tenure.expr.slices import split as cut
 
 _FILL_MAX = 2**24
 """Elements that one call makes: less than PostgreSQL's 2^27, as each costs more here."""
@@ -209,7 +212,7 @@ def _position(array_type: Type, *_: Type) -> Callable[..., int | None]:
         if first is None:
             raise NullNotAllowed("initial position must not be null")
         places = range(max(first, 1), len(array) + 1)
-        return next((at for at in places if is_same(array[at - 1], sought)), None)
+        return next((at for at in paced(places) if is_same(array[at - 1], sought)), None)
 
     return position
 
@@ -222,7 +225,7 @@ def _positions(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], 
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("searching for elements in multidimensional arrays is not supported")
-        return tuple(at for at, each in enumerate(array, 1) if is_same(each, sought))
+        return tuple([at for at, each in enumerate(paced(array), 1) if is_same(each, sought)])
 
     return positions
 
@@ -233,7 +236,7 @@ def _replace(array_type: Type, *_: Type) -> Callable[[Datum, Datum, Datum], Datu
     def replace(array: Datum, sought: Datum, new: Datum) -> Datum:
         if not isinstance(array, tuple):
             return new if is_same(array, sought) else array
-        return tuple(replace(each, sought, new) for each in array)
+        return tuple([replace(each, sought, new) for each in paced(array)])
 
     return lambda array, sought, new: None if array is None else replace(array, sought, new)
 
@@ -258,10 +261,10 @@ def _sort(array_type: Type, *_: Type) -> Callable[..., Datum]:
     of = array_type.comparable
 
     def sort(array: Datum, is_descending: bool = False) -> Datum:
-        nulls = tuple(each for each in array if each is None)
-        values = [each for each in array if each is not None]
-        ordered = sorted(values, key=lambda each: of((each,)), reverse=is_descending)
-        return (*nulls, *ordered) if is_descending else (*ordered, *nulls)
+        values = [each for each in paced(array) if each is not None]
+        nulls = (None,) * (len(array) - len(values))
+        in_order = ordered(values, lambda each: of((each,)), is_descending=is_descending)
+        return (*nulls, *in_order) if is_descending else (*in_order, *nulls)
 
     return sort
 
@@ -289,7 +292,7 @@ def _remove(array_type: Type, sought_type: Type) -> Callable[[Datum, Datum], Dat
             return None
         if len(dimensions(array)) > 1:
             raise NotSupported("removing elements from multidimensional arrays is not supported")
-        return tuple(each for each in array if not is_same(each, sought))
+        return tuple([each for each in paced(array) if not is_same(each, sought)])
 
     return remove
 
@@ -316,5 +319,5 @@ def split(text: str | None, separator: str | None, null: str | None = None) -> D
     if separator is None:
         parts = list(text)
     else:
-        parts = text.split(separator) if separator else [text]
-    return tuple(None if each == null else each for each in parts)
+        parts = cut(text, separator) if separator else [text]
+    return tuple(parts) if null is None else tuple([None if each == null else each for each in paced(parts)])

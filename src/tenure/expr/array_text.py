@@ -13,10 +13,13 @@ Walk: `expr.arrays` calls `read_array`.
 
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from tenure.base.errors import UserError
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced, paced_all
 from tenure.expr.errors import InvalidText, LimitExceeded, NotSupported, SubscriptError
+from tenure.expr.slices import substituted
 
 DIMENSIONS_MAX = 6
 """PostgreSQL's."""
@@ -25,9 +28,9 @@ SIZE_MAX = 134_217_727
 NULLS = frozenset(a + b + c + d for a in "nN" for b in "uU" for c in "lL" for d in "lL")
 
 _SPACE = " \t\n\v\f\r"
-_QUOTED = re.compile(r'((?:[^"\\]|\\.)*+)"[ \t\n\v\f\r]*+', re.DOTALL)
-_BARE = re.compile(r'(?:[^"\\{},]|\\.)*+', re.DOTALL)
-_TRAILING = re.compile(r"((?:[^\\]|\\.)*?)[ \t\n\v\f\r]*+", re.DOTALL)
+_BLANK = re.compile(r"[ \t\n\v\f\r]*+")
+_IN_QUOTES = re.compile(r'["\\]')
+_IN_BARE = re.compile(r'["\\{},]')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _BOUND = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -42,7 +45,9 @@ def fold(flat: tuple[Any, ...], sides: tuple[int, ...]) -> tuple[Any, ...]:
     if len(sides) < 2:
         return flat
     step = len(flat) // sides[0]
-    return tuple(fold(flat[i * step : (i + 1) * step], sides[1:]) for i in range(sides[0]))
+    if step >= STEPS_PER_CHECK:
+        check_now()
+    return tuple([fold(flat[i * step : (i + 1) * step], sides[1:]) for i in paced(range(sides[0]))])
 
 
 class _Reader:
@@ -68,7 +73,7 @@ class _Reader:
             if not self._is_next("{"):
                 raise self._malformed('Array contents must start with "{".')
         has_bounds = self.has_fixed_depth = bool(self.sides)
-        while True:
+        for _ in paced_all(count()):
             self._token()
             if not self.counts:
                 break
@@ -162,7 +167,7 @@ class _Reader:
         if self.expects_delimiter:
             raise self._malformed("Unexpected array element.")
         is_null = not is_quoted and text in NULLS
-        self.elements.append(None if is_null else self.parse(_ESCAPE.sub(r"\1", text)))
+        self.elements.append(None if is_null else self.parse(_unescaped(text)))
         self.has_fixed_depth = True
         if len(self.counts) != len(self.sides):
             raise self._uneven()
@@ -170,28 +175,46 @@ class _Reader:
         self.expects_delimiter = True
 
     def _quoted(self) -> str:
-        found = _QUOTED.match(self.text, self.position + 1)
-        if found is None or found.end() == len(self.text):
+        start = self.position + 1
+        end = self._sign_from(start, _IN_QUOTES)
+        after = self._after_blank(end + 1)
+        if after >= len(self.text):
             raise self._ends()
-        if self.text[found.end()] not in ",{}":
+        if self.text[after] not in ",{}":
             raise self._malformed("Incorrectly quoted array element.")
-        self.position = found.end()
-        return found[1]
+        self.position = after
+        return self.text[start:end]
 
     def _bare(self) -> str:
-        found = _BARE.match(self.text, self.position)
-        assert found is not None
-        sign = self.text[found.end() : found.end() + 1]
+        start = self.position
+        end = self._sign_from(start, _IN_BARE)
+        sign = self.text[end : end + 1]
         if sign == "{":
             raise self._unexpected(sign)
         if sign == '"':
             raise self._malformed("Incorrectly quoted array element.")
         if sign not in (",", "}"):
             raise self._ends()
-        self.position = found.end()
-        kept = _TRAILING.fullmatch(found[0])
-        assert kept is not None
-        return kept[1]
+        self.position = end
+        return _without_blank_end(self.text[start:end])
+
+    def _sign_from(self, at: int, signs: re.Pattern[str]) -> int:
+        """Where the first of the signs stands that no backslash takes as it is; the end if there is none."""
+        for _ in paced_all(count()):
+            found = signs.search(self.text, at)
+            if found is None:
+                return len(self.text)
+            if found[0] != "\\":
+                return found.start()
+            if found.end() == len(self.text):
+                return len(self.text)
+            at = found.end() + 1
+        raise AssertionError("an endless count has ended")
+
+    def _after_blank(self, at: int) -> int:
+        found = _BLANK.match(self.text, at)
+        assert found is not None
+        return found.end()
 
     def _is_next(self, character: str) -> bool:
         return self.text.startswith(character, self.position)
@@ -202,8 +225,7 @@ class _Reader:
         self.position += 1
 
     def _skip(self) -> None:
-        while self.position < len(self.text) and self.text[self.position] in _SPACE:
-            self.position += 1
+        self.position = self._after_blank(self.position)
 
     def _uneven(self) -> UserError:
         if self.lows:
@@ -218,6 +240,17 @@ class _Reader:
 
     def _malformed(self, detail: str) -> UserError:
         return InvalidText(f'malformed array literal: "{self.text}"', detail=detail)
+
+
+def _unescaped(text: str) -> str:
+    return substituted(_ESCAPE, lambda found: found[1], text) if "\\" in text else text
+
+
+def _without_blank_end(text: str) -> str:
+    """A space that a backslash takes as it is stays."""
+    kept = text.rstrip(_SPACE)
+    backslashes = len(kept) - len(kept.rstrip("\\"))
+    return text[: len(kept) + backslashes % 2]
 
 
 def _too_many_dimensions() -> UserError:

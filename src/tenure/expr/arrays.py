@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any
 
+from tenure.base.interruptible import paced
 from tenure.expr.array_text import DIMENSIONS_MAX, NULLS, fold, read_array
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded
-
-_SPACE = " \t\n\v\f\r"
+from tenure.expr.lengths import join_all
+from tenure.expr.slices import SLICE, found_in, replaced, split
 
 
 @dataclass(frozen=True)
@@ -58,27 +59,27 @@ class ArrayOf(Type):
         return self.parse_in(text, UTC)
 
     def render(self, value: Datum) -> str:
-        return "{" + ",".join([self._render_member(each) for each in value]) + "}"
+        return "{" + str(join_all(",", [self._render_member(each) for each in paced(value)])) + "}"
 
     @property
     def follows_zone(self) -> bool:
         return self.element.follows_zone
 
     def parse_in(self, text: str, zone: tzinfo) -> Datum:
-        if _PLAIN.fullmatch(text):
+        if (parts := _plain_parts(text)) is not None:
             parse = self.element.parse_in
-            return tuple([None if each in NULLS else parse(each, zone) for each in text[1:-1].split(",")])
+            return tuple([None if each in NULLS else parse(each, zone) for each in paced(parts)])
         return read_array(text, lambda each: self.element.parse_in(each, zone))
 
     def render_in(self, value: Datum, zone: tzinfo) -> str:
         if not self.follows_zone:
             return self.render(value)
-        return "{" + ",".join([self._render_member(each, zone) for each in value]) + "}"
+        return "{" + str(join_all(",", [self._render_member(each, zone) for each in paced(value)])) + "}"
 
     def map(self, value: Datum, function: Callable[[Datum], Datum]) -> Datum:
         """Applies a function to every element that is not NULL, whatever the dimensions."""
         if isinstance(value, tuple):
-            return tuple(self.map(each, function) for each in value)
+            return tuple([self.map(each, function) for each in paced(value)])
         return None if value is None else function(value)
 
     def truncate(self, value: Datum) -> Datum:
@@ -97,7 +98,7 @@ class ArrayOf(Type):
         return (flat,) if len(sides) < 2 else (flat, len(sides), *sides)
 
     def _from_key(self, key: Any) -> Datum:
-        flat = tuple(self.element.from_key(each) for each in key[0])
+        flat = tuple([self.element.from_key(each) for each in paced(key[0])])
         return fold(flat, key[2:])
 
     def _pack(self, value: Datum) -> Any:
@@ -107,8 +108,9 @@ class ArrayOf(Type):
 
     def _unpack(self, packed: Any) -> Datum:
         if packed[0] is None:
-            return fold(tuple(self.element.unpack(each) for each in packed[2]), tuple(packed[1]))
-        return tuple(self.element.unpack(each) for each in packed[1:])
+            flat = tuple([self.element.unpack(each) for each in paced(packed[2])])
+            return fold(flat, tuple(packed[1]))
+        return tuple([self.element.unpack(each) for each in paced(packed[1:])])
 
     def _render_member(self, value: Datum, zone: tzinfo = UTC) -> str:
         if isinstance(value, tuple):
@@ -118,10 +120,22 @@ class ArrayOf(Type):
 
 _PLAIN = re.compile(r"\{[^\s{}\",\\]+(?:,[^\s{}\",\\]+)*+\}", re.ASCII)
 """One dimension without quotes, escapes and spaces: cut at its commas, many times faster than read."""
+_UNPLAIN = re.compile(r"[\s{}\"\\]", re.ASCII)
+
+
+def _plain_parts(text: str) -> list[str] | None:
+    """The elements of a text as `_PLAIN` describes; None of another one."""
+    if len(text) <= SLICE:
+        return text[1:-1].split(",") if _PLAIN.fullmatch(text) else None
+    inside = text[1:-1]
+    if text[0] != "{" or text[-1] != "}" or found_in(_UNPLAIN, inside):
+        return None
+    parts = split(inside, ",")
+    return parts if all(parts) else None
 
 
 def flatten(value: Datum) -> Iterator[Datum]:
-    for each in value:
+    for each in paced(value):
         if isinstance(each, tuple):
             yield from flatten(each)
         else:
@@ -152,18 +166,18 @@ def _has_shape(value: Datum, sides: tuple[int, ...]) -> bool:
     return (
         isinstance(value, tuple)
         and len(value) == sides[0]
-        and all(_has_shape(each, sides[1:]) for each in value)
+        and all(_has_shape(each, sides[1:]) for each in paced(value))
     )
 
 
 def _as_tuples(value: Datum) -> Datum:
-    return tuple(_as_tuples(each) for each in value) if isinstance(value, tuple | list) else value
+    return tuple([_as_tuples(each) for each in paced(value)]) if isinstance(value, tuple | list) else value
+
+
+_QUOTED = re.compile(r"[{},\"\\ \t\n\v\f\r]")
 
 
 def _quote(text: str) -> str:
-    is_plain = (
-        text and text.upper() != "NULL" and not any(each in '{},"\\' or each in _SPACE for each in text)
-    )
-    if is_plain:
+    if text and text.upper() != "NULL" and not found_in(_QUOTED, text):
         return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + replaced(replaced(text, "\\", "\\\\"), '"', '\\"') + '"'

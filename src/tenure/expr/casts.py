@@ -25,6 +25,7 @@ from typing import Any
 from tenure.base.errors import InvalidParameter, UserError
 from tenure.catalog.descriptors import TypeRef, replace
 from tenure.expr.arrays import ArrayOf
+from tenure.expr.big_numbers import whole
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.enums import EnumOf
 from tenure.expr.errors import CannotCast, NotSupported, OutOfRange
@@ -180,7 +181,7 @@ def _to_int(size: int, name: str) -> Convert:
         if isinstance(value, Decimal):
             if not value.is_finite():
                 raise NotSupported(f"cannot convert {'NaN' if value.is_nan() else 'infinity'} to {name}")
-            value = int(rounded(value, 0))
+            value = whole(rounded(value, 0))
         elif isinstance(value, float):
             if value != value or abs(value) == inf:
                 raise OutOfRange(f"{name} out of range")

@@ -14,9 +14,10 @@ from decimal import Decimal
 from math import copysign, inf, isinf, nextafter
 from typing import Any
 
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, OutOfRange
-from tenure.expr.numbers import EXACT, SPACE
+from tenure.expr.numbers import SPACE
 
 _NAMES = {4: "real", 8: "double precision"}
 _SINGLE, _DOUBLE, _BITS = struct.Struct("<f"), struct.Struct("<d"), struct.Struct("<Q")

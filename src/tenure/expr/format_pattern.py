@@ -7,8 +7,20 @@ A keyword is taken where the longest one fits; quotes and backslashes keep text 
 Walk: `expr.number_format` and `expr.time_format` call `pieces` with their keywords.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now
+from tenure.expr.errors import LimitExceeded
+
+PATTERN_CHARS_MAX = 1 << 17
+"""A pattern takes some hundred times its length while it is worked through."""
+
+CACHED_CHARS_MAX = 1000
+"""Longer patterns are read at each use, and not kept."""
+
+T = TypeVar("T")
 
 
 class Piece(NamedTuple):
@@ -24,10 +36,14 @@ def pieces(
     pattern: str, keywords: Sequence[str], prefixes: Sequence[str] = (), suffixes: Sequence[str] = ()
 ) -> list[Piece]:
     """A prefix counts where a keyword follows, and is lost elsewhere; a suffix only where one precedes."""
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise LimitExceeded(f"the format has more than {PATTERN_CHARS_MAX} characters")
     longest_first = sorted(keywords, key=len, reverse=True)
     found: list[Piece] = []
     at = 0
     while at < len(pattern):
+        if len(found) % STEPS_PER_CHECK == 0:
+            check_now()
         prefix = _first(pattern, at, prefixes)
         at += len(prefix)
         keyword = _first(pattern, at, longest_first)
@@ -63,6 +79,12 @@ def _quoted(pattern: str, at: int) -> tuple[str, int]:
         text += pattern[at]
         at += 1
     return text, at + 1
+
+
+def kept(read: Callable[[str], T]) -> Callable[[str], T]:
+    """The same, but short patterns are read once."""
+    cached = lru_cache(maxsize=512)(read)
+    return lambda pattern: (cached if len(pattern) <= CACHED_CHARS_MAX else read)(pattern)
 
 
 def ordinal(number: str, *, is_upper: bool) -> str:

@@ -12,11 +12,12 @@ from functools import partial
 from uuid import UUID
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
 from tenure.expr.arithmetic import scale_of
+from tenure.expr.big_numbers import EXACT, decimal_of, whole
 from tenure.expr.errors import DatetimeOverflow
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.interval import Interval
-from tenure.expr.numbers import EXACT
 from tenure.expr.time_arithmetic import add_interval
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,9 +78,9 @@ def _random_below(context: Context, count: int) -> int:
     pieces = -(-count.bit_length() // _UUID_BITS)
     limit = 1 << pieces * _UUID_BITS
     while True:
-        drawn = 0
-        for _ in range(pieces):
-            drawn = drawn << _UUID_BITS | context.uuid().int & (1 << _UUID_BITS) - 1
+        mask = (1 << _UUID_BITS) - 1
+        bits = [f"{context.uuid().int & mask:0{_UUID_BITS}b}" for _ in paced(range(pieces))]
+        drawn = int("".join(bits) or "0", 2)
         if drawn < limit - limit % count:
             return drawn % count
 
@@ -88,5 +89,5 @@ def _random_numeric(context: Context, first: Decimal, last: Decimal) -> Decimal:
     if not (first.is_finite() and last.is_finite()) or first > last:
         raise InvalidParameter("lower bound must be less than or equal to upper bound")
     scale = max(scale_of(first), scale_of(last))
-    low, high = int(first.scaleb(scale, EXACT)), int(last.scaleb(scale, EXACT))
-    return Decimal(_random_int(context, low, high)).scaleb(-scale, EXACT)
+    low, high = whole(first.scaleb(scale, EXACT)), whole(last.scaleb(scale, EXACT))
+    return decimal_of(_random_int(context, low, high)).scaleb(-scale, EXACT)

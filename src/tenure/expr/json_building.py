@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
 from tenure.expr.arrays import dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, NullNotAllowed
@@ -137,7 +138,7 @@ def _of_two_lists(make: Callable[[_Pairs], Datum]) -> Callable[[Datum, Datum], D
 
 def _checked(pairs: list[tuple[str | None, str | None]]) -> _Pairs:
     checked: _Pairs = []
-    for name, value in pairs:
+    for name, value in paced(pairs):
         if name is None:
             raise NullNotAllowed("null value not allowed for object key")
         checked.append((name, value))
@@ -145,7 +146,9 @@ def _checked(pairs: list[tuple[str | None, str | None]]) -> _Pairs:
 
 
 def _json_of_texts(pairs: _Pairs) -> Json:
-    members = [f"{quoted(name)} : {'null' if value is None else quoted(value)}" for name, value in pairs]
+    members = [
+        f"{quoted(name)} : {'null' if value is None else quoted(value)}" for name, value in paced(pairs)
+    ]
     return Json("{" + ", ".join(members) + "}")
 
 

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
 from tenure.expr.arrays import dimensions
 from tenure.expr.datatype import Datum
 from tenure.expr.errors import ArraySizesDiffer, InvalidText, NullNotAllowed
@@ -135,7 +136,7 @@ def _pretty(value: Any, newline: str) -> Iterator[str]:
     is_object = isinstance(value, JsonObject)
     yield "{" if is_object else "["
     inner = newline + _INDENT
-    for at, each in enumerate(value):
+    for at, each in enumerate(paced(value)):
         yield "," + inner if at else inner
         if is_object:
             yield quoted(each[0]) + ": "
@@ -150,11 +151,11 @@ def _strip_nulls(value: Jsonb, in_arrays: bool = False) -> Jsonb:
 def _stripped(value: Any, *, in_arrays: bool) -> Any:
     if isinstance(value, JsonObject):
         return JsonObject(
-            (name, _stripped(each, in_arrays=in_arrays)) for name, each in value if each is not None
+            [(name, _stripped(each, in_arrays=in_arrays)) for name, each in paced(value) if each is not None]
         )
     if isinstance(value, tuple):
-        kept = [each for each in value if each is not None or not in_arrays]
-        return tuple(_stripped(each, in_arrays=in_arrays) for each in kept)
+        kept = [each for each in paced(value) if each is not None or not in_arrays]
+        return tuple([_stripped(each, in_arrays=in_arrays) for each in paced(kept)])
     return value
 
 
@@ -168,7 +169,7 @@ def _json_stripped(text: str, *, in_arrays: bool) -> str:
     is_object = text[0] == "{"
     members = [
         (f"{quoted(str(name))}:" if is_object else "") + _json_stripped(raw, in_arrays=in_arrays)
-        for name, raw in raw_members(text)
+        for name, raw in paced(raw_members(text))
         if raw != "null" or not (is_object or in_arrays)
     ]
     return ("{" if is_object else "[") + ",".join(members) + ("}" if is_object else "]")

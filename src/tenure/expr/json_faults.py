@@ -9,8 +9,10 @@ Walk: `expr.json_values` calls `fault`.
 
 import re
 from collections.abc import Iterator
+from itertools import count
 
 from tenure.base.errors import UserError
+from tenure.base.interruptible import paced_all
 from tenure.expr.errors import InvalidText, UntranslatableCharacter
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -19,6 +21,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER_LIKE = re.compile(
     r"-?(?:0|[1-9][0-9]*|)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]*)?[A-Za-z0-9_\x80-\U0010ffff]*"
 )
+_LETTERS = re.compile(r'[^"\\\x00-\x1f]+')
 _HEX = re.compile("[0-9a-fA-F]{0,4}")
 _STRING, _SCALAR, _END = "string", "scalar", "end"
 
@@ -89,7 +92,7 @@ def _expected(wanted: str, kind: str, token: str) -> _Fault:
 
 def _tokens(text: str, reads_escapes: bool) -> Iterator[tuple[str, str]]:
     at = 0
-    while True:
+    for _ in paced_all(count()):
         space = _SPACE.match(text, at)
         assert space is not None
         start = at = space.end()
@@ -115,7 +118,9 @@ def _tokens(text: str, reads_escapes: bool) -> Iterator[tuple[str, str]]:
 
 def _string_end(text: str, start: int, reads_escapes: bool) -> int:
     at, high = start + 1, False
-    while True:
+    for _ in paced_all(count()):
+        if not high and (plain := _LETTERS.match(text, at)):
+            at = plain.end()
         each = text[at : at + 1]
         if not each:
             raise _invalid(text[start:])
@@ -129,6 +134,7 @@ def _string_end(text: str, start: int, reads_escapes: bool) -> int:
         if each < " ":
             raise _Fault(f"Character with value 0x{ord(each):02x} must be escaped.")
         at += 1
+    raise AssertionError("an endless count has ended")
 
 
 def _escape_end(text: str, start: int, at: int, reads_escapes: bool, high: bool) -> tuple[int, bool]:

@@ -15,13 +15,16 @@ from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced
 from tenure.expr.arrays import dimensions, flatten
 from tenure.expr.casts import jsonb_kind
 from tenure.expr.datatype import Datum
 from tenure.expr.errors import ArraySizesDiffer
 from tenure.expr.function import Function, function
+from tenure.expr.json_reading import after_blank, string_at, value_end
 from tenure.expr.json_values import Json, Jsonb, JsonObject, jsonb_text, object_of
 from tenure.expr.numbers import whole_number
+from tenure.expr.slices import SLICE
 
 _JSON = "json"
 
@@ -41,8 +44,8 @@ def functions() -> Iterator[Function]:
     yield function("@>", "jsonb, jsonb -> bool", lambda a, b: contains(a.value, b.value))
     yield function("<@", "jsonb, jsonb -> bool", lambda a, b: contains(b.value, a.value))
     yield function("?", "jsonb, text -> bool", has_key)
-    yield function("?|", "jsonb, text[] -> bool", lambda a, keys: any(has_key(a, k) for k in _names(keys)))
-    yield function("?&", "jsonb, text[] -> bool", lambda a, keys: all(has_key(a, k) for k in _names(keys)))
+    yield function("?|", "jsonb, text[] -> bool", lambda a, keys: not _keys(a).isdisjoint(_names(keys)))
+    yield function("?&", "jsonb, text[] -> bool", lambda a, keys: _keys(a).issuperset(_names(keys)))
     yield function("||", "jsonb, jsonb -> jsonb", _concatenate)
     yield function("-", "jsonb, text -> jsonb", lambda a, key: _without_keys(a, (key,)))
     yield function("-", "jsonb, text[] -> jsonb", _without_keys)
@@ -121,24 +124,25 @@ def raw_members(text: str) -> list[tuple[str | None, str]]:
     members: list[tuple[str | None, str]] = []
     if text[:1] not in ("{", "["):
         return members
-    position = _skip(text, 1)
+    position = after_blank(text, 1)
+    end_of = value_end if len(text) > SLICE else _short_end
     while text[position] not in "}]":
         name: str | None = None
         if text[0] == "{":
-            name, position = _DECODER.raw_decode(text, position)
-            position = _skip(text, _skip(text, position) + 1)
-        _, end = _DECODER.raw_decode(text, position)
+            name, position = string_at(text, position)
+            position = after_blank(text, after_blank(text, position) + 1)
+        end = end_of(text, position)
         members.append((name, text[position:end]))
-        position = _skip(text, end)
+        position = after_blank(text, end)
         if text[position] == ",":
-            position = _skip(text, position + 1)
+            position = after_blank(text, position + 1)
+        if len(members) % STEPS_PER_CHECK == 0:
+            check_now()
     return members
 
 
-def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _SPACE:
-        position += 1
-    return position
+def _short_end(text: str, position: int) -> int:
+    return _DECODER.raw_decode(text, position)[1]
 
 
 def json_text(value: Json) -> str | None:
@@ -146,8 +150,7 @@ def json_text(value: Json) -> str | None:
     if text == "null":
         return None
     if text.startswith('"'):
-        unquoted: str = json.loads(text)
-        return unquoted
+        return string_at(text, 0)[0]
     return text
 
 
@@ -157,7 +160,7 @@ def json_text(value: Json) -> str | None:
 def contains(whole: Any, part: Any) -> bool:
     """An array at the top contains a scalar that is among its elements; nowhere else do kinds mix."""
     if _is_array(whole) and not isinstance(part, tuple):
-        return any(_equal_scalars(each, part) for each in whole)
+        return any(_equal_scalars(each, part) for each in paced(whole))
     return _contains(whole, part)
 
 
@@ -166,10 +169,24 @@ def _contains(whole: Any, part: Any) -> bool:
         if not isinstance(whole, JsonObject):
             return False
         have = dict(whole)
-        return all(name in have and _contains(have[name], each) for name, each in part)
+        return all(name in have and _contains(have[name], each) for name, each in paced(part))
     if _is_array(part):
-        return _is_array(whole) and all(any(_contains(mine, each) for mine in whole) for each in part)
+        return _is_array(whole) and _contains_all(whole, part)
     return _equal_scalars(whole, part)
+
+
+def _contains_all(whole: tuple[Any, ...], part: tuple[Any, ...]) -> bool:
+    scalars = {(type(each), each) for each in paced(whole) if not isinstance(each, tuple)}
+    inner = [each for each in paced(whole) if isinstance(each, tuple)]
+    for each in paced(part):
+        if not isinstance(each, tuple):
+            if (type(each), each) not in scalars:
+                return False
+        elif not any(_contains(mine, each) for mine in paced(inner)):
+            return False
+        else:
+            check_now()  # each had to be looked for among all
+    return True
 
 
 def _is_array(value: Any) -> bool:
@@ -186,6 +203,14 @@ def has_key(value: Jsonb, key: str) -> bool:
     if isinstance(inner, JsonObject):
         return any(name == key for name, _ in inner)
     return key in inner if isinstance(inner, tuple) else inner == key and isinstance(inner, str)
+
+
+def _keys(value: Jsonb) -> set[str]:
+    """All for which `has_key` holds."""
+    inner = value.value
+    if isinstance(inner, JsonObject):
+        return {name for name, _ in paced(inner)}
+    return {each for each in paced(inner if isinstance(inner, tuple) else (inner,)) if isinstance(each, str)}
 
 
 def _names(keys: Datum) -> Iterator[str]:
@@ -208,9 +233,10 @@ def _without_keys(value: Jsonb, keys: Datum) -> Jsonb:
         raise ArraySizesDiffer("wrong number of array subscripts")
     inner, unwanted = value.value, set(_names(keys))
     if isinstance(inner, JsonObject):
-        return Jsonb(JsonObject(pair for pair in inner if pair[0] not in unwanted))
+        return Jsonb(JsonObject([pair for pair in paced(inner) if pair[0] not in unwanted]))
     if isinstance(inner, tuple):
-        return Jsonb(tuple(each for each in inner if not isinstance(each, str) or each not in unwanted))
+        kept = [each for each in paced(inner) if not isinstance(each, str) or each not in unwanted]
+        return Jsonb(tuple(kept))
     raise InvalidParameter("cannot delete from scalar")
 
 
@@ -221,7 +247,7 @@ def _without_element(value: Jsonb, at: int) -> Jsonb:
     if isinstance(inner, JsonObject):
         raise InvalidParameter("cannot delete from object using integer index")
     at = at + len(inner) if at < 0 else at
-    return Jsonb(tuple(each for place, each in enumerate(inner) if place != at))
+    return Jsonb(inner[:at] + inner[at + 1 :] if 0 <= at < len(inner) else inner)
 
 
 def _type_name(value: Any) -> str:

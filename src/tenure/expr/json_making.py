@@ -15,10 +15,12 @@ from decimal import Decimal
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.arrays import ArrayOf
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.json_values import Jsonb, JsonbType, JsonType, jsonb_text, object_of, quoted
+from tenure.expr.lengths import join_all
 from tenure.expr.numbers import parse_numeric
 from tenure.expr.times import DateType, InstantType, TimestampType, iso_text
 from tenure.expr.types import type_of
@@ -57,7 +59,7 @@ def _number_text(text: str) -> str:
 def _array_writer(member: Callable[[Datum, tzinfo], str]) -> Callable[[Datum, tzinfo], str]:
     def write(value: Datum, zone: tzinfo) -> str:
         if isinstance(value, tuple):
-            return "[" + ",".join([write(each, zone) for each in value]) + "]"
+            return "[" + str(join_all(",", [write(each, zone) for each in paced(value)])) + "]"
         return member(value, zone)
 
     return write
@@ -103,7 +105,7 @@ def _number(text: str) -> Decimal | str:
 def _array_converter(member: Callable[[Datum, tzinfo], Any]) -> Callable[[Datum, tzinfo], Any]:
     def convert(value: Datum, zone: tzinfo) -> Any:
         if isinstance(value, tuple):
-            return tuple(convert(each, zone) for each in value)
+            return tuple([convert(each, zone) for each in paced(value)])
         return member(value, zone)
 
     return convert

@@ -16,11 +16,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from tenure.base.interruptible import paced
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, LimitExceeded
 from tenure.expr.json_faults import fault
-from tenure.expr.numbers import EXACT, numeric_text, tidy
-from tenure.expr.strings import check_characters
+from tenure.expr.json_reading import Reader
+from tenure.expr.lengths import join_all
+from tenure.expr.numbers import numeric_text, tidy
+from tenure.expr.slices import SLICE, found_in, mapped, ordered
+from tenure.expr.strings import UNFIT, check_characters
 
 DEPTH_MAX = 250
 """Members within members of a jsonb. PostgreSQL's limit is its stack; this keeps clear of Python's."""
@@ -48,7 +53,7 @@ class Jsonb:
 
 
 def object_of(pairs: list[tuple[str, Any]] | dict[str, Any]) -> JsonObject:
-    return JsonObject(sorted(dict(pairs).items(), key=lambda pair: _key_order(pair[0])))
+    return JsonObject(ordered(list(dict(pairs).items()), lambda pair: _key_order(pair[0])))
 
 
 def _key_order(key: str) -> tuple[int, bytes]:
@@ -114,7 +119,7 @@ class JsonbType(Type):
         if tokens.pop() == 1:
             return Jsonb(_unflatten_object(tokens))
         count, is_array = tokens.pop(), tokens.pop()
-        members = tuple(_unflatten(tokens) for _ in range(count))
+        members = tuple([_unflatten(tokens) for _ in paced(range(count))])
         return Jsonb(members if is_array else members[0])
 
     def _pack(self, value: Jsonb) -> str:
@@ -134,30 +139,35 @@ def jsonb_text(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, JsonObject):
-        return "{" + ", ".join([f"{quoted(name)}: {jsonb_text(each)}" for name, each in value]) + "}"
-    return "[" + ", ".join([jsonb_text(each) for each in value]) + "]"
+        members = [f"{quoted(name)}: {jsonb_text(each)}" for name, each in paced(value)]
+        return "{" + str(join_all(", ", members)) + "}"
+    return "[" + str(join_all(", ", [jsonb_text(each) for each in paced(value)])) + "]"
 
 
 def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    if len(text) <= SLICE:
+        return json.dumps(text, ensure_ascii=False)
+    return '"' + mapped(text, lambda part: json.dumps(part, ensure_ascii=False)[1:-1]) + '"'
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-_EXACT = json.JSONDecoder(
-    parse_float=EXACT.create_decimal,
-    parse_int=EXACT.create_decimal,
-    parse_constant=_refuse_constant,
-    object_pairs_hook=object_of,
+_EXACT = Reader(
+    json.JSONDecoder(
+        parse_float=EXACT.create_decimal,
+        parse_int=EXACT.create_decimal,
+        parse_constant=_refuse_constant,
+        object_pairs_hook=object_of,
+    )
 )
-_PLAIN = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant)
+_PLAIN = Reader(json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant))
 
 
-def _read_json(text: str, decoder: json.JSONDecoder, *, reads_escapes: bool = True) -> Any:
+def _read_json(text: str, reader: Reader, *, reads_escapes: bool = True) -> Any:
     try:
-        return decoder.decode(text)
+        return reader.read(text)
     except ValueError:
         raise fault(text, reads_escapes=reads_escapes) from None
     except RecursionError:
@@ -174,16 +184,16 @@ def _canonical(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _checked(value)
     if isinstance(value, JsonObject):
-        return JsonObject((_checked(name), _canonical(each, depth + 1)) for name, each in value)
+        return JsonObject([(_checked(name), _canonical(each, depth + 1)) for name, each in paced(value)])
     if isinstance(value, list):
-        return tuple([_canonical(each, depth + 1) for each in value])
+        return tuple([_canonical(each, depth + 1) for each in paced(value)])
     return tidy(value) if isinstance(value, Decimal) else value
 
 
 def _checked(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
-    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if found_in(UNFIT, text):
         raise InvalidText("invalid input syntax for type json")
     return text
 
@@ -201,7 +211,7 @@ def _flat_top(value: Any) -> list[Any]:
     is_array = isinstance(value, tuple)
     members = value if is_array else (value,)
     tokens += [0, len(members), is_array]
-    for each in members:
+    for each in paced(members):
         _flatten(each, tokens)
     return tokens
 
@@ -220,13 +230,13 @@ def _flatten(value: Any, tokens: list[Any]) -> None:
         _flatten_object(value, tokens)
     else:
         tokens += [_ARRAY, len(value)]
-        for each in value:
+        for each in paced(value):
             _flatten(each, tokens)
 
 
 def _flatten_object(value: JsonObject, tokens: list[Any]) -> None:
     tokens.append(len(value))
-    for name, each in value:
+    for name, each in paced(value):
         tokens.append(name)
         _flatten(each, tokens)
 
@@ -240,10 +250,10 @@ def _unflatten(tokens: list[Any]) -> Any:
         case 2:
             return tidy(tokens.pop())
         case 4:
-            return tuple(_unflatten(tokens) for _ in range(tokens.pop()))
+            return tuple([_unflatten(tokens) for _ in paced(range(tokens.pop()))])
         case _:
             return _unflatten_object(tokens)
 
 
 def _unflatten_object(tokens: list[Any]) -> JsonObject:
-    return JsonObject((tokens.pop(), _unflatten(tokens)) for _ in range(tokens.pop()))
+    return JsonObject([(tokens.pop(), _unflatten(tokens)) for _ in paced(range(tokens.pop()))])

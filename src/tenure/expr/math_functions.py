@@ -10,7 +10,7 @@ Walk: `expr.functions` lists these.
 
 import math
 from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import inf, isqrt
 
 from tenure.expr.arithmetic import (
@@ -25,9 +25,10 @@ from tenure.expr.arithmetic import (
     scale_of,
     truncated,
 )
+from tenure.expr.big_numbers import EXACT, decimal_of, exp, ln, whole
 from tenure.expr.errors import InvalidPower, OutOfRange
 from tenure.expr.function import Function, function
-from tenure.expr.numbers import DIGITS_BEFORE_MAX, EXACT, rounded, tidy
+from tenure.expr.numbers import DIGITS_BEFORE_MAX, rounded, tidy
 
 
 def functions() -> Iterator[Function]:
@@ -93,10 +94,7 @@ def _sign(value: Decimal) -> Decimal:
 def _divide_whole(a: Decimal, b: Decimal) -> Decimal:
     if not a.is_finite() or not b.is_finite() or not b:
         return truncated(numeric_divide(a, b), 0)
-    shift = max(scale_of(a), scale_of(b))
-    left, right = int(a.scaleb(shift, EXACT)), int(b.scaleb(shift, EXACT))
-    whole = abs(left) // abs(right)
-    return tidy(Decimal(whole if (left < 0) == (right < 0) else -whole))
+    return tidy(EXACT.divide_int(a, b))
 
 
 # Square roots
@@ -119,10 +117,10 @@ def numeric_sqrt(value: Decimal) -> Decimal:
     digits = weight * 4 // 2 + 1 if weight >= 0 else 1 - (1 - weight * 4) // 2
     scale = max(SIGNIFICANT_DIGITS_MIN - digits, scale_of(value), 0)
     scale = min(scale, DISPLAY_SCALE_MAX)
-    square = int(value.scaleb(2 * scale, EXACT))
+    square = whole(value.scaleb(2 * scale, EXACT))
     root = isqrt(square)
     root += square - root * root > root
-    return tidy(Decimal(root).scaleb(-scale, EXACT))
+    return tidy(decimal_of(root).scaleb(-scale, EXACT))
 
 
 # Powers
@@ -216,15 +214,20 @@ def _broken_power(base: Decimal, exponent: Decimal) -> Decimal:
     weight = int(logarithm * 0.434294481903252)
     scale = max(SIGNIFICANT_DIGITS_MIN - weight, scale_of(base), scale_of(exponent), 0)
     scale = min(scale, DISPLAY_SCALE_MAX)
-    with localcontext(EXACT) as context:
-        context.prec = scale + max(weight, 0) + 30
-        context.rounding = ROUND_HALF_UP
-        return rounded(base**exponent, scale)
+    digits = scale + max(weight, 0) + 30
+    # The digits before the point of the exponent of e are so many less behind it.
+    logarithm_digits = digits + max(exponent.adjusted(), 0) + 10
+    power = EXACT.multiply(ln(base, logarithm_digits), _shortened(exponent, logarithm_digits))
+    return rounded(exp(power, digits), scale)
+
+
+def _shortened(value: Decimal, digits: int) -> Decimal:
+    return Context(prec=digits, Emax=EXACT.Emax, Emin=EXACT.Emin).plus(value)
 
 
 def _rough_logarithm(base: Decimal, exponent: Decimal) -> float:
     """exponent * ln(base) to about eight digits, rounded where PostgreSQL rounds it."""
-    exact = Context(prec=60).ln(base)
+    exact = ln(base, 60)
     if Decimal("0.9") <= base <= Decimal("1.1"):
         weight, first = leading(EXACT.subtract(base, Decimal(1)))
         digits = weight * 4 + int(math.log10(first)) if first else 0

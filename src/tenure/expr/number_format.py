@@ -12,13 +12,13 @@ Walk: `expr.format_functions` lists the functions; `expr.number_reading` reads b
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from math import copysign, isfinite
 
 from tenure.base.errors import UserError
+from tenure.base.interruptible import paced
 from tenure.expr.arithmetic import numeric_multiply
 from tenure.expr.errors import InvalidText, OutOfRange
-from tenure.expr.format_pattern import Piece, ordinal, pieces
+from tenure.expr.format_pattern import Piece, kept, ordinal, pieces
 from tenure.expr.numbers import fits, rounded
 
 _KEYWORDS = (
@@ -58,10 +58,10 @@ class Shape:
     before_sign: int = 0
 
 
-@lru_cache(maxsize=512)
+@kept
 def shape_of(pattern: str) -> Shape:
     shape = Shape(nodes=pieces(pattern, _KEYWORDS))
-    for node in shape.nodes:
+    for node in paced(shape.nodes):
         if node.keyword:
             _note(shape, node.keyword.upper())
     return shape
@@ -295,7 +295,7 @@ class _Writer:
         return last
 
     def write(self) -> str:
-        for node in self.shape.nodes:
+        for node in paced(self.shape.nodes):
             if node.keyword:
                 self._keyword(node.keyword)
             else:

@@ -10,6 +10,7 @@ Walk: `expr.format_functions` lists the function; `expr.number_format` reads the
 
 from decimal import Decimal
 
+from tenure.base.interruptible import paced
 from tenure.expr.arithmetic import numeric_multiply
 from tenure.expr.errors import NotSupported, OutOfRange
 from tenure.expr.math_functions import numeric_power
@@ -50,7 +51,7 @@ class _Reader:
         self.after = 0
 
     def read(self) -> None:
-        for node in self.shape.nodes:
+        for node in paced(self.shape.nodes):
             if self._is_over():
                 return
             if not node.keyword:

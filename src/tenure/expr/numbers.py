@@ -12,9 +12,10 @@ Walk: `expr.types` makes the types; `expr.arithmetic` uses `tidy` and `rounded`.
 
 import re
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from tenure.expr.big_numbers import EXACT, decimal_of
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, OutOfRange
 
@@ -24,19 +25,24 @@ DIGITS_BEFORE_MAX, SCALE_MAX = 131_072, 16_383
 EXPONENT_MAX = 2**30 - 1
 """As far as it reads exponents."""
 
-EXACT = Context(prec=400_000, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Twice the digits of the greatest numeric: what is computed in it is exact unless it is a quotient."""
-
 SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
 _SURE_DIGITS = {2: 4, 4: 9, 8: 18}
 """By size: so many digits are never too many."""
-_WHOLE = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|[0-9](?:_?[0-9])*")
+_DIGITS = r"[0-9]++(?:_[0-9]++)*+"
+_WHOLE = re.compile(
+    r"0[xX](?:_?[0-9a-fA-F]++)++|0[oO](?:_?[0-7]++)++|0[bB](?:_?[01]++)++"
+    rf"|{_DIGITS}"
+)
+WHOLE_DIGITS_MAX = 4_000
+"""Of what may be an int; no type holds more."""
+NUMERIC_DIGITS_MAX = {16: 110_000, 8: 146_000, 2: 436_000, 10: WHOLE_DIGITS_MAX}
+"""Of what may be a numeric, by the radix."""
+UNDERSCORED_CHARS_MAX = 1 << 20
+"""A number with underscores that is longer has more digits than any type."""
 _LEADING = re.compile(rf"[+-]?(?:{_WHOLE.pattern})?")
 _RADIX = {"x": 16, "o": 8, "b": 2}
-_DECIMAL = re.compile(
-    r"[+-]?(?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?"
-)
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?")
 SPECIAL = re.compile(r"([+-]?)(?:inf(?:inity)?)|nan", re.IGNORECASE)
 
 
@@ -86,16 +92,20 @@ def fits(value: int, size: int) -> bool:
     return -bound <= value < bound
 
 
-def whole_number(text: str) -> int | None:
-    """Reads decimal, 0x, 0o and 0b digits with single underscores between; None if it is none of these."""
+def whole_number(text: str, digits_max: int = WHOLE_DIGITS_MAX) -> int | None:
+    """Reads decimal, 0x, 0o and 0b digits with single underscores between; None if it is none of these.
+
+    What has more than `digits_max` digits is read as a number that is larger than all of that many.
+    """
     digits = text[1:] if text[:1] in ("+", "-") else text
+    if len(text) > UNDERSCORED_CHARS_MAX and "_" in text:
+        return int(10**digits_max)
     if not _WHOLE.fullmatch(digits):
         return None
     digits = digits.replace("_", "")
     radix = _radix(digits)
-    digits = digits[2:] if radix != 10 else digits
-    # Python refuses to read very long decimal numbers; none of those fits any type here.
-    value = int(EXACT.create_decimal(digits)) if radix == 10 and len(digits) > 4000 else int(digits, radix)
+    digits = (digits[2:] if radix != 10 else digits).lstrip("0")
+    value = int(digits or "0", radix) if len(digits) <= digits_max else radix**digits_max
     return -value if text[0] == "-" else value
 
 
@@ -191,6 +201,8 @@ def parse_numeric(text: str) -> Decimal:
 
 def _decimal(text: str) -> Decimal:
     stripped = text.strip(SPACE)
+    if len(stripped) > UNDERSCORED_CHARS_MAX and "_" in stripped:
+        raise OutOfRange("value overflows numeric format")
     if special := SPECIAL.fullmatch(stripped):
         return Decimal(special.group())
     if _DECIMAL.fullmatch(stripped):
@@ -199,12 +211,12 @@ def _decimal(text: str) -> Decimal:
             raise OutOfRange("value overflows numeric format")
         power = int(exponent.lstrip("+-").lstrip("0") or 0)
         return EXACT.create_decimal(mantissa).scaleb(-power if exponent[:1] == "-" else power, EXACT)
-    value = whole_number(stripped)
+    value = whole_number(stripped, NUMERIC_DIGITS_MAX[_radix(stripped.lstrip("+-"))])
     if value is None:
         if (begun := _DECIMAL.match(stripped)) and _has_endless_exponent(begun.group()):
             raise OutOfRange("value overflows numeric format")
         raise InvalidText(f'invalid input syntax for type numeric: "{text}"')
-    return Decimal(value)
+    return decimal_of(value)
 
 
 def _has_endless_exponent(text: str) -> bool:

@@ -5,6 +5,8 @@ Walk: `expr.text_joining` lists the functions; whoever writes SQL text uses `quo
 
 import re
 
+from tenure.expr.slices import replaced
+
 _WORDS = """
 all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both
 case cast char character check coalesce collate collation column concurrently constraint create cross
@@ -29,9 +31,9 @@ _PLAIN = re.compile("[a-z_][a-z0-9_]*")
 def quote_ident(name: str) -> str:
     if _PLAIN.fullmatch(name) and name not in RESERVED:
         return name
-    return '"' + name.replace('"', '""') + '"'
+    return '"' + replaced(name, '"', '""') + '"'
 
 
 def quote_literal(text: str) -> str:
-    quoted = "'" + text.replace("'", "''") + "'"
-    return "E" + quoted.replace("\\", "\\\\") if "\\" in text else quoted
+    quoted = "'" + replaced(text, "'", "''") + "'"
+    return "E" + replaced(quoted, "\\", "\\\\") if "\\" in text else quoted

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
+from tenure.base.memory import LARGE_BYTES
 from tenure.expr.datatype import Datum
 from tenure.expr.errors import InvalidEscape, NotSupported
 from tenure.expr.function import Function, function
@@ -16,6 +18,7 @@ from tenure.expr.lengths import check_length
 from tenure.expr.regex import Regex, compile_regex
 from tenure.expr.regex_syntax import Options, read_flags
 from tenure.expr.set_function import SetFunction
+from tenure.expr.slices import substituted
 
 _EXACT, _FOLDED = Options(), Options(ignores_case=True)
 
@@ -85,7 +88,8 @@ def _check_positive(value: int, name: str) -> int:
 
 def _count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
     _check_positive(start, "start")
-    return sum(1 for _ in _regex("regexp_count", pattern, flags).matches(text, start - 1))
+    regex = _regex("regexp_count", pattern, flags)
+    return sum(1 for _ in regex.matches(text, start - 1, wants_groups=False))
 
 
 def _captured(regex: Regex, found: Any) -> tuple[str | None, ...]:
@@ -189,12 +193,17 @@ def _replaced(regex: Regex, text: str, replacement: str, start: int, number: int
     """The match of this number, or all if it is 0."""
     pieces: list[str] = []
     done = size = 0
-    for at, found in enumerate(regex.matches(text, start - 1), 1):
+    room = LARGE_BYTES
+    wants_groups = "\\" in replacement
+    for at, found in enumerate(regex.matches(text, start - 1, wants_groups=wants_groups), 1):
         if number not in (0, at):
             continue
         pieces += [text[done : found.start()], _filled(replacement, found, regex.groups)]
         size += found.start() - done + len(pieces[-1])
-        check_length(size)
+        if size > room:
+            check_length(size)
+            room = size + LARGE_BYTES  # asking costs a system call
+            pieces = ["".join(pieces)]
         done = found.end()
         if number:
             break
@@ -211,7 +220,7 @@ def _filled(replacement: str, found: Any, groups: int) -> str:
             return reference.group()
         return (found.group(number) or "") if number <= groups else ""
 
-    return _REFERENCE.sub(part, replacement) if "\\" in replacement else replacement
+    return substituted(_REFERENCE, part, replacement) if "\\" in replacement else replacement
 
 
 # Splitting
@@ -221,7 +230,7 @@ def _split(text: str, pattern: str, flags: str = "") -> Datum:
     regex = _regex("regexp_split_to_array", pattern, flags)
     parts: list[str] = []
     last = 0
-    for found in regex.matches(text):
+    for found in regex.matches(text, wants_groups=False):
         # An empty match at the start, at the end or right after another one divides nothing.
         if found.start() == found.end() and found.start() in (last, len(text)):
             continue
@@ -243,7 +252,7 @@ def similar_to_escape(pattern: str, escape: str = "\\") -> str:
         raise InvalidEscape("invalid escape string: it must be empty or one character")
     made: list[str] = []
     is_in_bracket = is_after_escape = False
-    for each in pattern:
+    for each in paced(pattern):
         if is_after_escape:
             if each == '"' and not is_in_bracket:
                 raise NotSupported("separators in the pattern of SIMILAR TO are not supported")

@@ -14,6 +14,7 @@ import re
 from typing import NamedTuple
 
 from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now
 from tenure.expr.errors import NotSupported
 
 REPEAT_MAX = 255
@@ -77,6 +78,8 @@ class Translated(NamedTuple):
     """Some are and some are not: which text is matched then depends on rules that RE2 does not have."""
     has_boundaries: bool
     """Word boundaries: RE2 knows them for ASCII only."""
+    positions: int
+    """Atoms, those repeated counted as often; letters in a row are one."""
 
 
 def read_flags(flags: str) -> Options:
@@ -119,7 +122,9 @@ def translate(pattern: str, options: Options) -> Translated:
     pattern, options = _without_prefix(pattern, options)
     if options.is_literal:
         made = "".join([literal(each) for each in pattern])
-        return Translated(_cased(made, options), is_shortest=False, is_mixed=False, has_boundaries=False)
+        return Translated(
+            _cased(made, options), is_shortest=False, is_mixed=False, has_boundaries=False, positions=1
+        )
     reader = _Reader(pattern, options)
     made = reader.alternatives(depth=0)
     if reader.at < len(pattern):
@@ -130,6 +135,7 @@ def translate(pattern: str, options: Options) -> Translated:
         is_shortest=kinds == {"short"} and not reader.has_alternatives,
         is_mixed="short" in kinds and (len(kinds) > 1 or reader.has_alternatives),
         has_boundaries=reader.has_boundaries,
+        positions=reader.positions,
     )
 
 
@@ -162,6 +168,15 @@ def literal(character: str) -> str:
     return character
 
 
+_SIGNS = "([.^$\\*+?{"
+"""What is no letter that stands for itself."""
+
+
+def _times(quantifier: str) -> int:
+    """How often an atom stands in the program that is made of it."""
+    return max([1, *(int(each) for each in re.findall(r"\d+", quantifier))])
+
+
 class _Reader:
     def __init__(self, pattern: str, options: Options) -> None:
         self.pattern = pattern
@@ -170,6 +185,7 @@ class _Reader:
         self.kinds: set[str] = set()
         self.has_alternatives = False
         self.has_boundaries = False
+        self.positions = 0
 
     def alternatives(self, depth: int) -> str:
         if depth > DEPTH_MAX:
@@ -183,11 +199,20 @@ class _Reader:
 
     def _branch(self, depth: int) -> str:
         made: list[str] = []
+        is_after_letter = False
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             if self.options.is_expanded and self._skip_blank():
                 continue
+            before, is_letter = self.positions, self.pattern[self.at] not in _SIGNS
             atom, may_repeat = self._atom(depth)
-            made.append(atom + self._quantifier(may_repeat=may_repeat))
+            quantifier = self._quantifier(may_repeat=may_repeat)
+            made.append(atom + quantifier)
+            if self.positions == before:  # no group
+                self.positions += not (is_letter and is_after_letter) or bool(quantifier)
+            self.positions = before + (self.positions - before) * _times(quantifier)
+            is_after_letter = is_letter and not quantifier
+            if len(made) % STEPS_PER_CHECK == 0:
+                check_now()
         return "".join(made)
 
     def _skip_blank(self) -> bool:

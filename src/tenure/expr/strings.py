@@ -13,20 +13,22 @@ Walk: `expr.types` makes the types; `expr.casts` and `expr.text_functions` use t
 
 import re
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
+from tenure.base.interruptible import check_now
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, StringTooLong, UnknownCharacter
+from tenure.expr.lengths import check_length
+from tenure.expr.slices import SLICE, found_in, substituted
 
 _SPACE = " \t\n\v\f\r"
-_UNFIT = re.compile("[\0\ud800-\udfff]")
+UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def check_characters(text: str) -> str:
     """Raises UnknownCharacter for what UTF-8 cannot hold or PostgreSQL refuses."""
-    if (text.isascii() and "\0" not in text) or not (unfit := _UNFIT.search(text)):
+    if (text.isascii() and "\0" not in text) or not (unfit := found_in(UNFIT, text)):
         return text
     raise UnknownCharacter(f'invalid byte sequence for encoding "UTF8": U+{ord(unfit.group()):04X}')
 
@@ -220,11 +222,12 @@ _SPECIAL_BYTE = re.compile(rb"[\x00\x80-\xff\\]")
 
 def bytes_unescaped(text: str) -> bytes:
     """The format "escape": a byte as a backslash and three octal digits."""
-    return _ESCAPE.sub(_unescape, text.encode())
+    return substituted(_ESCAPE, _unescape, text.encode())
 
 
 def bytes_escaped(data: bytes) -> str:
-    return _SPECIAL_BYTE.sub(_escape, data).decode()
+    check_length(len(data))
+    return substituted(_SPECIAL_BYTE, _escape, data).decode()
 
 
 def _escape(found: re.Match[bytes]) -> bytes:
@@ -241,14 +244,28 @@ def _unescape(found: re.Match[bytes]) -> bytes:
 
 
 def bytes_from_hex(digits: str) -> bytes:
-    packed: Any = re.sub(r"(?<![0-9a-fA-F])[ \t\n\r]+", "", digits)
-    pairs = re.sub(r"([0-9a-fA-F]{2})[ \t\n\r]*", r"\1", packed)
-    for digit in pairs:
-        if digit not in "0123456789abcdefABCDEF":
-            raise _InvalidHex(f'invalid hexadecimal digit: "{digit}"')
-    if len(pairs) % 2:
-        raise _InvalidHex("invalid hexadecimal data: odd number of digits")
-    return bytes.fromhex(pairs)
+    """Spaces may stand between two bytes, not between the digits of one."""
+    pieces: list[bytes] = []
+    at = 0
+    while True:
+        found = _PAIRS.match(digits, at, at + SLICE)
+        assert found is not None
+        pieces.append(bytes.fromhex(found[0]))
+        if found.end() == at and (found := _BLANK.match(digits, at)) and found.end() == at:
+            break
+        at = found.end()
+        check_now()
+    if at == len(digits):
+        return b"".join(pieces)
+    wrong = _NO_DIGIT.search(digits, at, at + 2)
+    if wrong:
+        raise _InvalidHex(f'invalid hexadecimal digit: "{wrong[0]}"')
+    raise _InvalidHex("invalid hexadecimal data: odd number of digits")
+
+
+_BLANK = re.compile(r"[ \t\n\r]*+")
+_PAIRS = re.compile(r"(?:[ \t\n\r]*+[0-9a-fA-F]{2})*+")
+_NO_DIGIT = re.compile("[^0-9a-fA-F]", re.DOTALL)
 
 
 class _InvalidHex(InvalidText):

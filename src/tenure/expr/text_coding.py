@@ -9,19 +9,21 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import md5, sha224, sha256, sha384, sha512
-from typing import Literal
-from unicodedata import is_normalized, normalize
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced
+from tenure.expr import normal_forms
 from tenure.expr.errors import InvalidText, LimitExceeded, SubscriptError
 from tenure.expr.function import Function, function
+from tenure.expr.lengths import check_length
+from tenure.expr.slices import mapped, slices, substituted
 from tenure.expr.strings import bytes_escaped, bytes_from_hex, bytes_unescaped, check_characters
 
 CODE_POINT_MAX = 0x10FFFF
-_SPACE = " \t\n\r"
+_NO_SPACE = str.maketrans("", "", " \t\n\r")
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_LINE = 76
-"""Characters after which base64 goes to the next line, by RFC 2045."""
+_LINE_BYTES = 57
+"""They are 76 characters of base64, after which it goes to the next line, by RFC 2045."""
 
 
 def functions() -> Iterator[Function]:
@@ -41,23 +43,9 @@ def functions() -> Iterator[Function]:
     yield function("get_bit", "bytea, int8 -> int4", _get_bit)
     yield function("set_byte", "bytea, int4, int4 -> bytea", _set_byte)
     yield function("set_bit", "bytea, int8, int4 -> bytea", _set_bit)
-    yield function("bit_count", "bytea -> int8", lambda data: int.from_bytes(data, "big").bit_count())
+    yield function("bit_count", "bytea -> int8", _bit_count)
     yield function("unistr", "text -> text", _unistr)
-    yield function("normalize", "text, text -> text", lambda text, form: normalize(_form(form), text))
-    yield function("normalize", "text -> text", lambda text: normalize("NFC", text))
-    yield function("is_normalized", "text, text -> bool", lambda text, form: is_normalized(_form(form), text))
-    yield function("is_normalized", "text -> bool", lambda text: is_normalized("NFC", text))
-
-
-Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-FORMS: tuple[Form, ...] = ("NFC", "NFD", "NFKC", "NFKD")
-
-
-def _form(name: str) -> Form:
-    for each in FORMS:
-        if each == name.upper():
-            return each
-    raise InvalidParameter(f"invalid normalization form: {name}")
+    yield from normal_forms.functions()
 
 
 # encode and decode
@@ -66,13 +54,18 @@ def _form(name: str) -> Form:
 def _encode(data: bytes, format: str) -> str:
     match format.lower():
         case "hex":
+            check_length(2 * len(data))
             return data.hex()
         case "base64":
-            text = base64.b64encode(data).decode()
-            return "\n".join([text[at : at + _LINE] for at in range(0, len(text), _LINE)])
+            check_length(4 * len(data) // 3)
+            return "\n".join([_base64_line(data, at) for at in paced(range(0, len(data), _LINE_BYTES))])
         case "escape":
             return bytes_escaped(data)
     raise InvalidParameter(f'unrecognized encoding: "{format}"')
+
+
+def _base64_line(data: bytes, at: int) -> str:
+    return base64.b64encode(data[at : at + _LINE_BYTES]).decode()
 
 
 def _decode(text: str, format: str) -> bytes:
@@ -87,7 +80,7 @@ def _decode(text: str, format: str) -> bytes:
 
 
 def _from_base64(text: str) -> bytes:
-    packed = re.sub(f"[{_SPACE}]", "", text)
+    packed = mapped(text, lambda part: part.translate(_NO_SPACE))
     try:
         return base64.b64decode(packed.encode(), validate=True)
     except (ValueError, binascii.Error):
@@ -97,7 +90,7 @@ def _from_base64(text: str) -> bytes:
 def _from_odd_base64(text: str) -> bytes:
     """What has a '=' elsewhere than at its end: from the first one on, each four letters have fewer bytes."""
     kept, found = 3, bytearray()
-    for start in range(0, len(text), 4):
+    for start in paced(range(0, len(text), 4)):
         four = text[start : start + 4]
         place = four.find("=")
         if kept == 3 and place >= 0:
@@ -146,6 +139,10 @@ def _get_bit(data: bytes, at: int) -> int:
     return data[at // 8] >> at % 8 & 1
 
 
+def _bit_count(data: bytes) -> int:
+    return sum(int.from_bytes(part, "big").bit_count() for part in slices(data))
+
+
 def _set_byte(data: bytes, at: int, value: int) -> bytes:
     _byte_at(data, at)
     return data[:at] + bytes([value & 0xFF]) + data[at + 1 :]
@@ -179,7 +176,7 @@ def _unistr(text: str) -> str:
             raise _BadUnicode("invalid Unicode escape")
         return chr(int(digits, 16))
 
-    raw = _UNICODE.sub(character, text)
+    raw = substituted(_UNICODE, character, text)
     try:
         return check_characters(raw.encode("utf-16", "surrogatepass").decode("utf-16"))
     except UnicodeDecodeError:

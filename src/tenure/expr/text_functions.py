@@ -6,22 +6,25 @@ PostgreSQL under the collation pg_c_utf8. Positions count characters, from one.
 Walk: `expr.functions` lists these.
 """
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from tenure.base.errors import InvalidParameter
+from tenure.base.interruptible import paced, paced_all
 from tenure.base.memory import LARGE_BYTES
-from tenure.expr.errors import InvalidEscape, OutOfRange, SubstringError
+from tenure.expr import like
+from tenure.expr.errors import OutOfRange, SubstringError
 from tenure.expr.function import Function, function
 from tenure.expr.lengths import check_length
+from tenure.expr.letters import initcap, lower, upper
 from tenure.expr.numbers import fits
+from tenure.expr.slices import SLICE, count, mapped, replaced, slices
 
 
 def functions() -> Iterator[Function]:
     yield from _plain()
-    yield from _likes()
+    yield from like.functions()
 
 
 def _plain() -> Iterator[Function]:
@@ -38,9 +41,11 @@ def _plain() -> Iterator[Function]:
         yield function(name, "text, int4, int4 -> text", _substring)
         yield function(name, "bytea, int4 -> bytea", lambda data, start: data[max(start - 1, 0) :])
         yield function(name, "bytea, int4, int4 -> bytea", _substring)
-    for name, strip in (("btrim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
-        yield function(name, "text -> text", partial(_strip_spaces, strip))
-        yield function(name, "text, text -> text", partial(_strip, strip))
+    for name, left, right in (("btrim", True, True), ("ltrim", True, False), ("rtrim", False, True)):
+        strip = partial(_strip, left=left, right=right)
+        yield function(name, "text -> text", lambda text, strip=strip: strip(text, " "))
+        yield function(name, "text, text -> text", strip)
+        yield function(name, "bytea, bytea -> bytea", strip)
     yield function("replace", "text, text, text -> text", _replace)
     for name in ("position", "strpos"):
         yield function(name, "text, text -> int4", lambda text, sought: text.find(sought) + 1)
@@ -62,31 +67,8 @@ def _plain() -> Iterator[Function]:
     yield function("translate", "text, text, text -> text", _translate)
     yield function("bit_length", "text -> int4", lambda text: 8 * len(text.encode()))
     yield function("bit_length", "bytea -> int4", lambda data: 8 * len(data))
-    for name, cut in (("btrim", bytes.strip), ("ltrim", bytes.lstrip), ("rtrim", bytes.rstrip)):
-        yield function(name, "bytea, bytea -> bytea", partial(_strip, cut))
     yield function("position", "bytea, bytea -> int4", lambda data, sought: data.find(sought) + 1)
     yield function("reverse", "bytea -> bytea", lambda data: data[::-1])
-
-
-def lower(text: str) -> str:
-    return text.lower() if text.isascii() else "".join([_lower_one(each) for each in text])
-
-
-def upper(text: str) -> str:
-    return text.upper() if text.isascii() else "".join([_upper_one(each) for each in text])
-
-
-def _lower_one(letter: str) -> str:
-    lowered = letter.lower()
-    return lowered if len(lowered) == 1 else lowered[0]
-
-
-def _upper_one(letter: str) -> str:
-    """Where the whole mapping gives several letters, the simple one is the title case or none."""
-    for mapped in (letter.upper(), letter.title()):
-        if len(mapped) == 1:
-            return mapped
-    return letter
 
 
 def _substring(text: Any, start: int, length: int) -> Any:
@@ -95,21 +77,56 @@ def _substring(text: Any, start: int, length: int) -> Any:
     return text[max(start - 1, 0) : max(start - 1 + length, 0)]
 
 
-def _strip_spaces(strip: Any, text: str) -> str:
-    stripped: str = strip(text, " ")
+def _strip(text: Any, letters: Any, *, left: bool, right: bool) -> Any:
+    if len(letters) > LETTERS_MAX:
+        return _strip_many(text, letters, left=left, right=right)
+    if not letters:
+        return text
+    if len(text) <= SLICE:
+        stripped = text.lstrip(letters) if left else text
+        return stripped.rstrip(letters) if right else stripped
+    first, last = 0, len(text)
+    if left:
+        first = _stripped_before(slices(text), letters)
+    if right and first < last:
+        # From the end to the start: each slice turned round, and the text with them.
+        last -= _stripped_before(slices(text[::-1]), letters)
+    return text[first:last]
+
+
+LETTERS_MAX = 256
+"""To be stripped: Python looks for each letter of the text among all of them."""
+
+
+def _stripped_before(parts: Iterator[Any], letters: Any) -> int:
+    """How many characters at the start are all among the letters."""
+    stripped = 0
+    for each in parts:
+        rest = len(each.lstrip(letters))
+        stripped += len(each) - rest
+        if rest:
+            break
     return stripped
 
 
-def _strip(strip: Any, text: Any, letters: Any) -> Any:
-    return strip(text, letters) if letters else text
+def _strip_many(text: Any, letters: Any, *, left: bool, right: bool) -> Any:
+    unwanted: set[Any] = set()
+    for each in slices(letters):
+        unwanted.update(each)
+    first, last = 0, len(text)
+    if left:
+        first = next((at for at, each in enumerate(paced(text)) if each not in unwanted), last)
+    if right and first < last:
+        last -= next((at for at, each in enumerate(paced(text[::-1])) if each not in unwanted), last)
+    return text[first:last]
 
 
 def _replace(text: str, sought: str, replacement: str) -> str:
     if not sought:
         return text
     if len(replacement) > len(sought) and len(text) * len(replacement) > LARGE_BYTES:
-        check_length(len(text) + text.count(sought) * (len(replacement) - len(sought)))
-    return text.replace(sought, replacement)
+        check_length(len(text) + count(text, sought) * (len(replacement) - len(sought)))
+    return replaced(text, sought, replacement)
 
 
 def _right(text: str, count: int) -> str:
@@ -142,9 +159,19 @@ def _filling(size: int, fill: str) -> str:
 def _split_part(text: str, separator: str, field: int) -> str:
     if field == 0:
         raise InvalidParameter("field position must not be zero")
-    parts = text.split(separator) if separator else [text]
-    at = field - 1 if field > 0 else len(parts) + field
-    return parts[at] if 0 <= at < len(parts) else ""
+    if not separator:
+        return text if field in (1, -1) else ""
+    before = field - 1 if field > 0 else count(text, separator) + 1 + field
+    start = 0
+    for _ in paced_all(range(before)):
+        found = text.find(separator, start)
+        if found < 0:
+            return ""
+        start = found + len(separator)
+    if before < 0:
+        return ""
+    end = text.find(separator, start)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def _overlay(text: Any, new: Any, start: int, length: int | None = None) -> Any:
@@ -161,103 +188,9 @@ def _check_int4(value: int) -> None:
         raise OutOfRange("integer out of range")
 
 
-def initcap(text: str) -> str:
-    letters, is_inside = [], False
-    for each in text:
-        letters.append(_lower_one(each) if is_inside else _title_one(each))
-        is_inside = each.isalnum()
-    return "".join(letters)
-
-
-def _title_one(letter: str) -> str:
-    titled = letter.title()
-    return titled if len(titled) == 1 else letter
-
-
 def _translate(text: str, sought: str, replacements: str) -> str:
     """Letters without a counterpart are removed; of a letter named twice, the first counts."""
-    table = {ord(each): replacements[at : at + 1] or None for at, each in reversed(list(enumerate(sought)))}
-    return text.translate(table)
-
-
-# LIKE
-
-
-def _likes() -> Iterator[Function]:
-    for family in ("text", "char"):
-        pair = (family, "text")
-        yield Function("~~", pair, "bool", like)
-        yield Function("!~~", pair, "bool", lambda text, pattern: not like(text, pattern))
-        yield Function("~~*", pair, "bool", ilike)
-        yield Function("!~~*", pair, "bool", lambda text, pattern: not ilike(text, pattern))
-    yield function("~~", "bytea, bytea -> bool", _like_bytes)
-    yield function("!~~", "bytea, bytea -> bool", lambda data, pattern: not _like_bytes(data, pattern))
-    yield Function("like_escape", ("text", "text"), "text", like_escape)
-
-
-def _like_bytes(data: bytes, pattern: bytes) -> bool:
-    return like(data.decode("latin-1"), pattern.decode("latin-1"))
-
-
-def like(text: str, pattern: str) -> bool:
-    whole, unfinished = _like_pattern(pattern)
-    if unfinished is None:
-        return whole.fullmatch(text) is not None
-    # Like PostgreSQL, complain about the escape at the end only if matching gets there with text left.
-    if unfinished.fullmatch(text):
-        raise InvalidEscape("LIKE pattern must not end with escape character")
-    return False
-
-
-def ilike(text: str, pattern: str) -> bool:
-    return like(lower(text), lower(pattern))
-
-
-def like_escape(pattern: str, escape: str) -> str:
-    """Rewrites a pattern with its own escape character, or none, to one with a backslash."""
-    if len(escape) > 1:
-        raise InvalidEscape("invalid escape string: it must be empty or one character")
-    if escape == "\\":
-        return pattern
-    if not escape:
-        return pattern.replace("\\", "\\\\")
-    rewritten, is_after_escape = [], False
-    for each in pattern:
-        if each == escape and not is_after_escape:
-            rewritten.append("\\")
-            is_after_escape = True
-        else:
-            rewritten.append("\\\\" if each == "\\" and not is_after_escape else each)
-            is_after_escape = False
-    return "".join(rewritten)
-
-
-@lru_cache(maxsize=1024)
-def _like_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
-    """The pattern as a regular expression; if an escape ends it, also of what comes before and more text."""
-    segments, is_unfinished = [""], False
-    letters = iter(pattern)
-    for each in letters:
-        if each == "%":
-            segments.append("")
-        elif each == "_":
-            segments[-1] += "."
-        elif each == "\\":
-            escaped = next(letters, None)
-            is_unfinished = escaped is None
-            segments[-1] += re.escape(escaped or "")
-        else:
-            segments[-1] += re.escape(each)
-    compiled = re.compile(_leftmost(segments), re.DOTALL)
-    if not is_unfinished:
-        return compiled, None
-    longer = [*segments[:-1], segments[-1] + ".", ""]
-    return compiled, re.compile(_leftmost(longer), re.DOTALL)
-
-
-def _leftmost(segments: list[str]) -> str:
-    """Each segment between two % is matched where it first fits and never again: no blow-up."""
-    if len(segments) == 1:
-        return segments[0]
-    first, *middle, last = segments
-    return first + "".join([f"(?>.*?{each})" for each in middle if each]) + ".*" + last
+    table: dict[int, str | None] = {}
+    for at, each in enumerate(paced(sought)):
+        table.setdefault(ord(each), replacements[at : at + 1] or None)
+    return mapped(text, lambda part: part.translate(table))

@@ -20,6 +20,7 @@ from tenure.expr.errors import NullNotAllowed, OutOfRange
 from tenure.expr.function import Context, Function, Volatility, function
 from tenure.expr.lengths import check_length, join_all, joined
 from tenure.expr.quoting import quote_ident, quote_literal
+from tenure.expr.slices import substituted
 from tenure.expr.strings import TEXT
 
 Write = Callable[[Datum, tzinfo], str]
@@ -119,7 +120,7 @@ class _Formatter:
         self._size = 0
 
     def format(self, pattern: str) -> str:
-        return _SPECIFIER.sub(self._one, pattern)
+        return substituted(_SPECIFIER, self._one, pattern)
 
     def _one(self, found: re.Match[str]) -> str:
         position, minus, star, digits, letter = found.groups()

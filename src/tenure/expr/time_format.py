@@ -8,11 +8,11 @@ Walk: `expr.format_functions` lists the functions; `expr.time_reading` reads by 
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
+from tenure.base.interruptible import paced
 from tenure.expr.errors import InvalidDatetime
-from tenure.expr.format_pattern import ordinal, pieces
+from tenure.expr.format_pattern import kept, ordinal, pieces
 from tenure.expr.interval import Interval
 from tenure.expr.julian import IsoDay, iso_day, julian_day
 from tenure.expr.time_arithmetic import trunc_divide
@@ -63,7 +63,7 @@ class Field(NamedTuple):
     """TM: names without padding, in the language of the session, which is English."""
 
 
-@lru_cache(maxsize=512)
+@kept
 def fields(pattern: str) -> tuple[Field, ...]:
     found: list[Field] = []
     for piece in pieces(pattern, _KEYWORDS, _PREFIXES, _SUFFIXES):
@@ -103,7 +103,7 @@ def clock_of_interval(value: Interval) -> Clock:
 
 
 def format_time(value: Clock, pattern: str) -> str:
-    return "".join([_written(value, each) if each.key else each.text for each in fields(pattern)])
+    return "".join([_written(value, each) if each.key else each.text for each in paced(fields(pattern))])
 
 
 def _written(value: Clock, field: Field) -> str:

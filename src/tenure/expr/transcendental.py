@@ -8,7 +8,7 @@ Walk: `expr.functions` lists these.
 
 import math
 from collections.abc import Callable, Iterator
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import partial
 from math import inf, isinf, isnan
 
@@ -25,13 +25,16 @@ from tenure.expr.arithmetic import (
     scale_of,
 )
 from tenure.expr.arrays import ArrayOf, dimensions
+from tenure.expr.big_numbers import EXACT, decimal_of, exp, ln, whole
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, DivisionByZero, NullNotAllowed, OutOfRange
 from tenure.expr.function import Function, function
-from tenure.expr.numbers import EXACT, rounded, tidy
+from tenure.expr.numbers import rounded, tidy
 
 _RESULT_SCALE_MAX = 2000
 _FACTORIAL_MAX = 32_177
+GUARD_DIGITS = 30
+"""More than the result will keep."""
 
 
 def functions() -> Iterator[Function]:
@@ -98,16 +101,12 @@ def numeric_exp(value: Decimal) -> Decimal:
     scale = _result_scale(int(weight), value)
     if value <= -3 * _RESULT_SCALE_MAX:
         return rounded(Decimal(0), scale)
-    return rounded(_precise(scale + int(max(weight, 0))).exp(value), scale)
+    return rounded(exp(value, scale + int(max(weight, 0)) + GUARD_DIGITS), scale)
 
 
 def _result_scale(weight: int, *arguments: Decimal) -> int:
     scale = max(SIGNIFICANT_DIGITS_MIN - weight, 0, *(scale_of(each) for each in arguments))
     return min(scale, DISPLAY_SCALE_MAX)
-
-
-def _precise(digits: int) -> Context:
-    return Context(prec=digits + 30, Emax=EXACT.Emax, Emin=EXACT.Emin)
 
 
 def numeric_ln(value: Decimal) -> Decimal:
@@ -117,7 +116,7 @@ def numeric_ln(value: Decimal) -> Decimal:
     if value.is_infinite():
         return value
     scale = _result_scale(_ln_weight(value), value)
-    return rounded(_precise(scale + 10).ln(value), scale)
+    return rounded(ln(value, scale + 10 + GUARD_DIGITS), scale)
 
 
 def _ln_weight(value: Decimal) -> int:
@@ -147,10 +146,10 @@ def numeric_log(base: Decimal, value: Decimal) -> Decimal:
     if value.is_infinite():
         return value
     scale = _result_scale(_ln_weight(value) - _ln_weight(base), base, value)
-    under = _precise(scale + 40).ln(base)
+    under = ln(base, scale + 40 + GUARD_DIGITS)
     if not under:
         raise DivisionByZero
-    return rounded(quotient(_precise(scale + 40).ln(value), under, scale + 8), scale)
+    return rounded(quotient(ln(value, scale + 40 + GUARD_DIGITS), under, scale + 8), scale)
 
 
 # Angles
@@ -227,8 +226,8 @@ def _of_scaled(run: Callable[[int, int], int], a: Decimal, b: Decimal) -> Decima
     if not a.is_finite() or not b.is_finite():
         return NAN
     scale = max(scale_of(a), scale_of(b))
-    whole = run(int(a.scaleb(scale, EXACT)), int(b.scaleb(scale, EXACT)))
-    return tidy(EXACT.create_decimal(whole).scaleb(-scale, EXACT))
+    found = run(whole(a.scaleb(scale, EXACT)), whole(b.scaleb(scale, EXACT)))
+    return tidy(decimal_of(found).scaleb(-scale, EXACT))
 
 
 def _factorial(value: int) -> Decimal:
@@ -236,7 +235,7 @@ def _factorial(value: int) -> Decimal:
         raise OutOfRange("factorial of a negative number is undefined")
     if value > _FACTORIAL_MAX:
         raise OutOfRange("value overflows numeric format")
-    return Decimal(math.factorial(value))
+    return decimal_of(math.factorial(value))
 
 
 def _min_scale(value: Decimal) -> int | None:

@@ -13,8 +13,9 @@ Walk: `pgwire.binary` and `pgwire.binary_arrays` call it.
 import struct
 from decimal import ROUND_DOWN, Decimal
 
+from tenure.expr.big_numbers import EXACT
 from tenure.expr.errors import InvalidBinary
-from tenure.expr.numbers import EXACT, tidy
+from tenure.expr.numbers import tidy
 from tenure.pgwire.errors import BytesLeft, ProtocolViolation
 
 _HEADER = struct.Struct("!HhHH")

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from tenure.base.interruptible import checked_by
 from tenure.pgwire.binary import text_of
 from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
 from tenure.pgwire.codecs import oid_of, type_with_oid
@@ -50,7 +51,7 @@ from tenure.pgwire.reports import error_response, notice_response
 from tenure.pgwire.rows import Shape
 from tenure.pgwire.turns import Turns
 from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
-from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, QueryCanceled, Status
+from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, Portal, QueryCanceled, Status
 from tenure.sql.errors import InFailedTransaction
 from tenure.sql.inline import INPUT_BYTES_MAX
 
@@ -129,7 +130,11 @@ class Conversation:
     def _bind_in_thread(
         self, name: str, statement: str, values: Callable[[], Sequence[Any]], formats: bytes
     ) -> Talk[None]:
-        portal = yield self._in_thread(lambda: self.client.bind(name, statement, values()))
+        def read() -> Portal:
+            self.client.start_reading()
+            return self.client.bind(name, statement, values())
+
+        portal = yield self._in_thread(read)
         shape = self._bound.statement(statement).shape(portal.columns, formats)
         self._bound.bind(name, portal, shape)
         self.output.append(BIND_COMPLETE)
@@ -386,12 +391,16 @@ class Conversation:
         return result
 
     def _in_thread(self, call: Callable[[], Any], *, can_stop: bool = True) -> InThread:
-        """Stops if it is canceled before it begins; not what is left of a statement that may be committed."""
+        """Stops if it is canceled before it begins, or while a function computes; not what is left of a
+        statement that may be committed.
+        """
 
         def run() -> Any:
-            if can_stop:
-                self._stop_if_canceled()  # it may have waited for a thread
-            return call()
+            if not can_stop:
+                return call()
+            self._stop_if_canceled()  # it may have waited for a thread
+            with checked_by(self.client.check_time):
+                return call()
 
         client = self.client
         is_inside = self._unsynced or client.status is not Status.IDLE or client.holds_locks

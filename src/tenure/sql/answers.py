@@ -270,6 +270,15 @@ class Client(Protocol):
         """
         ...
 
+    def start_reading(self) -> None:
+        """Parameters are about to be read in a thread: from here on their time counts as a statement's."""
+        ...
+
+    def check_time(self) -> None:
+        """Raises if what is under way was canceled, or its time is up. Asked by functions while they
+        compute."""
+        ...
+
     def timeouts(self) -> Timeouts:
         """As the session's settings say now; asked for a few times a second."""
         ...

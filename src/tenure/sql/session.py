@@ -92,6 +92,7 @@ class Session:
         self._path = Path(0)
         time = self.interrupts = Interrupts(self)
         self.timeouts, self.received, self.cancel = time.timeouts, time.received, time.cancel
+        self.check_time, self.start_reading = time.check_time, time.start
         self.is_superuser = False
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""

@@ -313,6 +313,13 @@ class ToyClient:
     def received(self, at: float | None) -> None:
         self.received_at.append(at)
 
+    def start_reading(self) -> None:
+        self._canceled.clear()
+
+    def check_time(self) -> None:
+        if self._canceled.is_set():
+            raise QueryCanceled("canceling statement due to user request")
+
     def cancel(self) -> None:
         self._canceled.set()
 

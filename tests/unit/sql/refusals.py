@@ -186,6 +186,9 @@ NOT_SUPPORTED = (
 OTHERWISE_REFUSED = {
     "SELECT (repeat('[', 300) || repeat(']', 300))::jsonb": "54001",
     "SELECT 'a' ~ 'a{1,300}'": "2201B",
+    "SELECT repeat('a', 1000000) ~ 'a[ab]{250}c'": "54000",
+    "SELECT to_char(1, repeat('9', 131073))": "54000",
+    "SELECT 'a' LIKE repeat('%', 1048577)": "54000",
     "COPY t FROM '/tmp/x'": "42501",
     "INSERT INTO texts VALUES (repeat('x', 2100))": "54000",
     "UPDATE v SET b = 'x'": "42809",

@@ -1,7 +1,8 @@
 """Parquet files as batches: columns by name, others are passed over.
 
 Texts are read as dictionaries, so that a file in which one long text stands for many rows never
-becomes larger here than a batch may be: batches are cut by how long their rows become.
+becomes larger here than a batch may be: batches are cut by how long their rows become. How large pages
+become is known before one is read (`reading.parquet_pages`).
 
 Walk: `reading.rows` calls `read_parquet` for some row groups; `reading.splits` asks `row_groups`.
 """
@@ -19,6 +20,7 @@ from pyarrow import parquet
 from tenure.pipeline.reading.arrow_columns import converted, is_taken
 from tenure.pipeline.reading.batches import Batches
 from tenure.pipeline.reading.convert import Converted, Fault
+from tenure.pipeline.reading.parquet_pages import PageSizes
 from tenure.pipeline.reading.tasks import BadInput, MiB, OpenInput, ReadBatch, ReadTask
 
 BATCH_ROWS = 64_000
@@ -31,7 +33,7 @@ class RowGroup(NamedTuple):
 
 
 def row_groups(task: ReadTask, open_input: OpenInput) -> tuple[RowGroup, ...]:
-    with _opened(task, open_input) as file:
+    with _opened(task, open_input) as (file, _):
         made = []
         for at in range(file.metadata.num_row_groups):
             group = file.metadata.row_group(at)
@@ -42,11 +44,14 @@ def row_groups(task: ReadTask, open_input: OpenInput) -> tuple[RowGroup, ...]:
 def read_parquet(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
     batches = Batches(task)
     line = task.line
-    with _opened(task, open_input) as file:
+    sizes = PageSizes(task)
+    with _opened(task, open_input) as (file, stream):
         _check(task, file.schema_arrow)
         end = file.metadata.num_row_groups if task.end is None else task.end
         wanted = [target.name for target in task.targets]
         for group in range(task.start, end):
+            for chunk in _chunks(file.metadata.row_group(group), set(wanted)):
+                sizes.check(stream, chunk)
             size = _batch_rows(file.metadata.row_group(group))
             for batch in file.iter_batches(size, [group], wanted, use_threads=False):
                 for start, count in _cuts(batch):
@@ -57,14 +62,14 @@ def read_parquet(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
 
 @contextmanager
 def _opened(task: ReadTask, open_input: OpenInput) -> Iterator[Any]:
-    """The file; what the library says of a bad one becomes BadInput."""
+    """The file, and its bytes; what the library says of a bad one becomes BadInput."""
     name = task.input.name
     try:
         with open_input(name) as stream:
             plain = parquet.ParquetFile(stream)
             _check_size(task, plain.metadata)
             texts = _texts(plain.schema_arrow)
-            yield parquet.ParquetFile(stream, metadata=plain.metadata, read_dictionary=texts)
+            yield parquet.ParquetFile(stream, metadata=plain.metadata, read_dictionary=texts), stream
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise BadInput(f'file "{name}" is no Parquet file, or is damaged: {error}', file=name) from error
 
@@ -92,6 +97,14 @@ def _check(task: ReadTask, schema: Any) -> None:
         if not is_taken(target.type, given):
             reason = f'column "{target.name}" is of type {target.type.sql_name} but the file has {given}'
             raise BadInput(reason, file=name, column=target.name, sqlstate="42804")
+
+
+def _chunks(group: Any, wanted: set[str]) -> Iterator[Any]:
+    """Those of columns that are read; a nested one has its name before the first dot."""
+    for at in range(group.num_columns):
+        chunk = group.column(at)
+        if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+            yield chunk
 
 
 def _batch_rows(group: Any) -> int:

@@ -3,16 +3,29 @@
 import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from random import Random
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
-from tenure.pipeline.reading import BadInput, Limits, Parquet, parquet_rows, pieces, read, survey
+from tenure.pipeline.reading import (
+    BadInput,
+    Limits,
+    Parquet,
+    parquet_pages,
+    parquet_rows,
+    pieces,
+    read,
+    survey,
+)
 from tenure.pipeline.reading.parquet_rows import RowGroup
 from tenure.pipeline.reading.splits import SPLIT_BYTES, read_tasks
+from tenure.pipeline.reading.tasks import MiB
 from tests.unit.pipeline.reading.files import Read, memory, read_file, task
 
 
@@ -153,3 +166,75 @@ def test_files_that_are_damaged_or_too_long_are_refused() -> None:
         read_file(data, "int8", format=Parquet(), limits=Limits(rows_max=10))
     with pytest.raises(BadInput, match="more than 1 columns"):
         read_file(written(a=[1], b=[2]), "int8", format=Parquet(), limits=Limits(columns_max=1))
+
+
+def bomb(**options: Any) -> bytes:
+    """One column whose only page, or dictionary, is zeros: some kilobytes that become 64 MiB."""
+    made = io.BytesIO()
+    table = pa.table({"a": pa.array(["0" * (16 * MiB)] * 4)})
+    parquet.write_table(table, made, compression="zstd", data_page_size=1 << 30, **options)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("is_dictionary", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_count_before_they_are_read(
+    is_dictionary: bool, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bomb(use_dictionary=is_dictionary, dictionary_pagesize_limit=1 << 30, data_page_version=version)
+    assert len(data) < 20_000
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_: pytest.fail("a page was read"))
+    with pytest.raises(BadInput, match="more than 200 times") as refused:
+        read_file(data, "text", format=Parquet())
+    assert refused.value.sqlstate == "54000"
+
+
+def test_a_page_that_is_too_large_by_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_pages, "PAGE_BYTES_MAX", 1000)
+    rng = Random(1)
+    data = written(a=[rng.randbytes(100).hex() for _ in range(100)])
+    with pytest.raises(BadInput, match="has a page of"):
+        read_file(data, "text", format=Parquet())
+
+
+def test_pages_of_columns_that_are_not_read_do_not_count() -> None:
+    data = written(a=[1], b=["0" * (64 * MiB)])
+    assert read_file(data, "int8", format=Parquet()).lines == [1]
+
+
+def test_a_footer_that_lies_about_its_pages_changes_nothing() -> None:
+    """The headers of the pages say how much room is made."""
+    data = bomb(use_dictionary=False)
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - length : -8]
+    sizes = [zigzag(each) for each in sums_of(data)]
+    assert all(size in footer for size in sizes)
+    for size in sizes:
+        footer = footer.replace(
+            size, zigzag(1).ljust(len(size) - 1, b"\x80") + b"\0" if len(size) > 1 else size
+        )
+    with pytest.raises(BadInput):
+        read_file(data[: -8 - length] + footer + data[-8:], "text", format=Parquet())
+
+
+def sums_of(data: bytes) -> list[int]:
+    chunk = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0)
+    return [chunk.total_uncompressed_size]
+
+
+def zigzag(number: int) -> bytes:
+    number, made = number * 2, bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])
+
+
+@pytest.mark.hypothesis
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_header_are_refused(data: bytes) -> None:
+    try:
+        page = parquet_pages.read_header(data)
+    except (IndexError, ValueError):
+        return
+    assert min(page) >= 0

@@ -1,0 +1,108 @@
+"""Long texts in slices: what Python does in one go, done so that it can be stopped.
+
+A call of Python's own (str.split, re.sub, json) holds the interpreter until it is done: on 64 Mi characters
+that is seconds, in which no other client is served and no cancel heard. Here such work goes slice by slice,
+with a `check_now` after each; a text of one slice is given to Python as it is.
+
+Walk: functions of texts, bytes, arrays and JSON call these.
+"""
+
+from collections.abc import Callable, Iterator
+from heapq import merge
+from re import Match, Pattern
+from typing import Any, AnyStr, TypeVar
+
+from tenure.base.interruptible import STEPS_PER_CHECK, check_now, paced_all
+
+T = TypeVar("T")
+
+SLICE = 1 << 16
+"""Characters: some 6 ms where each of them costs a turn of a Python loop."""
+
+SORTED_AT_ONCE = 1 << 12
+"""Elements: sorting so many takes some 3 ms, and ten times that where their keys are long."""
+
+
+def slices(text: AnyStr) -> Iterator[AnyStr]:
+    for at in range(0, len(text), SLICE):
+        if at:
+            check_now()
+        yield text[at : at + SLICE]
+
+
+def mapped(text: AnyStr, run: Callable[[AnyStr], AnyStr]) -> AnyStr:
+    """`run` of the text, where that is the same as `run` of its slices, joined."""
+    return run(text) if len(text) <= SLICE else text[:0].join([run(each) for each in slices(text)])
+
+
+def found_in(pattern: Pattern[str], text: str) -> Match[str] | None:
+    """The first match of a pattern of one character."""
+    return next((found for each in slices(text) if (found := pattern.search(each))), None)
+
+
+def split(text: str, separator: str) -> list[str]:
+    """text.split(separator)"""
+    if len(text) <= SLICE:
+        return text.split(separator)
+    parts = [""]
+    for first, *others in _cut(text, separator):
+        parts[-1] += first
+        parts += others
+    return parts
+
+
+def replaced(text: str, sought: str, replacement: str) -> str:
+    """text.replace(sought, replacement)"""
+    if len(text) <= SLICE:
+        return text.replace(sought, replacement)
+    return "".join([replacement.join(each) for each in _cut(text, sought)])
+
+
+def count(text: str, sought: str) -> int:
+    """text.count(sought)"""
+    return text.count(sought) if len(text) <= SLICE else sum(len(each) - 1 for each in _cut(text, sought))
+
+
+def _cut(text: str, separator: str) -> Iterator[list[str]]:
+    """The parts of slice after slice: the last of one and the first of the next are one part.
+
+    What might be the beginning of a separator at the end of a slice is left to the next one.
+    """
+    size = max(SLICE, 4 * len(separator))
+    at = 0
+    while at + size < len(text):
+        parts = text[at : at + size].split(separator)
+        kept = min(len(parts[-1]), len(separator) - 1)
+        parts[-1] = parts[-1][: len(parts[-1]) - kept]
+        at += size - kept
+        yield parts
+        check_now()
+    yield text[at:].split(separator)
+
+
+def substituted(pattern: Pattern[AnyStr], run: Callable[[Match[AnyStr]], AnyStr], text: AnyStr) -> AnyStr:
+    """pattern.sub(run, text)"""
+    if len(text) <= SLICE:
+        return pattern.sub(run, text)
+    joined: list[AnyStr] = []
+    pieces: list[AnyStr] = []
+    nothing = text[:0]
+    done = 0
+    for found in paced_all(pattern.finditer(text)):
+        pieces += (text[done : found.start()], run(found))
+        done = found.end()
+        if len(pieces) > STEPS_PER_CHECK:
+            joined.append(nothing.join(pieces))
+            pieces.clear()
+    return nothing.join(joined) + nothing.join(pieces) + text[done:]
+
+
+def ordered(values: list[T], key: Callable[[T], Any], *, is_descending: bool = False) -> list[T]:
+    """sorted(values, key=key, reverse=is_descending)"""
+    if len(values) <= SORTED_AT_ONCE:
+        return sorted(values, key=key, reverse=is_descending)
+    runs = []
+    for at in range(0, len(values), SORTED_AT_ONCE):
+        check_now()
+        runs.append(sorted(values[at : at + SORTED_AT_ONCE], key=key, reverse=is_descending))
+    return list(paced_all(merge(*runs, key=key, reverse=is_descending)))

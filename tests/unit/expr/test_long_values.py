@@ -1,0 +1,194 @@
+"""What is done slice by slice gives what Python gives in one go; and a check is asked on the way."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.base.interruptible import checked_by
+from tenure.expr import arrays, json_reading, normal_forms, slices, strings, text_functions
+from tenure.expr.errors import InvalidEscape, InvalidText, LimitExceeded
+from tenure.expr.json_reading import Reader, value_end
+from tenure.expr.json_values import object_of
+from tenure.expr.like import like
+from tenure.expr.types import parse_type_name, type_of
+
+pytestmark = pytest.mark.hypothesis
+
+SMALL = 7
+"""Characters of a slice: so that short examples have several."""
+
+LETTERS = st.text("ab%_\\ é,", max_size=40)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_slices() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (slices, json_reading, strings, arrays, text_functions, normal_forms):
+            patch.setattr(module, "SLICE", SMALL)
+        patch.setattr(json_reading, "FIRST_CHARS", 3)
+        patch.setattr(slices, "SORTED_AT_ONCE", 3)
+        yield
+
+
+@given(LETTERS, st.text("ab", min_size=1, max_size=9), LETTERS)
+def test_texts_are_split_counted_and_replaced_as_in_one_go(text: str, sought: str, new: str) -> None:
+    assert slices.split(text, sought) == text.split(sought)
+    assert slices.count(text, sought) == text.count(sought)
+    assert slices.replaced(text, sought, new) == text.replace(sought, new)
+    pattern = re.compile(f"{sought}|(a)?b?")
+    assert slices.substituted(pattern, lambda found: found[0] * 2, text) == pattern.sub(
+        lambda f: f[0] * 2, text
+    )
+
+
+@given(st.lists(st.integers(0, 5)), st.booleans())
+def test_values_are_ordered_as_in_one_go(values: list[int], is_descending: bool) -> None:
+    pairs = list(enumerate(values))
+    by_value: Callable[[tuple[int, int]], int] = lambda pair: pair[1]  # noqa: E731
+    expected = sorted(pairs, key=by_value, reverse=is_descending)
+    assert slices.ordered(pairs, by_value, is_descending=is_descending) == expected
+
+
+@given(LETTERS, LETTERS, st.booleans())
+def test_like_matches_what_a_backtracking_expression_matches(text: str, pattern: str, is_short: bool) -> None:
+    expected, needs_more = _by_expression(pattern)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tenure.expr.like.SHORT_CHARS_MAX", 4096 if is_short else -1)
+        if needs_more and expected.fullmatch(text):
+            with pytest.raises(InvalidEscape):
+                like(text, pattern)
+        else:
+            assert like(text, pattern) == (not needs_more and expected.fullmatch(text) is not None)
+
+
+def _by_expression(pattern: str) -> tuple[re.Pattern[str], bool]:
+    """The pattern as an expression; if an escape ends it, as one of what comes before and more text."""
+    pieces = re.findall(r"\\.|\\$|[^\\]", pattern, re.DOTALL)
+    needs_more = bool(pieces) and pieces[-1] == "\\"
+    signs = {"%": ".*", "_": "."}
+    made = [signs.get(each, re.escape(each[-1])) for each in (pieces[:-1] if needs_more else pieces)]
+    return re.compile("".join(made) + ("..*" if needs_more else ""), re.DOTALL), needs_more
+
+
+@given(LETTERS, st.text("ab é", max_size=5), st.booleans())
+def test_trimming_is_pythons(text: str, letters: str, is_many: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_functions, "LETTERS_MAX", 0 if is_many else 256)
+        strip = text_functions._strip
+        assert strip(text, letters, left=True, right=True) == (text.strip(letters) if letters else text)
+        assert strip(text, letters, left=True, right=False) == (text.lstrip(letters) if letters else text)
+        raw, unwanted = text.encode(), letters.encode()
+        assert strip(raw, unwanted, left=False, right=True) == (raw.rstrip(unwanted) if letters else raw)
+
+
+@given(LETTERS, st.text("ab,", max_size=2), st.integers(-5, 5).filter(bool))
+def test_a_part_is_the_one_that_a_split_gives(text: str, separator: str, field: int) -> None:
+    parts = text.split(separator) if separator else [text]
+    at = field - 1 if field > 0 else len(parts) + field
+    expected = parts[at] if 0 <= at < len(parts) else ""
+    assert text_functions._split_part(text, separator, field) == expected
+
+
+@given(LETTERS, LETTERS, LETTERS)
+def test_letters_are_translated_by_the_first_that_is_named(text: str, sought: str, new: str) -> None:
+    def one(letter: str) -> str:
+        at = sought.find(letter)
+        return letter if at < 0 else new[at : at + 1]
+
+    assert text_functions._translate(text, sought, new) == "".join(map(one, text))
+
+
+@given(st.text("0aF \n\tg", max_size=30))
+def test_hexadecimal_digits_are_pairs_with_spaces_between(digits: str) -> None:
+    if re.fullmatch(r"(?:[ \n\t]*[0-9aF]{2})*[ \n\t]*", digits):
+        assert strings.bytes_from_hex(digits) == bytes.fromhex(digits)
+    else:
+        with pytest.raises(InvalidText):
+            strings.bytes_from_hex(digits)
+
+
+@given(st.text("ae\u0301\u0323éà \u1100\u1161한日", max_size=40), st.sampled_from(normal_forms.FORMS))
+def test_normal_forms_are_unicodes(text: str, form: normal_forms.Form) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normal_forms, "MARKS_MAX", 6)
+        with suppress(LimitExceeded):
+            assert normal_forms._normalized(text, form) == normalize(form, text)
+
+
+# Arrays and JSON
+
+ELEMENTS = st.lists(st.none() | st.text('ab ,"\\{}NULL', max_size=12), max_size=8)
+
+
+@given(ELEMENTS)
+def test_arrays_are_read_as_they_were_written(elements: list[str | None]) -> None:
+    kind = type_of(parse_type_name("text[]"))
+    assert kind.parse(kind.render(tuple(elements))) == tuple(elements)
+
+
+@given(st.lists(st.integers(-99, 99), min_size=1))
+def test_plain_arrays_are_cut_at_their_commas(numbers: list[int]) -> None:
+    kind = type_of(parse_type_name("int4[]"))
+    assert kind.parse(kind.render(tuple(numbers))) == tuple(numbers)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text('a"\\\n,]}é😀', max_size=9)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.text('ab"\\,', max_size=4), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+DECODERS = (json.JSONDecoder(), json.JSONDecoder(object_pairs_hook=object_of))
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 1]), st.sampled_from(DECODERS))
+def test_json_is_read_as_in_one_go(
+    value: object, is_ascii: bool, indent: int | None, decoder: json.JSONDecoder
+) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=indent)
+    assert Reader(decoder).read(text) == decoder.decode(text)
+    assert value_end(text, 0) == len(text)
+
+
+@given(VALUES, st.integers(0, 200), st.sampled_from(["", ",", "]", "}", '"', "1", ":", "\\"]))
+def test_what_is_no_json_is_refused_as_in_one_go(value: object, at: int, sign: str) -> None:
+    text = json.dumps(value)
+    at = min(at, len(text))
+    broken = text[:at] + sign + text[at + 1 :]
+    try:
+        expected = DECODERS[0].decode(broken)
+    except ValueError:
+        with pytest.raises(ValueError):  # noqa: PT011 its words are for nobody
+            Reader(DECODERS[0]).read(broken)
+    else:
+        assert Reader(DECODERS[0]).read(broken) == expected
+
+
+class _Stopped(Exception):
+    pass
+
+
+def _stop() -> None:
+    raise _Stopped
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: slices.split("a," * 20, ","),
+        lambda: like("a" * 9000, "_a" * 4000 + "%b%"),
+        lambda: Reader(DECODERS[0]).read(json.dumps(list(range(50)))),
+        lambda: type_of(parse_type_name("int4[]")).parse("{" + "1," * 5000 + "1}"),
+    ],
+)
+def test_a_check_that_raises_ends_the_work(call: Callable[[], object]) -> None:
+    with checked_by(_stop), pytest.raises(_Stopped):
+        call()
