@@ -17,16 +17,21 @@ from dataclasses import replace
 from typing import Any
 
 from tenure.base.errors import UserError
+from tenure.base.memory import Holding
+from tenure.base.sizes import size_of
 from tenure.expr.arrays import check_shape
 from tenure.expr.functions import function_with_id
 from tenure.sql.plans.facts import is_volatile_plan
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
 from tenure.sql.plans.trees import compares_as_is
 from tenure.sql.rows.ordering import comparable_of, exactly, row_key
-from tenure.sql.rows.run import BATCH_ROWS, Account, Compiler, RowNode, Rows, Run, Tuple
+from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple
 
 ANSWERS_MAX = 4_096
 """Answers of a subquery that are remembered; then all are forgotten, and it starts anew."""
+
+VALUE_BYTES = 16
+"""A value's place in a list, and in a set or an array."""
 
 Ask = Callable[..., Any]
 
@@ -52,6 +57,7 @@ class CompiledSubquery:
         workings, rounds = self._workings, run.rounds
         has_operand = subquery.kind in (NestedKind.IN, NestedKind.ALL)
         answers: dict[Any, Any] = {}
+        holding = Holding(run.memory, "answers of a subquery")
 
         def ask(context: object, *values: Any) -> Any:
             outer = values[1:] if has_operand else values
@@ -63,9 +69,10 @@ class CompiledSubquery:
             if key in answers:
                 found = answers[key]
             else:
-                found = self._answer(run, node)
-                if len(answers) >= ANSWERS_MAX:
+                if len(answers) >= ANSWERS_MAX or not self._remembers:
                     answers.clear()
+                    holding.give_back()
+                found = self._answer(run, node, holding)
                 if self._remembers:
                     answers[key] = found
             return found(values[0]) if has_operand else found
@@ -73,32 +80,42 @@ class CompiledSubquery:
         return ask
 
 
-def _scalar(run: Run, node: RowNode) -> Any:
+def _scalar(run: Run, node: RowNode, holding: Holding) -> Any:
     rows = node.start(run, 2)
     first = next(rows, None)
     if first is not None and next(rows, None) is not None:
         raise TooManyRows("more than one row returned by a subquery used as an expression")
-    return None if first is None else first[0]
+    if first is None:
+        return None
+    holding.add(first)
+    return first[0]
 
 
-def _exists(run: Run, node: RowNode) -> bool:
+def _exists(run: Run, node: RowNode, holding: Holding) -> bool:
     return next(node.start(run, 1), None) is not None
 
 
-def _array(run: Run, node: RowNode) -> Tuple:
-    made = tuple([row[0] for row in node.start(run)])
+def _array(run: Run, node: RowNode, holding: Holding) -> Tuple:
+    made = tuple(_held(holding, node.start(run)))
     check_shape(made)
     return made
 
 
-_ANSWERS: dict[NestedKind, Callable[[Run, RowNode], Any]] = {
+def _held(holding: Holding, rows: Rows) -> Iterator[Any]:
+    """The first column, charged."""
+    for row in rows:
+        holding.add_bytes(VALUE_BYTES + size_of(row[0]))
+        yield row[0]
+
+
+_ANSWERS: dict[NestedKind, Callable[[Run, RowNode, Holding], Any]] = {
     NestedKind.SCALAR: _scalar,
     NestedKind.EXISTS: _exists,
     NestedKind.ARRAY: _array,
 }
 
 
-def _quantified(subquery: Subquery) -> Callable[[Run, RowNode], Callable[[Any], bool | None]]:
+def _quantified(subquery: Subquery) -> Callable[[Run, RowNode, Holding], Callable[[Any], bool | None]]:
     """Gives, of a run, what answers for an operand."""
     kind = subquery.plan.outputs[0].type
     function = function_with_id(subquery.function)
@@ -108,23 +125,13 @@ def _quantified(subquery: Subquery) -> Callable[[Run, RowNode], Callable[[Any], 
     comparable = comparable_of(kind) or (lambda value: value)
     stop = subquery.kind is NestedKind.IN
 
-    def gathered(run: Run, node: RowNode) -> Callable[[Any], bool | None]:
-        values = _values(run, node)
+    def gathered(run: Run, node: RowNode, holding: Holding) -> Callable[[Any], bool | None]:
+        values = list(_held(holding, node.start(run)))
         if hashes:
             return _in_set({comparable(value) for value in values}, comparable)
         return _tried(values, compare, stop)
 
     return gathered
-
-
-def _values(run: Run, node: RowNode) -> list[Any]:
-    account = Account(run.memory)
-    values: list[Any] = []
-    for row in node.start(run):
-        values.append(row[0])
-        if not len(values) % BATCH_ROWS:
-            account.hold([(value,) for value in values[-BATCH_ROWS:]])
-    return values
 
 
 def _in_set(known: set[Any], comparable: Callable[[Any], Any]) -> Callable[[Any], bool | None]:
@@ -168,7 +175,7 @@ class Kept:
         """Of the recursive queries that it reads: the rounds whose rows these are."""
         self._rows = rows
         self._kept: list[Tuple] = []
-        self._account = Account(run.memory)
+        self._holding = Holding(run.memory, "a WITH query")
 
     def __iter__(self) -> Iterator[Tuple]:
         kept, place = self._kept, 0
@@ -180,12 +187,11 @@ class Kept:
             if row is None:
                 return
             kept.append(row)
-            if not len(kept) % BATCH_ROWS:
-                self._account.hold(kept[-BATCH_ROWS:])
+            self._holding.add(row)
 
     def let_go(self) -> None:
         """A later round's rows take its place."""
-        self._account.give_back()
+        self._holding.give_back()
 
 
 class SharedRows(RowNode):
@@ -215,18 +221,18 @@ class RecursiveRows(RowNode):
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         seen: set[Any] = set()
-        with run.memory.account() as account:
+        with run.memory.holding("a recursion") as holding:
             rows = self._start.start(run)
             while True:
                 found: list[Tuple] = []
                 for row in rows:
                     if self._is_new(row, seen):
                         found.append(row)
+                        holding.add(row)
                         yield row
                 if not found:
                     return
                 run.check()
-                account.hold(found)
                 run.working[self.plan.number] = found
                 run.rounds[self.plan.number] += 1
                 rows = self._step.start(run)

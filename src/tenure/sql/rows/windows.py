@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from tenure.base.sizes import ROW_BYTES
 from tenure.expr.aggregates import aggregate_with_id
 from tenure.expr.datatype import Type
 from tenure.expr.function import Context
@@ -27,6 +28,9 @@ from tenure.sql.rows.window_frames import Frames, peers_of
 
 BEYOND = 1 << 62
 """Further than any frame reaches: the next one starts anew."""
+
+CALL_BYTES = 64
+"""What a window function's value takes, with its argument and frame."""
 
 _FUNCTIONS = {function.id: function for function in WINDOW_FUNCTIONS}
 
@@ -54,10 +58,11 @@ class WindowRows(RowNode):
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         width, count = len(self.plan.input.outputs), len(self.plan.calls)
-        with run.memory.account() as account:
-            rows = gather(run, self._input.start(run), account)
+        with run.memory.holding("a window") as holding:
+            rows = gather(run, self._input.start(run), holding)
             for spec in self._specs:
                 # Values of other specs stand behind the row, where the sort carries them along.
+                holding.hold_bytes(len(rows) * (ROW_BYTES + CALL_BYTES * len(spec.places)))
                 rows = spec.computed(run, rows)
             order = [place for spec in self._specs for place in spec.places]
             if order == list(range(count)):
