@@ -98,8 +98,8 @@ class Account:
     """Of the node, a user, a session or a statement."""
 
     __slots__ = (
-        *("_large", "_limit", "_lock", "_setting", "held_bytes", "is_closed", "name", "parent"),
-        *("peak_bytes", "process"),
+        *("_large", "_limit", "_lock", "held_bytes", "is_closed", "name", "parent", "peak_bytes"),
+        *("process", "setting"),
     )
 
     def __init__(
@@ -116,7 +116,7 @@ class Account:
         """As errors call it: 'user "ann"'."""
         self.parent = parent
         self._limit = limit
-        self._setting = setting
+        self.setting = setting
         self._lock: AbstractContextManager[object] = (
             parent._lock if parent is not None else lock or nullcontext()
         )
@@ -156,14 +156,14 @@ class Account:
             raise OutOfMemory(
                 f"the node's process has no room in memory for {count} bytes more for {what}: "
                 f"its limit is {root._limit()} bytes",
-                hint=f"Ask for less at a time, end other statements, or raise {root._setting}.",
+                hint=f"Ask for less at a time, end other statements, or raise {root.setting}.",
             )
 
     def _refusal(self, count: int, what: str) -> OutOfMemory:
         return OutOfMemory(
             f"{self.name} holds {self.held_bytes} bytes in memory, and {count} more for {what} "
             f"would be above the limit of {self._limit()} bytes",
-            hint=f"Ask for less at a time, close cursors, or raise {self._setting}; SHOW MEMORY tells more.",
+            hint=f"Ask for less at a time, close cursors, or raise {self.setting}; SHOW MEMORY tells more.",
         )
 
     def take(self, count: int) -> None:

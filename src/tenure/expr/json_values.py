@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from tenure.base.memory import LARGE_BYTES
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, LimitExceeded
 from tenure.expr.json_faults import fault
+from tenure.expr.lengths import charge_elements
 from tenure.expr.numbers import EXACT, numeric_text, tidy
 from tenure.expr.strings import check_characters
 
@@ -156,6 +158,9 @@ _PLAIN = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse
 
 
 def _read_json(text: str, decoder: json.JSONDecoder, *, reads_escapes: bool = True) -> Any:
+    if len(text) > LARGE_BYTES // 64:
+        # A member takes some ten times as much as its text: a number, a name and a value, a place in a list.
+        charge_elements(2 * sum(map(text.count, ",:[{")))
     try:
         return decoder.decode(text)
     except ValueError:

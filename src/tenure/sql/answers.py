@@ -169,6 +169,18 @@ class Timeouts(NamedTuple):
     """The same for the transaction that is open: what is left of its transaction_timeout."""
 
 
+class Buffers(Protocol):
+    """Where the door tells how much it holds for a session."""
+
+    def receive(self, size_bytes: int) -> None:
+        """A message of so many bytes is coming, or 0: it has been dealt with. Raises OutOfMemory (53200)."""
+        ...
+
+    def leave_unsent(self, size_bytes: int) -> None:
+        """So many bytes wait for the client to take them."""
+        ...
+
+
 class Client(Protocol):
     """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE; those that
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
@@ -176,6 +188,9 @@ class Client(Protocol):
 
     @property
     def status(self) -> Status: ...
+
+    @property
+    def memory(self) -> Buffers: ...
 
     @property
     def doing(self) -> str:

@@ -581,7 +581,9 @@ def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
         rendered = Rendered(
             f"SELECT c3 AS c0 FROM read_parquet('{path}')", (), {}, (Value("", kind, shape_of(kind)),)
         )
-        assert (engine.run(rendered, dict, lambda: None) is not None) == is_reached
+        assert (
+            engine.run(rendered, dict, lambda: None, account=lone_account(1 << 30)) is not None
+        ) == is_reached
     duck.close()
     lake.close()
 
@@ -614,7 +616,7 @@ class Shut:
         engine, _ = self.duck._parts()
         kind = self.lake.layout.columns[B].type
         rendered = Rendered(sql, (), {}, (Value("", kind, shape_of(kind)),))
-        return engine.run(rendered, dict, lambda: None) is not None
+        return engine.run(rendered, dict, lambda: None, account=lone_account(1 << 30)) is not None
 
     def objects(self) -> dict[str, int]:
         """All that is in both buckets, and when it was changed."""

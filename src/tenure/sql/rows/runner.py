@@ -91,7 +91,7 @@ class Runner:
 
 
 def _forgetting(rows: Rows, run: Run, nested: list[Any]) -> Rows:
-    """Subqueries and WITH queries refer to the run that refers to them: what they remember goes with its end."""
+    """Subqueries and WITH queries refer to the run, which refers to them: what they remember ends with it."""
     try:
         yield from rows
     finally:
