@@ -79,6 +79,10 @@ class NodeMemory:
     def open_statement(self, session: Account) -> Account:
         return Account("the statement", session, limit=self._limits.statement, setting=QUERY_MEMORY.name)
 
+    def lone_statement(self) -> Account:
+        """Has a statement's limit, and is charged to nobody."""
+        return Account("the statement", limit=self._limits.statement, setting=QUERY_MEMORY.name)
+
     def users(self) -> dict[str, Account]:
         with self._lock:
             return {name: account for name, (account, _) in self._users.items()}

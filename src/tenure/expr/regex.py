@@ -18,6 +18,9 @@ import re2
 from tenure.expr.errors import NotSupported
 from tenure.expr.regex_syntax import InvalidRegex, Options, translate
 
+COMPILED_MAX = 64
+"""Expressions that stay compiled: each may keep as much memory as it may take."""
+
 MEMORY_MAX = 8 << 20
 """Bytes for one compiled pattern."""
 
@@ -66,7 +69,7 @@ class Regex:
             raise NotSupported("word boundaries in text that is not ASCII are not supported")
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=COMPILED_MAX)
 def compile_regex(pattern: str, options: Options) -> Regex:
     """Raises InvalidRegex (2201B), or NotSupported for what cannot be matched in linear time."""
     made = translate(pattern, options._replace(is_global=False))

@@ -58,7 +58,8 @@ class Execution:
     def account(self) -> Account:
         """What the statement holds in memory is charged there."""
         if self._account is None:
-            self._account = self.session.memory.open_statement()
+            memory = self.session.memory
+            self._account = memory.inline_account() if self.inline else memory.open_statement()
         return self._account
 
     @property

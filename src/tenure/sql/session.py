@@ -148,7 +148,8 @@ class Session:
         self.is_inline, self._text = inline, text
         self.interrupts.start()
         try:
-            prepared = self.preparing.make(text, tuple(types))
+            with self.memory.planning(text):
+                prepared = self.preparing.make(text, tuple(types))
         except RetryError as error:
             if inline:
                 raise NotShort from error

@@ -10,14 +10,21 @@ What runs on the door's loop has none: its sizes are bounded by proof (`sql.inli
 Walk: `sql.session` makes one; `pgwire.connection` and `pgwire.door` tell it of their buffers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from tenure.base.memory import PIECE_BYTES, Account, Holding, making
 from tenure.base.node_memory import NodeMemory
+from tenure.sql.parse import SHORT_CHARACTERS_MAX, forget_long_tokens
 from tenure.sql.portals import Portal
 
 T = TypeVar("T")
+
+PLANNING_BYTES_PER_CHARACTER = 250
+"""Of a list of constants, measured: its syntax tree, its plan, and what is compiled of that."""
+
+_FREE = nullcontext()
 
 RESULT_COPIES = 3
 """A batch is there as rows, as messages, and as bytes for the socket."""
@@ -36,6 +43,10 @@ class SessionMemory:
         """For one statement, cursor or portal."""
         return self._node.open_statement(self.account)
 
+    def inline_account(self) -> Account:
+        """Of what runs on the door's loop: bounded, and nobody else's business."""
+        return self._node.lone_statement()
+
     def charged(self, portal: Portal, run: Callable[[], T]) -> T:
         """In a thread, where a statement may take much: large values are charged to it as they are made."""
         if portal.account is None:
@@ -48,6 +59,19 @@ class SessionMemory:
                 return run()
             finally:
                 account.settle()
+
+    def planning(self, text: str) -> AbstractContextManager[object]:
+        """While a text is parsed and planned. The session is charged: a statement may not be there yet."""
+        return _FREE if len(text) <= SHORT_CHARACTERS_MAX else self._planned(len(text))
+
+    @contextmanager
+    def _planned(self, size: int) -> Iterator[None]:
+        with self.account.holding("planning a long text") as holding:
+            holding.hold_bytes(size * PLANNING_BYTES_PER_CHARACTER)
+            try:
+                yield
+            finally:
+                forget_long_tokens()
 
     def hold_result(self, size_bytes: int) -> None:
         """So much is about to be written; what was before has been taken."""

@@ -190,7 +190,7 @@ class Kept:
             self._holding.add(row)
 
     def let_go(self) -> None:
-        """A later round's rows take its place."""
+        """The run is over, or a later round's rows take its place."""
         self._holding.give_back()
 
 

@@ -96,6 +96,8 @@ def _forgetting(rows: Rows, run: Run, nested: list[Any]) -> Rows:
         yield from rows
     finally:
         nested.clear()
+        for kept in run.shared.values():
+            kept.let_go()
         run.shared.clear()
 
 

@@ -44,7 +44,7 @@ def definitions() -> Iterator[Definition]:
         (
             "limit_bytes",
             "int8 not null",
-            "What may be charged; a statement that wants more is refused (53200).",
+            "What may be charged; more is refused (53200).",
         ),
         ("setting", "text not null", "The cluster setting that decides the limit."),
         ("resident_bytes", "int8", "Of the node: what its process really has."),
