@@ -152,7 +152,9 @@ class Account:
             if account.held_bytes + count > account._limit():
                 raise account._refusal(count, what)
             root, account = account, account.parent
-        if self.process is not None and not self.process.has_room(count, root._limit()):
+        if self.process is None or self.held_bytes + count <= LARGE_BYTES:
+            return  # whoever wants little goes on while others have taken much
+        if not self.process.has_room(count, root._limit()):
             raise OutOfMemory(
                 f"the node's process has no room in memory for {count} bytes more for {what}: "
                 f"its limit is {root._limit()} bytes",

@@ -154,6 +154,8 @@ class Connection:
             self.output.append(error_response(error, severity="FATAL"))
         self.is_closing = True
         self.wait = None
+        self._data, self._at = b"", 0  # door and transport refer to each other: this may stay for a while
+        self._more = bytearray()
         if self._talk is not None:
             self._talk.close()
             self._talk = None

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from tenure.base.memory import Holding
 from tenure.base.sizes import size_of, size_of_rows
+from tenure.expr.aggregate import Aggregate as ExprAggregate
 from tenure.expr.aggregates import aggregate_with_id
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import ColumnRef
@@ -34,7 +35,15 @@ GROUP_BYTES = 200
 VALUE_BYTES = 64
 """What a value that is kept costs besides itself: its place, the tuple around it."""
 
+JSON_BYTES = 240
+"""What a value costs besides, once it is a member of a JSON value and that is written."""
+
 COLLECTING = ("array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
+
+
+def collects(aggregate: ExprAggregate) -> bool:
+    """Whether its state is all the values it has seen."""
+    return aggregate.name.removesuffix("_strict") in COLLECTING
 
 
 class CompiledCall:
@@ -49,7 +58,8 @@ class CompiledCall:
         self._arguments = evaluates[aggregate.direct_count :]
         own = self._types[aggregate.direct_count :]
         self._is_held = call.is_distinct or bool(call.order)
-        self._is_collecting = aggregate.name in COLLECTING or aggregate.is_ordered_set
+        self._is_collecting = collects(aggregate) or aggregate.is_ordered_set
+        self._value_bytes = VALUE_BYTES + (JSON_BYTES if "json" in aggregate.name else 0)
         self._key = row_key(own) if call.is_distinct else None
         if self._is_held:
             self._hold(call, own, types, compiler)
@@ -74,7 +84,7 @@ class CompiledCall:
         """For one run: start(), step(state, row), finish(state, a row of the group)."""
         start, step, finish = self._aggregate.steps(self._types, context)
         if self._is_collecting and not self._is_held:
-            step = _counted(step, holding)
+            step = _counted(step, holding, self._value_bytes)
         direct = self._direct
 
         def finished(state: Any, row: Tuple) -> Any:
@@ -112,12 +122,13 @@ class CompiledCall:
 
     def _holding(self, context: Context, holding: Holding) -> Step:
         arguments, ordered, is_strict = self._arguments, self._ordered, self._aggregate.is_strict
+        value_bytes = self._value_bytes
 
         def hold(held: list[Tuple], row: Tuple) -> list[Tuple]:
             values = [evaluate(row, context) for evaluate in arguments]
             if not (is_strict and None in values):
                 held.append((*values, *[evaluate(row, context) for evaluate in ordered]))
-                _count(holding, held[-1])
+                _count(holding, held[-1], value_bytes)
             return held
 
         return hold
@@ -140,16 +151,16 @@ class CompiledCall:
         return lambda state, row: step(state, row) if condition(row, context) is True else state
 
 
-def _counted(step: Callable[..., Any], holding: Holding) -> Callable[..., Any]:
+def _counted(step: Callable[..., Any], holding: Holding, value_bytes: int) -> Callable[..., Any]:
     def counted(state: Any, *values: Any) -> Any:
-        _count(holding, values)
+        _count(holding, values, value_bytes)
         return step(state, *values)
 
     return counted
 
 
-def _count(holding: Holding, values: Sequence[Any]) -> None:
-    holding.add_bytes(VALUE_BYTES + sum(map(size_of, values)))
+def _count(holding: Holding, values: Sequence[Any], value_bytes: int) -> None:
+    holding.add_bytes(value_bytes + sum(map(size_of, values)))
 
 
 class AggregateRows(RowNode):
