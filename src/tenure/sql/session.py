@@ -138,7 +138,8 @@ class Session:
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
     def split(self, text: str) -> list[str]:
-        pieces = planning.split(text)
+        with self.memory.planning(text):
+            pieces = planning.split(text)
         self._is_string = len(pieces) > 1
         return pieces
 

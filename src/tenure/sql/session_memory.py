@@ -67,8 +67,8 @@ class SessionMemory:
     @contextmanager
     def _planned(self, size: int) -> Iterator[None]:
         with self.account.holding("planning a long text") as holding:
-            holding.hold_bytes(size * PLANNING_BYTES_PER_CHARACTER)
             try:
+                holding.hold_bytes(size * PLANNING_BYTES_PER_CHARACTER)
                 yield
             finally:
                 forget_long_tokens()
