@@ -129,7 +129,8 @@ class Connection:
 
     def _let_go_of_input(self) -> None:
         """Once a long message is dealt with: neither it nor its charge stays until the next one comes."""
-        if self.client is not None and self.buffered < CHARGED_BYTES_MIN and self._talk is None:
+        is_over = self._talk is None and max(self.buffered, self._needed) < CHARGED_BYTES_MIN
+        if is_over and self.client is not None:
             self._data, self._at = self._data[self._at :], 0
             self._is_charged = False
             self.client.memory.receive(0)
