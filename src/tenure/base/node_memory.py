@@ -44,6 +44,23 @@ class MemoryLimits:
         return self._settings()[QUERY_MEMORY]
 
 
+class Turn:
+    """Of one at a time, without waiting: whoever does not get it looks again later."""
+
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
+        self._lock = lock
+        self._is_taken = False
+
+    def take(self) -> bool:
+        with self._lock:
+            is_free = not self._is_taken
+            self._is_taken = True
+        return is_free
+
+    def give(self) -> None:
+        self._is_taken = False
+
+
 class NodeMemory:
     def __init__(
         self, limits: MemoryLimits, lock: AbstractContextManager[object], process: ResidentMemory
@@ -54,6 +71,8 @@ class NodeMemory:
         self.node = Account(
             "the node", limit=limits.node, setting=NODE_MEMORY.name, lock=lock, process=process
         )
+        self.planning = Turn(lock)
+        """Of those who plan a very long text."""
         self._users: dict[str, tuple[Account, int]] = {}
         """With the number of their sessions."""
 

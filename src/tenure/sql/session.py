@@ -138,7 +138,7 @@ class Session:
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
     def split(self, text: str) -> list[str]:
-        with self.memory.planning(text):
+        with self.memory.planning(text, self.interrupts):
             pieces = planning.split(text)
         self._is_string = len(pieces) > 1
         return pieces
@@ -149,7 +149,7 @@ class Session:
         self.is_inline, self._text = inline, text
         self.interrupts.start()
         try:
-            with self.memory.planning(text):
+            with self.memory.planning(text, self.interrupts):
                 prepared = self.preparing.make(text, tuple(types))
         except RetryError as error:
             if inline:

@@ -12,17 +12,23 @@ Walk: `sql.session` makes one; `pgwire.connection` and `pgwire.door` tell it of 
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tenure.base.memory import PIECE_BYTES, Account, Holding, making
 from tenure.base.node_memory import NodeMemory
 from tenure.sql.parse import SHORT_CHARACTERS_MAX, forget_long_tokens
 from tenure.sql.portals import Portal
 
+if TYPE_CHECKING:
+    from tenure.sql.interrupts import Interrupts
+
 T = TypeVar("T")
 
 PLANNING_BYTES_PER_CHARACTER = 250
 """Of a list of constants, measured: its syntax tree, its plan, and what is compiled of that."""
+
+LONG_CHARACTERS, TURN_SECONDS = 50_000, 0.02
+"""Longer texts wait for their turn, and look for it so often."""
 
 _FREE = nullcontext()
 
@@ -60,18 +66,25 @@ class SessionMemory:
             finally:
                 account.settle()
 
-    def planning(self, text: str) -> AbstractContextManager[object]:
+    def planning(self, text: str, interrupts: "Interrupts") -> AbstractContextManager[object]:
         """While a text is parsed and planned. The session is charged: a statement may not be there yet."""
-        return _FREE if len(text) <= SHORT_CHARACTERS_MAX else self._planned(len(text))
+        return _FREE if len(text) <= SHORT_CHARACTERS_MAX else self._planned(len(text), interrupts)
 
     @contextmanager
-    def _planned(self, size: int) -> Iterator[None]:
-        with self.account.holding("planning a long text") as holding:
-            try:
+    def _planned(self, size: int, interrupts: "Interrupts") -> Iterator[None]:
+        """One very long text at a time: planning computes, so several at once only take more memory."""
+        interrupts.start()
+        turn = self._node.planning if size > LONG_CHARACTERS else None
+        while turn is not None and not turn.take():
+            interrupts.sleep(TURN_SECONDS)
+        try:
+            with self.account.holding("planning a long text") as holding:
                 holding.hold_bytes(size * PLANNING_BYTES_PER_CHARACTER)
                 yield
-            finally:
-                forget_long_tokens()
+        finally:
+            forget_long_tokens()
+            if turn is not None:
+                turn.give()
 
     def hold_result(self, size_bytes: int) -> None:
         """So much is about to be written; what was before has been taken."""

@@ -42,7 +42,7 @@ class Prepare(Control):
             raise InFailedTransaction
         if execution.inline and len(self.text) > INPUT_BYTES_MAX:
             raise NotShort  # it is planned here
-        with session.memory.planning(self.text):
+        with session.memory.planning(self.text, session.interrupts):
             prepared = session.preparing.make(self.text, self.types)
         prepared.from_sql = True
         session.portals.add_prepared(self.name, prepared)
