@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tenure.base.env import SystemEnv
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import Table
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -23,7 +24,7 @@ from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
-from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.run import Run
 from tenure.sql.rows.runner import compile
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
@@ -159,7 +160,7 @@ class Based:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self._names, Parameters(())))
         txn = self.store.begin()
-        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, Memory(1 << 30))
+        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

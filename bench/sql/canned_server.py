@@ -32,6 +32,12 @@ class CannedStatement:
     is_short = True
 
 
+class NoBuffers:
+    def receive(self, size_bytes: int) -> None: ...
+
+    def leave_unsent(self, size_bytes: int) -> None: ...
+
+
 class CannedClient:
     """Every statement takes an int4 and answers with one row."""
 
@@ -49,6 +55,10 @@ class CannedClient:
 
     def timeouts(self) -> Timeouts:
         return Timeouts()
+
+    @property
+    def memory(self) -> NoBuffers:
+        return NoBuffers()
 
     def split(self, text: str) -> Sequence[str]:
         return (text,)

@@ -22,6 +22,7 @@ import psycopg
 
 from bench.ratio import Bar, Ratio, compare
 from tenure.base.env import SystemEnv
+from tenure.base.memory import lone_account
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.sql.access.planner import with_access
@@ -29,7 +30,7 @@ from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
-from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.run import Run
 from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.rows import Layout, Layouts, Row
@@ -150,7 +151,7 @@ class _Ours:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self.names, Parameters(())))
         txn = self.store.begin()
-        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, Memory(1 << 30))
+        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

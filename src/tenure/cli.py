@@ -25,6 +25,7 @@ from tenure import __version__, processes, store_commands, worker
 from tenure.base.ending import DRAIN_SECONDS, Ending
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError, for_operator
+from tenure.base.machine_memory import settle_allocator
 from tenure.cluster.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.node import Node
@@ -59,6 +60,7 @@ _log = logging.getLogger(__name__)
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     _log_to_stderr()
+    settle_allocator()
     try:
         if options.command == "store":
             return _once(lambda: store_commands.run(options, SystemEnv()))

@@ -21,6 +21,7 @@ from uuid import UUID
 from tenure.base.env import Env
 from tenure.base.errors import CorruptData, SessionLost, TenureError
 from tenure.base.loops import Loop, Loops, Step
+from tenure.base.node_memory import node_memory
 from tenure.base.settings import (
     COLUMNS_MEMORY,
     DEFINITIONS,
@@ -172,6 +173,7 @@ class Node:
         self._versions = Versions(self.store.keyspace, self._sessions)
         self.settings = ClusterSettings(self.store, base, self._versions.finalize)
         undo.callback(self.settings.close)
+        self.memory = node_memory(self._env, self.settings.current)
         self._run_loops(undo, [self._loop("settings", self.settings.follow, interrupt=self.settings.wake)])
 
     def _start_session(self, undo: ExitStack) -> None:
@@ -391,8 +393,9 @@ class Node:
         neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
+        memory = self._loop("memory", self.memory.step)
         holds = self._loop("holds", self.row_locks.tables.follow, interrupt=self.row_locks.tables.wake)
-        self._run_loops(undo, [deaths, neighbours, holds, reaper, retention])
+        self._run_loops(undo, [deaths, neighbours, holds, reaper, retention, memory])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:
@@ -443,6 +446,7 @@ class Node:
             plans=PlanCache(self._env),
             virtual=VirtualTables((*definitions(), *pg_catalog.definitions())),
             next_owner=count(1).__next__,
+            memory=self.memory,
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
             blockers=self.lease_waits.blockers,

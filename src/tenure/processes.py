@@ -37,6 +37,7 @@ from typing import NoReturn
 from tenure.base.ending import Ending
 from tenure.base.env import Env
 from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError, for_operator
+from tenure.base.machine_memory import PROCESSES_VARIABLE
 from tenure.cluster.liveness import Session
 from tenure.cluster.reaped import end_reaped
 from tenure.cluster.sessions import SessionId
@@ -69,6 +70,7 @@ def run(options: Namespace, listen: Listen, env: Env) -> int:
         raise InvalidParameter(f"--processes takes a number from 1 to {PROCESSES_MAX}")
     listen.check()
     os.environ.update(in_environment(options))
+    os.environ[PROCESSES_VARIABLE] = str(options.processes)
     children: list[Child] = []
     # The parent's own bound is the last resort: the children's end before it.
     stop_seconds = options.drain_timeout + STOP_SLACK_SECONDS

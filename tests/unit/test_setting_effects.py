@@ -12,6 +12,7 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import CommitTooLarge, RetryError, TenureError
+from tenure.base.machine_memory import resident_bytes
 from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import seconds_between
 from tenure.cluster.settings import ClusterSettings
@@ -192,6 +193,30 @@ def test_how_much_memory_a_query_takes(root: Speaker, change: Change) -> None:
     )
     assert len(root.rows(text)) == 1
     change("sql.query_memory", "1048576")
+    assert _sqlstate(root, text) == "53200"
+
+
+@pytest.mark.setting("sql.session_memory")
+@pytest.mark.setting("sql.user_memory")
+@pytest.mark.parametrize("name", ["sql.session_memory", "sql.user_memory"])
+def test_how_much_memory_cursors_take_together(root: Speaker, change: Change, name: str) -> None:
+    declare = (
+        "DECLARE {} SCROLL CURSOR FOR SELECT repeat('x', 1000) FROM generate_series(1, 50000); MOVE ALL IN {}"
+    )
+    change(name, str(90 << 20))  # for one, not for two
+    root.run("BEGIN")
+    root.run(declare.format("a", "a"))
+    assert _sqlstate(root, declare.format("b", "b")) == "53200"
+    root.run("ROLLBACK")
+    assert root.session.memory.account.held_bytes == 0
+
+
+@pytest.mark.setting("sql.node_memory")
+def test_how_much_memory_a_node_has_when_it_refuses_more(root: Speaker, change: Change) -> None:
+    root.run("SET tenure.executor = 'rows'")
+    text = "SELECT repeat('x', 1000) || g FROM generate_series(1, 20000) g ORDER BY 1 DESC OFFSET 19999"
+    assert len(root.rows(text)) == 1
+    change("sql.node_memory", str(resident_bytes() // 2))
     assert _sqlstate(root, text) == "53200"
 
 

@@ -50,6 +50,7 @@ class Env(Protocol):
     def sleep(self, seconds: float) -> None: ...
     def event(self) -> Event: ...
     def lock(self) -> AbstractContextManager[object]: ...
+    def reentrant_lock(self) -> AbstractContextManager[object]: ...
     def spawn(self, name: str, run: Callable[[], None]) -> Task: ...
     def holding(self, place: Place) -> AbstractContextManager[object]:
         """Inside of it this thread runs by that place's leave."""
@@ -86,6 +87,10 @@ class SystemEnv:
 
     def lock(self) -> AbstractContextManager[object]:
         return threading.Lock()
+
+    def reentrant_lock(self) -> AbstractContextManager[object]:
+        """For what a destructor may call, which runs in the middle of anything."""
+        return threading.RLock()
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         thread = threading.Thread(target=run, name=name, daemon=True)
@@ -151,6 +156,9 @@ class ManualEnv:
 
     def lock(self) -> AbstractContextManager[object]:
         return _ManualLock()
+
+    def reentrant_lock(self) -> AbstractContextManager[object]:
+        return threading.RLock()
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         run()

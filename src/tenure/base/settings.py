@@ -297,7 +297,39 @@ QUERY_MEMORY = Setting(
     lower=1024 * 1024,
     upper=1 << 40,
     unit="bytes",
-    description="How much memory one query may take for sorts, joins and groups.",
+    description="How much memory one statement or cursor may hold: sorts, joins, groups, values, kept rows.",
+)
+
+SESSION_MEMORY = Setting(
+    name="sql.session_memory",
+    kind=INT,
+    default=0,
+    lower=0,
+    upper=1 << 50,
+    unit="bytes",
+    description="How much memory the statements, cursors and buffers of one session may hold together; "
+    "0 is a quarter of the node's.",
+)
+
+USER_MEMORY = Setting(
+    name="sql.user_memory",
+    kind=INT,
+    default=0,
+    lower=0,
+    upper=1 << 50,
+    unit="bytes",
+    description="How much memory all sessions of one user may hold on a node; 0 is half of the node's.",
+)
+
+NODE_MEMORY = Setting(
+    name="sql.node_memory",
+    kind=INT,
+    default=0,
+    lower=0,
+    upper=1 << 50,
+    unit="bytes",
+    description="How much memory a node's process may have before statements are refused more; "
+    "0 is half of its machine's or container's.",
 )
 
 DUCKDB_MEMORY = Setting(
@@ -425,6 +457,9 @@ DEFINITIONS: tuple[AnySetting, ...] = (
     FILE_GRACE,
     LAKE_MEMORY,
     QUERY_MEMORY,
+    SESSION_MEMORY,
+    USER_MEMORY,
+    NODE_MEMORY,
     DUCKDB_MEMORY,
     COLUMNS_MEMORY,
     STATEMENT_TIMEOUT,

@@ -16,7 +16,7 @@ from tenure.expr.arrays import ArrayOf, check_shape, dimensions, flatten
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import ArraySizesDiffer, LimitExceeded, NotSupported, NullNotAllowed, SubscriptError
 from tenure.expr.function import Context, Function, Volatility, function
-from tenure.expr.lengths import join_all
+from tenure.expr.lengths import charge_elements, join_all
 from tenure.expr.slices import ordered
 from tenure.expr.slices import split as cut
 
@@ -316,6 +316,7 @@ def split(text: str | None, separator: str | None, null: str | None = None) -> D
         return None
     if not text:
         return ()
+    charge_elements(len(text) if separator is None else text.count(separator) if separator else 1)
     if separator is None:
         parts = list(text)
     else:

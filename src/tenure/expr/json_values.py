@@ -17,12 +17,13 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from tenure.base.interruptible import paced
+from tenure.base.memory import LARGE_BYTES
 from tenure.expr.big_numbers import EXACT
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import InvalidText, LimitExceeded
 from tenure.expr.json_faults import fault
 from tenure.expr.json_reading import Reader
-from tenure.expr.lengths import join_all
+from tenure.expr.lengths import charge_elements, join_all
 from tenure.expr.numbers import numeric_text, tidy
 from tenure.expr.slices import SLICE, found_in, mapped, ordered
 from tenure.expr.strings import UNFIT, check_characters
@@ -166,6 +167,9 @@ _PLAIN = Reader(json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=
 
 
 def _read_json(text: str, reader: Reader, *, reads_escapes: bool = True) -> Any:
+    if len(text) > LARGE_BYTES // 64:
+        # A member takes some ten times as much as its text: a number, a name and a value, a place in a list.
+        charge_elements(2 * sum(map(text.count, ",:[{")))
     try:
         return reader.read(text)
     except ValueError:

@@ -8,18 +8,28 @@ Walk: functions on texts, arrays and JSON call `check_length`.
 from collections.abc import Sequence
 from typing import Any
 
-from tenure.base.memory import LARGE_BYTES, check_room
+from tenure.base.memory import LARGE_BYTES, charge_value
 from tenure.expr.errors import LimitExceeded
 
 LENGTH_MAX = 1 << 26
 
 
 def check_length(size: int) -> None:
-    """Raises LimitExceeded (54000), or OutOfMemory (53200) if the node has no room for it."""
+    """Raises LimitExceeded (54000), or OutOfMemory (53200) if there is no room for it."""
     if size > LARGE_BYTES:
         if size > LENGTH_MAX:
             raise LimitExceeded("requested length too large")
-        check_room(size)
+        charge_value(size)
+
+
+ELEMENT_BYTES = 64
+"""What an element of an array takes, with its place; a number of JSON takes twice as much."""
+
+
+def charge_elements(count: int) -> None:
+    """Before so many values are made of one text. Raises OutOfMemory."""
+    if count * ELEMENT_BYTES > LARGE_BYTES:
+        charge_value(count * ELEMENT_BYTES)
 
 
 def joined(left: Any, right: Any) -> Any:

@@ -22,6 +22,9 @@ from tenure.base.interruptible import check_now
 from tenure.expr.errors import LimitExceeded, NotSupported
 from tenure.expr.regex_syntax import InvalidRegex, Options, Translated, translate
 
+COMPILED_MAX = 64
+"""Expressions that stay compiled: each may keep as much memory as it may take."""
+
 MEMORY_MAX = 8 << 20
 """Bytes for one compiled pattern."""
 
@@ -132,7 +135,7 @@ def _compile_regex(pattern: str, options: Options) -> Regex:
     return Regex(compiled, quick, made.is_mixed, made.has_boundaries, is_sure)
 
 
-_kept_regex = lru_cache(maxsize=512)(_compile_regex)
+_kept_regex = lru_cache(maxsize=COMPILED_MAX)(_compile_regex)
 
 
 def _compiled(made: Translated, *, captures: bool) -> Any:

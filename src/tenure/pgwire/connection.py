@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.base.errors import TenureError
+from tenure.base.memory import OutOfMemory
 from tenure.pgwire.conversation import HANDLERS, Conversation
 from tenure.pgwire.errors import ProtocolViolation
 from tenure.pgwire.messages import UINT4
@@ -36,6 +37,9 @@ STARTUP_BYTES_MAX = 10_000
 
 MESSAGE_BYTES_MAX = 64 * 2**20
 """Of any later one. PostgreSQL takes up to 1 GiB; our values are smaller, and memory is shared."""
+
+CHARGED_BYTES_MIN = 64 * 1024
+"""A longer message is charged to its session as soon as its head is there."""
 
 UNSENT_BYTES_MAX = 64 * 1024
 """When this much waits to be written, it is written before the next message is read."""
@@ -77,6 +81,8 @@ class Connection:
         self._more = bytearray()
         self._needed = 0
         """How many bytes must be there for the next message to be whole."""
+        self._is_charged = False
+        """Its session was charged for a long message, which is not dealt with yet."""
         self._is_skipping = False
         self._kind = 0
         self._talk: Talk[Any] | None = start_up(self, service)
@@ -115,6 +121,8 @@ class Connection:
         else:
             self._data, self._at = data, 0
         self._run()
+        if self._is_charged:
+            self._let_go_of_input()
 
     def resume(self, value: object = None, error: BaseException | None = None) -> None:
         if self.is_closing:
@@ -124,6 +132,16 @@ class Connection:
             self._advance(value, error)
         self._join()
         self._run()
+        if self._is_charged:
+            self._let_go_of_input()
+
+    def _let_go_of_input(self) -> None:
+        """Once a long message is dealt with: neither it nor its charge stays until the next one comes."""
+        is_over = self._talk is None and max(self.buffered, self._needed) < CHARGED_BYTES_MIN
+        if is_over and self.client is not None:
+            self._data, self._at = self._data[self._at :], 0
+            self._is_charged = False
+            self.client.memory.receive(0)
 
     def take_output(self) -> bytes:
         output = self.output
@@ -146,6 +164,8 @@ class Connection:
             self.output.append(error_response(error, severity="FATAL"))
         self.is_closing = True
         self.wait = None
+        self._data, self._at = b"", 0  # door and transport refer to each other: this may stay for a while
+        self._more = bytearray()
         if self._talk is not None:
             self._talk.close()
             self._talk = None
@@ -237,7 +257,17 @@ class Connection:
             self._unknown(kind)
         elif not 4 <= length <= length_max:
             self.close(ProtocolViolation("invalid message length"))
+        elif length > CHARGED_BYTES_MIN and self.client is not None:
+            self._charge(self.client, length)
         return not self.is_closing
+
+    def _charge(self, client: Client, length: int) -> None:
+        """Before it is waited for. Whoever is refused goes: the rest of the message would have to be read."""
+        try:
+            client.memory.receive(2 * length)  # its pieces, and all of it
+            self._is_charged = True
+        except OutOfMemory as error:
+            self.close(error)
 
     def _skip(self, kind: int, handler: object) -> None:
         """After an error, up to Sync; and what was under way when a COPY failed."""

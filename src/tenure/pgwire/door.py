@@ -236,10 +236,17 @@ class Door(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_full = True
+        self._tell_unsent()
 
     def resume_writing(self) -> None:
         self._is_full = False
+        self._tell_unsent()
         self._hall.loop.call_soon(self._flushed)
+
+    def _tell_unsent(self) -> None:
+        client = self.connection.client
+        if client is not None:
+            client.memory.leave_unsent(self._transport.get_write_buffer_size() if self._is_full else 0)
 
     def check_time(self, now: float) -> None:
         """Ends the connection if it has taken too long with what only the client can do."""

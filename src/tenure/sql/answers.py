@@ -171,6 +171,18 @@ class Timeouts(NamedTuple):
     """How long a statement may take from when the door has received it."""
 
 
+class Buffers(Protocol):
+    """Where the door tells how much it holds for a session."""
+
+    def receive(self, size_bytes: int) -> None:
+        """A message of so many bytes is coming, or 0: it has been dealt with. Raises OutOfMemory (53200)."""
+        ...
+
+    def leave_unsent(self, size_bytes: int) -> None:
+        """So many bytes wait for the client to take them."""
+        ...
+
+
 class Client(Protocol):
     """One client's session, as its door knows it. Errors are TenureErrors with their SQLSTATE; those that
     name a table have the name of its schema in `schema`, beside `table`, `column` and `constraint`.
@@ -186,6 +198,9 @@ class Client(Protocol):
     def holds_locks(self) -> bool:
         """Outside of a transaction too: others may wait for what it does next."""
         ...
+
+    @property
+    def memory(self) -> Buffers: ...
 
     @property
     def doing(self) -> str:

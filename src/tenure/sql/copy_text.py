@@ -47,13 +47,19 @@ class Reader:
 
     def __init__(self, format: Format) -> None:
         self._format = format
-        self._kept = b""
+        self._kept = bytearray()
         self._looked = 0
         """So much of what is kept holds no end of a row."""
+        self._sought = 0
+        """And so much no further newline."""
         self._is_quoted = False
         """There a quote is open."""
         self._is_over = False
         self.line = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return len(self._kept)
 
     def rows(self, data: bytes) -> Iterator[list[Field]]:
         if self._is_over:
@@ -84,10 +90,10 @@ class Reader:
                 continue
             yield self._csv_fields(text) if self._format.is_csv else self._text_fields(text)
 
-    def _lines(self, *, is_last: bool) -> Iterator[bytes]:
+    def _lines(self, *, is_last: bool) -> Iterator[bytearray]:
         """Whole lines; in CSV a line may hold newlines inside quotes. Nothing is looked at twice."""
         data, start, search = self._kept, 0, self._looked
-        while (end := data.find(b"\n", search)) >= 0:
+        while (end := data.find(b"\n", max(search, self._sought))) >= 0:
             is_quoted = self._format.is_csv and self._is_open(data[search:end])
             search = end + 1
             if is_quoted != self._is_quoted:
@@ -96,16 +102,17 @@ class Reader:
             self._is_quoted = False
             yield data[start : end - 1 if data[end - 1 : end] == b"\r" and end > start else end]
             start = search
-        self._kept, self._looked = data[start:], search - start
+        del data[:start]
+        self._looked, self._sought = search - start, len(data)
         if len(self._kept) > FIELD_BYTES_MAX:
             raise BadCopy(f"a row is longer than {FIELD_BYTES_MAX} bytes", hint="Is a quote left open?")
         if is_last and self._kept:
             if self._format.is_csv and self._is_open(self._kept[self._looked :]) != self._is_quoted:
                 raise BadCopy("unterminated CSV quoted field")
-            rest, self._kept = self._kept, b""
+            rest, self._kept, self._sought = self._kept, bytearray(), 0
             yield rest.removesuffix(b"\r")
 
-    def _is_open(self, piece: bytes) -> bool:
+    def _is_open(self, piece: bytes | bytearray) -> bool:
         """Whether a quote is opened in it, or closed, that is not closed, or opened, again."""
         quote, escape = self._format.quote.encode(), self._format.escape.encode()
         if escape != quote:

@@ -9,6 +9,7 @@ Walk: `sql.session` makes one per run; statements take what they need from it.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tenure.base.memory import Account
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.sql.block import Block
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Execution:
-    __slots__ = ("_context", "_view", "block", "inline", "session", "stays", "values")
+    __slots__ = ("_account", "_context", "_view", "block", "inline", "session", "stays", "values")
 
     can_start_over = False
     """Whether rows that were given may turn out not to count: see `sql.errors.Unfinished`."""
@@ -32,6 +33,7 @@ class Execution:
         *,
         inline: bool = False,
         stays: bool = False,
+        account: Account | None = None,
     ) -> None:
         self.session = session
         self.block = block
@@ -39,6 +41,7 @@ class Execution:
         self.inline = inline
         self.stays = stays
         """Its rows may be asked for when the block has gone on: they are those of its opening."""
+        self._account = account
         self._context: Context | None = None
         self._view: Source | None = None
 
@@ -50,6 +53,14 @@ class Execution:
         if self._view is None:
             self._view = self.block.view()
         return self._view
+
+    @property
+    def account(self) -> Account:
+        """What the statement holds in memory is charged there."""
+        if self._account is None:
+            memory = self.session.memory
+            self._account = memory.inline_account() if self.inline else memory.open_statement()
+        return self._account
 
     @property
     def context(self) -> Context:

@@ -39,7 +39,7 @@ class Interrupts:
         """A statement begins: what came before is forgotten."""
         if self._canceled.is_set():
             self._canceled.clear()
-        received_at, self._received_at = self._received_at, None
+        received_at = self._received_at
         values = self._session.variables.values
         if "statement_timeout" not in values and "transaction_timeout" not in values:
             seconds = self._session.parts.settings.current()[STATEMENT_TIMEOUT]

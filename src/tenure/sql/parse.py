@@ -212,6 +212,10 @@ def names(nodes: Iterable[Tree]) -> list[str]:
     return [string(each) for each in nodes]
 
 
+SHORT_CHARACTERS_MAX = 4_000
+"""Of texts whose tokens may stay."""
+
+
 class Token(NamedTuple):
     text: str
     kind: str
@@ -220,9 +224,17 @@ class Token(NamedTuple):
     end: int
 
 
-@lru_cache(maxsize=32)
 def tokens(text: str) -> tuple[Token, ...]:
     """What PostgreSQL's lexer makes of a text; comments are left out. Kept, as several ask in a row."""
+    return _long_tokens(text) if len(text) > SHORT_CHARACTERS_MAX else _short_tokens(text)
+
+
+def forget_long_tokens() -> None:
+    """Of texts that are planned by now: those of a megabyte take 300."""
+    _long_tokens.cache_clear()
+
+
+def _scanned(text: str) -> tuple[Token, ...]:
     _check_size(text)
     try:
         found = postgast.scan(text)
@@ -243,6 +255,8 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 _TOKEN_NAMES: dict[int, str] = {}
 """By number, those that have come so far: asking the grammar costs ten times as much."""
+_short_tokens = lru_cache(maxsize=32)(_scanned)
+_long_tokens = lru_cache(maxsize=2)(_scanned)
 
 
 NAME_BYTES_MAX = 63

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.env import Env
+from tenure.base.node_memory import NodeMemory
 from tenure.bulk.lakes import Lake
 from tenure.catalog.blockers import Blocker
 from tenure.catalog.scheme import LeaseScheme
@@ -62,6 +63,8 @@ class Parts:
     virtual: "VirtualTables"
     next_owner: Callable[[], int]
     """Numbers for whoever locks, unlike any other on this node."""
+    memory: NodeMemory
+    """The accounts of what users, sessions and statements hold."""
     codecs: "Codecs"
     is_alive: Callable[[SessionId], bool]
     """Whether a node's session is there, from the store."""

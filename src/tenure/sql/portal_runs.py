@@ -78,10 +78,13 @@ def batch(session: "Session", portal: Portal, limit: int, *, can_stop: bool = Tr
         if are_large and can_stop:
             session.check()  # such rows take their time to be made, and to be written
         size_bytes += result_size.bytes_of(piece, portal.columns or ())
+        if are_large and portal.account is not None:
+            portal.account.settle()
         rows += piece
     portal.position += len(rows)
     portal.is_at_end = portal.is_done
     portal.given_bytes += size_bytes
     if can_stop:
         result_size.check(portal.given_bytes, session.parts.settings.current())
+    session.memory.hold_result(size_bytes)
     return Answer(rows, portal.tag, is_done=portal.is_done, counts=portal.counts, size_bytes=size_bytes)

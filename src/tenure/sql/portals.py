@@ -15,7 +15,9 @@ Walk: `sql.session` keeps both tables; `statements.cursors` and `statements.prep
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import GeneratorType
 
+from tenure.base.memory import Account, Holding
 from tenure.expr.datatype import Datum, Type
 from tenure.sql.answers import Column
 from tenure.sql.errors import (
@@ -25,12 +27,18 @@ from tenure.sql.errors import (
     UndefinedCursor,
     UndefinedPrepared,
 )
-from tenure.sql.plan_cache import Made
+from tenure.sql.plan_cache import TEXT_MAX, Made
 from tenure.sql.point import Lookup
 from tenure.sql.statement import Statement
 
 PREPARED_MAX = 10_000
 """Of one session: drivers keep some hundreds; whoever has more leaks them, and all sessions share memory."""
+
+PREPARED_BYTES = 2_000
+"""Of one whose plan others share, besides its text."""
+
+PLAN_BYTES_PER_CHARACTER = 150
+"""Of long texts, which are lists of constants: 115 to 190 were measured."""
 
 PORTALS_MAX = 1_000
 """Of one session: each may hold a query that is half read."""
@@ -98,6 +106,18 @@ class Portal:
     """Of one that only goes forward: whether it has come to its end."""
     given_bytes: int = 0
     """How large what it has given so far is, about."""
+    account: Account | None = None
+    """What it holds in memory; None of one that runs on the door's loop, where that is little."""
+    kept: Holding | None = None
+    """Of `fetched`, and of the rows of one WITH HOLD."""
+
+    def end(self) -> None:
+        """It is closed: what its rows are made of, and what was kept of them, goes now."""
+        rows, self.rows, self.fetched = self.rows, None, []
+        if isinstance(rows, GeneratorType):
+            rows.close()
+        if self.account is not None:
+            self.account.close()
 
     def __init__(
         self,
@@ -118,7 +138,9 @@ class Portal:
 
 
 class Portals:
-    def __init__(self) -> None:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        """Of the session: prepared statements are charged there."""
         self.prepared: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
 
@@ -129,7 +151,19 @@ class Portals:
             raise TooManyNames(
                 f"a session may have {PREPARED_MAX} prepared statements", hint="DEALLOCATE those not needed."
             )
+        former = self.prepared.get(name)
+        count = _bytes_of(name, prepared)
+        if count:
+            self._account.charge(count, "prepared statements")
         self.prepared[name] = prepared
+        self._forget(name, former)
+
+    def remove_prepared(self, name: str) -> None:
+        self._forget(name, self.prepared.pop(name, None))
+
+    def _forget(self, name: str, prepared: Prepared | None) -> None:
+        if prepared is not None and (count := _bytes_of(name, prepared)):
+            self._account.release(count)
 
     def prepared_named(self, name: str) -> Prepared:
         try:
@@ -145,7 +179,14 @@ class Portals:
             raise TooManyNames(
                 f"a session may have {PORTALS_MAX} cursors and portals", hint="CLOSE those not needed."
             )
+        self.remove(name)
         self.portals[name] = portal
+
+    def remove(self, name: str) -> None:
+        """Closes it, if there is one."""
+        former = self.portals.pop(name, None)
+        if former is not None:
+            former.end()
 
     def named(self, name: str) -> Portal:
         try:
@@ -166,21 +207,45 @@ class Portals:
             return
         if again is None and len(portals) == 1 and "" in portals:  # DECLARE makes none without a name
             self.portals = {}
+            only = portals[""]
+            if only.rows is not None or only.account is not None:
+                only.end()
             return
         for each in portals.values():
             each.is_committed = each.is_committed or (each.is_held and is_committed)
-        self.portals = {
-            name: each for name, each in self.portals.items() if each.is_committed or each is again
-        }
+        self._keep_those({name for name, each in self.portals.items() if each.is_committed or each is again})
 
     def keep(self, former: dict[str, Portal]) -> None:
         """Closes all others: they came after a savepoint that the transaction goes back to."""
-        self.portals = {name: each for name, each in self.portals.items() if former.get(name) is each}
+        self._keep_those({name for name, each in self.portals.items() if former.get(name) is each})
 
     def close_all(self, active: Portal | None = None) -> None:
         """But for the one that is being executed."""
-        self.portals = {name: each for name, each in self.portals.items() if each is active}
+        self._keep_those({name for name, each in self.portals.items() if each is active})
+
+    def _keep_those(self, names: set[str]) -> None:
+        ended = [each for name, each in self.portals.items() if name not in names]
+        self.portals = {name: each for name, each in self.portals.items() if name in names}
+        for each in ended:
+            each.end()
+
+    def end(self) -> None:
+        """The session is over."""
+        self.close_all()
+        self.prepared.clear()
 
     def forget_prepared(self) -> None:
         """All that have a name: the one without lasts until the next."""
-        self.prepared = {name: each for name, each in self.prepared.items() if not name}
+        for name in [name for name in self.prepared if name]:
+            self.remove_prepared(name)
+
+
+def _bytes_of(name: str, prepared: Prepared) -> int:
+    """What a prepared statement takes. Those without a name are short, or gone with the next.
+
+    Plans of long texts are in no cache, which others share: they are its own.
+    """
+    size = len(prepared.text)
+    if size > TEXT_MAX:
+        return size * PLAN_BYTES_PER_CHARACTER
+    return PREPARED_BYTES + size if name else 0

@@ -10,10 +10,10 @@ Walk: `sql.session` asks after each batch of rows.
 from collections.abc import Sequence
 
 from tenure.base.settings import RESULT_BYTES_MAX, Settings
+from tenure.base.sizes import size_of
 from tenure.expr.datatype import Datum
 from tenure.sql.answers import Column
 from tenure.sql.errors import ResultTooLarge
-from tenure.sql.rows.run import size_of
 
 TEXTS = ("text", "varchar", "bpchar", "bytea", "name")
 FIXED = (

@@ -22,6 +22,7 @@ Walk: `pgwire` -> `prepare`, `bind`, `execute`, `sync` -> `sql.planning` -> `Sta
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 
 from tenure.base.errors import RetryError
 from tenure.catalog.descriptors import Database
@@ -30,7 +31,7 @@ from tenure.expr.datatype import Datum, Type
 from tenure.schema_change.changer import Asked
 from tenure.sql import planning, transaction_modes
 from tenure.sql.answers import Answer, Endpoints, Notice, NotShort, Pending, Status
-from tenure.sql.block import Block, Savepoint
+from tenure.sql.block import Block
 from tenure.sql.committing import Committing
 from tenure.sql.errors import InFailedTransaction, TooFewParameters
 from tenure.sql.execution import Execution
@@ -40,6 +41,7 @@ from tenure.sql.portal_runs import batch, check_may_run, control
 from tenure.sql.portals import Portal, Portals, Prepared
 from tenure.sql.preparing import ATTEMPTS, Preparing
 from tenure.sql.redaction import without_secrets
+from tenure.sql.session_memory import SessionMemory
 from tenure.sql.statement import ByName, Result
 from tenure.sql.statements.queries import Select
 from tenure.sql.surroundings import Surroundings
@@ -82,7 +84,8 @@ class Session:
         self.is_active = False
         self.is_inline = False
         """It is on the door's loop, where nothing may wait."""
-        self._portals = Portals()
+        self.memory = SessionMemory(parts.memory, user, number)
+        self._portals = Portals(self.memory.account)
         self._is_string = self._has_executed = False
         """It runs the statements of one query string, or has run some since the last Sync."""
         self.is_several = False
@@ -138,7 +141,8 @@ class Session:
     # ── preparing ──────────────────────────────────────────────────────────────────────────────
 
     def split(self, text: str) -> list[str]:
-        pieces = planning.split(text)
+        with self.memory.planning(text, self.interrupts):
+            pieces = planning.split(text)
         self._is_string = len(pieces) > 1
         return pieces
 
@@ -148,7 +152,8 @@ class Session:
         self.is_inline, self._text = inline, text
         self.interrupts.start()
         try:
-            prepared = self.preparing.make(text, tuple(types))
+            with self.memory.planning(text, self.interrupts):
+                prepared = self.preparing.make(text, tuple(types))
         except RetryError as error:
             if inline:
                 raise NotShort from error
@@ -187,10 +192,10 @@ class Session:
         return self._portals
 
     def close_prepared(self, name: str) -> None:
-        self._portals.prepared.pop(name, None)
+        self._portals.remove_prepared(name)
 
     def close_portal(self, name: str) -> None:
-        self._portals.portals.pop(name, None)
+        self._portals.remove(name)
 
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
@@ -217,7 +222,11 @@ class Session:
         told = len(self.notices)
         self.is_inline, self.active_portal = inline, made
         try:
-            answer = (self._more if has_begun else self._execute)(made, limit, ends, inline)
+            run = self._more if has_begun else self._execute
+            if inline:
+                answer = run(made, limit, ends, True)
+            else:
+                answer = self.memory.charged(made, partial(run, made, limit, ends, False))
         except NotShort:
             del self.notices[told:]  # they come again
             made.is_at_rest, self._has_executed = True, has_executed
@@ -334,7 +343,9 @@ class Session:
         statement = self.preparing.statement_for(portal.prepared, block)
         if inline and not statement.is_short:
             raise NotShort  # planned again, over a table that is another one now
-        execution = Execution(self, block, portal.values, inline=inline, stays=portal.stays)
+        execution = Execution(
+            self, block, portal.values, inline=inline, stays=portal.stays, account=portal.account
+        )
         return statement.run(execution)
 
     def _answer(self, portal: Portal, result: Result, limit: int) -> Answer:
@@ -465,18 +476,6 @@ class Session:
         self._portals.end_transaction(is_committed=False)
         return Answer((), "ROLLBACK")
 
-    def save(self, block: Block, name: str) -> None:
-        marks = self.surroundings.mark_locks()
-        portals = self._portals.portals.copy()
-        block.savepoints.append(Savepoint(name, block.mark(), self.variables.state, marks, portals))
-
-    def back_to(self, block: Block, name: str) -> None:
-        savepoint = block.back_to(name)
-        self.variables.restore(savepoint.variables)
-        transaction_modes.restore(self, block)
-        self.surroundings.release_since(savepoint.locks)
-        self._portals.keep(savepoint.portals)
-
     # ── names, time and interruption ───────────────────────────────────────────────────────────
 
     @property
@@ -496,3 +495,5 @@ class Session:
         closing, self.on_close = self.on_close, []
         for each in closing:
             each()
+        self._portals.end()
+        self.memory.close()

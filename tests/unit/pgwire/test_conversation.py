@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.pgwire.waits import Commit, Need
-from tests.unit.pgwire.toy import BATCH
+from tests.unit.pgwire.toy import BATCH, ToyClient
 from tests.unit.pgwire.wire import (
     FLUSH,
     SYNC,
@@ -351,3 +351,24 @@ def test_much_output_is_written_before_more_is_made() -> None:
     talk.connection.receive(describe("S", "s") * 10_000)
     assert talk.connection.is_blocked
     assert len(talk.connection.take_output()) < 200_000
+
+
+def test_a_long_message_is_charged_from_its_head_until_it_is_dealt_with() -> None:
+    talk = opened()
+    client = talk.connection.client
+    assert isinstance(client, ToyClient)
+    data = query("select 1 -- " + "x" * 200_000)
+    talk.connection.receive(data[:10])
+    assert client.memory.received == [2 * (len(data) - 1)]
+    assert talk.say(data[10:]) == "T D C:SELECT 1 Z:I"
+    assert client.memory.received[-1] == 0
+    assert talk.connection.buffered == 0
+
+
+def test_a_message_for_which_there_is_no_room_ends_the_connection() -> None:
+    talk = opened()
+    client = talk.connection.client
+    assert isinstance(client, ToyClient)
+    client.memory.message_bytes_max = 100_000
+    assert talk.say(query("select 1 -- " + "x" * 200_000)[:10]) == "E:53200"
+    assert talk.connection.is_closing

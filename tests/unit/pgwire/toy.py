@@ -23,6 +23,7 @@ from zoneinfo import ZoneInfo
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import UserError
+from tenure.base.memory import OutOfMemory
 from tenure.expr import type_of
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.types import parse_type_name
@@ -142,6 +143,23 @@ class ToyCopyOut:
         return f"COPY {len(self._rows)}"
 
 
+class ToyBuffers:
+    """What the door said it holds."""
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self.unsent: list[int] = []
+        self.message_bytes_max = 1 << 40
+
+    def receive(self, size_bytes: int) -> None:
+        if size_bytes > self.message_bytes_max:
+            raise OutOfMemory("no room for the message")
+        self.received.append(size_bytes)
+
+    def leave_unsent(self, size_bytes: int) -> None:
+        self.unsent.append(size_bytes)
+
+
 class ToyClient:
     def __init__(self, toys: "Toys", user: str, options: dict[str, str]) -> None:
         self.status = Status.IDLE
@@ -149,6 +167,7 @@ class ToyClient:
         self.doing = "what the toy does"
         self.changed: dict[str, str] = {}
         self.zone: tzinfo = UTC
+        self.memory = ToyBuffers()
         self.user = user
         self.is_superuser = user == "root"
         self.holds_locks = False

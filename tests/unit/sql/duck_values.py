@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import Table, TypeRef
 from tenure.expr.compiled import compile
 from tenure.expr.datatype import Type
@@ -128,7 +129,7 @@ class Bench:
             f"SELECT {value.sql} AS c0 FROM d1 AS t1 ORDER BY n", (), {1: Used(table)}, (value,)
         )
         columns = Columns(pa.table(arrays), has_dead=False)
-        found = self.engine.run(rendered, lambda: {1: columns}, lambda: None)
+        found = self.engine.run(rendered, lambda: {1: columns}, lambda: None, account=lone_account(1 << 30))
         return None if found is None else [row[0] for row in found]
 
     def check(self, tree: Node, types: Sequence[Type], rows: Sequence[tuple[Any, ...]]) -> int:

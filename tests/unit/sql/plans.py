@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import Table, visible
 from tenure.expr.aggregates import aggregate_type, resolve_aggregate
 from tenure.expr.build import Typed, call, coerce, const
@@ -29,7 +30,7 @@ from tenure.sql.plans.plan import (
     Window,
     WindowCall,
 )
-from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.run import Run
 from tenure.sql.rows.runner import compile
 from tests.unit.table.tables import Bench
 from tests.unit.table.trees import CONTEXT
@@ -51,7 +52,7 @@ class Desk(Bench):
         self.system: dict[str, list[tuple[Any, ...]]] = {}
 
     def run(self, **more: Any) -> Run:
-        memory = more.pop("memory", Memory(1 << 30))
+        memory = more.pop("memory", lone_account(1 << 30))
         given = more.pop("given", ())
         return Run(
             context=replace(CONTEXT, given=given),
@@ -78,7 +79,7 @@ def without_tables() -> Run:
         raise AssertionError("a plan without tables")
 
     source: Any = None
-    return Run(CONTEXT, source, refuse, refuse, lambda: None, Memory(1 << 30))
+    return Run(CONTEXT, source, refuse, refuse, lambda: None, lone_account(1 << 30))
 
 
 def scan(table: Table, *names: str, **more: Any) -> Scan:

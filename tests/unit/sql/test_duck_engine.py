@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.base.env import SystemEnv
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import TypeRef
 from tenure.expr.types import type_of
 from tenure.sql.duck.engine import DuckEngine
@@ -31,7 +32,7 @@ def _rendered(sql: str) -> Rendered:
 
 
 def _answer(engine: DuckEngine, sql: str) -> list[tuple[object, ...]] | None:
-    rows = engine.run(_rendered(sql), dict, lambda: None)
+    rows = engine.run(_rendered(sql), dict, lambda: None, account=lone_account(1 << 30))
     return None if rows is None else list(rows)
 
 
@@ -87,7 +88,7 @@ def test_a_large_result_is_computed_once_for_whoever_can_start_over(
         opened.append(None)
         return {}
 
-    rows = engine.run(_rendered(LARGE), open, lambda: None, is_once=is_once)
+    rows = engine.run(_rendered(LARGE), open, lambda: None, account=lone_account(1 << 30), is_once=is_once)
     assert rows is not None
     assert [text.rstrip("x") for (text,) in rows] == [str(number) for number in range(20_000)]
     assert len(opened) == times
@@ -96,11 +97,11 @@ def test_a_large_result_is_computed_once_for_whoever_can_start_over(
 @pytest.mark.invariant("duck-error")
 @pytest.mark.usefixtures("small_results")
 def test_who_can_start_over_is_told_when_he_has_to(engine: DuckEngine) -> None:
-    rows = engine.run(_rendered(FAILS_LATE), dict, lambda: None, is_once=True)
+    rows = engine.run(_rendered(FAILS_LATE), dict, lambda: None, account=lone_account(1 << 30), is_once=True)
     assert rows is not None and next(rows)[0].rstrip("x") == "0"
     with pytest.raises(Unfinished):
         list(rows)
-    assert engine.run(_rendered(FAILS_LATE), dict, lambda: None) is None
+    assert engine.run(_rendered(FAILS_LATE), dict, lambda: None, account=lone_account(1 << 30)) is None
 
 
 @pytest.mark.usefixtures("small_results")
@@ -115,7 +116,7 @@ def test_a_result_that_comes_as_it_is_made_can_be_canceled(engine: DuckEngine) -
             raise Canceled
 
     slow = LARGE.replace("20000", "20000000")
-    rows = engine.run(_rendered(slow), dict, check, is_once=True)
+    rows = engine.run(_rendered(slow), dict, check, account=lone_account(1 << 30), is_once=True)
     assert rows is not None
     next(rows)
     is_canceled = True

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import fs
 
 from tenure.base.errors import CorruptData
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import Table, TypeRef, replace
 from tenure.kv.keys import Span
 from tenure.kv.transaction import Transaction
@@ -23,7 +24,7 @@ from tenure.sql.duck.rendering import Rendered, Used
 from tenure.sql.duck.shapes import Value, shape_of
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
-from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.run import Run
 from tenure.sql.rows.runner import compile
 from tenure.table import columnar
 from tenure.table.columnar import Columnar
@@ -116,7 +117,7 @@ class Asked:
             tuple(Value("", kind, shape_of(kind)) for kind in kinds),
             is_first,
         )
-        run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, Memory(1 << 30))
+        run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, lone_account(1 << 30))
         return self.duck.answer(rendered, run)
 
     def by_rows(self, source: Source, *columns: int) -> list[str]:
@@ -580,7 +581,9 @@ def test_nothing_but_the_lake_is_reached(tmp_path: Path) -> None:
         rendered = Rendered(
             f"SELECT c3 AS c0 FROM read_parquet('{path}')", (), {}, (Value("", kind, shape_of(kind)),)
         )
-        assert (engine.run(rendered, dict, lambda: None) is not None) == is_reached
+        assert (
+            engine.run(rendered, dict, lambda: None, account=lone_account(1 << 30)) is not None
+        ) == is_reached
     duck.close()
     lake.close()
 
@@ -613,7 +616,7 @@ class Shut:
         engine, _ = self.duck._parts()
         kind = self.lake.layout.columns[B].type
         rendered = Rendered(sql, (), {}, (Value("", kind, shape_of(kind)),))
-        return engine.run(rendered, dict, lambda: None) is not None
+        return engine.run(rendered, dict, lambda: None, account=lone_account(1 << 30)) is not None
 
     def objects(self) -> dict[str, int]:
         """All that is in both buckets, and when it was changed."""
@@ -685,7 +688,7 @@ def test_explain_says_where_the_rows_lie(tmp_path: Path, monkeypatch: pytest.Mon
     assert statement is not None
     query = with_access(bind_query(statement.tree, schema.KnownNames(), Parameters(())))
     source = lake.store.snapshot()
-    run = Run(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, Memory(1 << 30))
+    run = Run(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
     run.instead = duck.taking(is_forced=True)
     assert any('Base of "sales": 1 files, 3 rows' in line for line in explain.lines(query, run))
     shown = list(explain.analyzed(query, compile(query), run, lake.env.monotonic))

@@ -10,6 +10,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError, UserError
+from tenure.base.memory import lone_account
 from tenure.catalog.descriptors import Table, TypeRef
 from tenure.expr.json_values import Jsonb
 from tenure.expr.types import _MAKERS, type_of
@@ -22,7 +23,7 @@ from tenure.sql.duck.shapes import shape_of
 from tenure.sql.duck.taking import Duck
 from tenure.sql.parse import one
 from tenure.sql.plans.plan import Query
-from tenure.sql.rows.run import Memory, Run
+from tenure.sql.rows.run import Run
 from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.arrow import is_opaque
@@ -71,7 +72,7 @@ class House:
             layouts=lambda table: self.layouts.of(table, NAMES.enum),
             virtual=lambda key: (),
             check=lambda: None,
-            memory=Memory(1 << 30),
+            memory=lone_account(1 << 30),
         )
 
     def by_rows(self, query: Query, source: Source | None = None) -> Any:

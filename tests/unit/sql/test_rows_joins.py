@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.memory import OutOfMemory
+from tenure.base.memory import OutOfMemory, lone_account
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import And, Given, Node
 from tenure.kv.store import Store
 from tenure.sql.plans.plan import Access, Join, JoinKind, Query
-from tenure.sql.rows.run import Memory
 from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (
     INT,
@@ -137,13 +136,13 @@ def test_a_lookup_by_index_is_a_lateral_join(desk: Desk) -> None:
 def test_a_join_that_holds_too_much_is_refused(desk: Desk) -> None:
     plan = Join(JoinKind.INNER, ints(1), series(1, 10_000))
     with pytest.raises(OutOfMemory) as caught:
-        desk.answer(plan, memory=Memory(100_000))
+        desk.answer(plan, memory=lone_account(100_000))
     assert caught.value.sqlstate == "53200"
     assert "sql.query_memory" in caught.value.hint
 
 
 def test_what_a_join_held_is_given_back(desk: Desk) -> None:
-    memory = Memory(1 << 30)
+    memory = lone_account(1 << 30)
     desk.answer(Join(JoinKind.INNER, ints(1), series(1, 3_000)), memory=memory)
     assert memory.held_bytes == 0
 

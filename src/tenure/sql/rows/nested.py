@@ -14,15 +14,20 @@ from dataclasses import replace
 from typing import Any
 
 from tenure.base.errors import UserError
+from tenure.base.memory import Holding
+from tenure.base.sizes import size_of
 from tenure.expr.arrays import check_shape
 from tenure.sql.plans.facts import is_volatile_plan
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
 from tenure.sql.rows.ordering import exactly, row_key
 from tenure.sql.rows.quantified import quantified
-from tenure.sql.rows.run import BATCH_ROWS, Account, Compiler, RowNode, Rows, Run, Tuple
+from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple
 
 ANSWERS_MAX = 4_096
 """Answers of a subquery that are remembered; then all are forgotten, and it starts anew."""
+
+VALUE_BYTES = 16
+"""A value's place in a list, and in a set or an array."""
 
 Ask = Callable[..., Any]
 
@@ -48,6 +53,7 @@ class CompiledSubquery:
         workings, rounds = self._workings, run.rounds
         operands = len(subquery.functions)
         answers: dict[Any, Any] = {}
+        holding = Holding(run.memory, "answers of a subquery")
 
         def ask(context: object, *values: Any) -> Any:
             for number, value in zip(subquery.takes, values[operands:], strict=True):
@@ -58,9 +64,10 @@ class CompiledSubquery:
             if key in answers:
                 found = answers[key]
             else:
-                found = self._answer(run, node)
-                if len(answers) >= ANSWERS_MAX:
+                if len(answers) >= ANSWERS_MAX or not self._remembers:
                     answers.clear()
+                    holding.give_back()
+                found = self._answer(run, node, holding)
                 if self._remembers:
                     answers[key] = found
             return found(*values[:operands]) if operands else found
@@ -68,25 +75,35 @@ class CompiledSubquery:
         return ask
 
 
-def _scalar(run: Run, node: RowNode) -> Any:
+def _scalar(run: Run, node: RowNode, holding: Holding) -> Any:
     rows = node.start(run, 2)
     first = next(rows, None)
     if first is not None and next(rows, None) is not None:
         raise TooManyRows("more than one row returned by a subquery used as an expression")
-    return None if first is None else first[0]
+    if first is None:
+        return None
+    holding.add(first)
+    return first[0]
 
 
-def _exists(run: Run, node: RowNode) -> bool:
+def _exists(run: Run, node: RowNode, holding: Holding) -> bool:
     return next(node.start(run, 1), None) is not None
 
 
-def _array(run: Run, node: RowNode) -> Tuple:
-    made = tuple([row[0] for row in node.start(run)])
+def _array(run: Run, node: RowNode, holding: Holding) -> Tuple:
+    made = tuple(_held(holding, node.start(run)))
     check_shape(made)
     return made
 
 
-_ANSWERS: dict[NestedKind, Callable[[Run, RowNode], Any]] = {
+def _held(holding: Holding, rows: Rows) -> Iterator[Any]:
+    """The first column, charged."""
+    for row in rows:
+        holding.add_bytes(VALUE_BYTES + size_of(row[0]))
+        yield row[0]
+
+
+_ANSWERS: dict[NestedKind, Callable[[Run, RowNode, Holding], Any]] = {
     NestedKind.SCALAR: _scalar,
     NestedKind.EXISTS: _exists,
     NestedKind.ARRAY: _array,
@@ -104,7 +121,7 @@ class Kept:
         """Of the recursive queries that it reads: the rounds whose rows these are."""
         self._rows = rows
         self._kept: list[Tuple] = []
-        self._account = Account(run.memory)
+        self._holding = Holding(run.memory, "a WITH query")
 
     def __iter__(self) -> Iterator[Tuple]:
         kept, place = self._kept, 0
@@ -116,12 +133,11 @@ class Kept:
             if row is None:
                 return
             kept.append(row)
-            if not len(kept) % BATCH_ROWS:
-                self._account.hold(kept[-BATCH_ROWS:])
+            self._holding.add(row)
 
     def let_go(self) -> None:
-        """A later round's rows take its place."""
-        self._account.give_back()
+        """The run is over, or a later round's rows take its place."""
+        self._holding.give_back()
 
 
 class SharedRows(RowNode):
@@ -151,18 +167,18 @@ class RecursiveRows(RowNode):
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         seen: set[Any] = set()
-        with run.memory.account() as account:
+        with run.memory.holding("a recursion") as holding:
             rows = self._start.start(run)
             while True:
                 found: list[Tuple] = []
                 for row in rows:
                     if self._is_new(row, seen):
                         found.append(row)
+                        holding.add(row)
                         yield row
                 if not found:
                     return
                 run.check()
-                account.hold(found)
                 run.working[self.plan.number] = found
                 run.rounds[self.plan.number] += 1
                 rows = self._step.start(run)

@@ -11,9 +11,22 @@ from dataclasses import replace
 from itertools import islice
 
 from tenure.base.errors import UserError
+from tenure.base.memory import Holding
+from tenure.base.sizes import size_of_rows
 from tenure.sql.plans.plan import Limit, Sort
 from tenure.sql.rows.ordering import key_of, sorter
-from tenure.sql.rows.run import Account, Compiler, RowNode, Rows, Run, Tuple, batches, gather, types_of
+from tenure.sql.rows.run import (
+    BATCH_BYTES_MAX,
+    BATCH_ROWS,
+    Compiler,
+    RowNode,
+    Rows,
+    Run,
+    Tuple,
+    batches,
+    gather,
+    types_of,
+)
 
 KEPT_ROWS_MAX = 10_000
 """Above this a Limit does not change how a Sort works: sorting again and again would cost more."""
@@ -40,18 +53,23 @@ class SortRows(RowNode):
         return self._sorted(run, wanted)
 
     def _sorted(self, run: Run, wanted: int | None) -> Rows:
-        with run.memory.account() as account:
+        with run.memory.holding("a sort") as holding:
             rows = self._input.start(run)
             if wanted is None or wanted > KEPT_ROWS_MAX:
-                yield from self._sort(gather(run, rows, account), run.context)
+                yield from self._sort(gather(run, rows, holding), run.context)
             else:
-                yield from self._first(run, rows, wanted, account)
+                yield from self._first(run, rows, wanted, holding)
 
-    def _first(self, run: Run, rows: Iterable[Tuple], wanted: int, account: Account) -> list[Tuple]:
+    def _first(self, run: Run, rows: Iterable[Tuple], wanted: int, holding: Holding) -> list[Tuple]:
         kept: list[Tuple] = []
+        kept_bytes = 0
         for batch in batches(run, rows):
+            holding.hold(batch)
             kept = self._sort(kept + batch, run.context)[:wanted]
-        account.hold(kept)
+            if len(kept) <= BATCH_ROWS or holding.held_bytes > 2 * kept_bytes + BATCH_BYTES_MAX:
+                # Most of it may have gone; to measure much of it each time would take long.
+                kept_bytes = size_of_rows(kept)
+                holding.replace(kept_bytes)
         return kept
 
 

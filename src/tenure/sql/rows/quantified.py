@@ -21,19 +21,20 @@ from collections.abc import Callable, Sequence
 from operator import gt, lt
 from typing import Any, TypeAlias
 
+from tenure.base.memory import Holding
 from tenure.expr.datatype import Type
 from tenure.expr.functions import function_with_id
 from tenure.sql.plans.plan import NestedKind, Subquery
 from tenure.sql.plans.trees import NEGATIONS, compares_as_is, with_sign
 from tenure.sql.rows.ordering import comparable_of, row_key
-from tenure.sql.rows.run import BATCH_ROWS, Account, RowNode, Run, Tuple
+from tenure.sql.rows.run import RowNode, Run, Tuple
 
 Truth: TypeAlias = bool | None
 Answer: TypeAlias = Callable[..., Truth]
 """Of the operands, one argument each."""
 
 
-def quantified(subquery: Subquery) -> Callable[[Run, RowNode], Answer]:
+def quantified(subquery: Subquery) -> Callable[[Run, RowNode, Holding], Answer]:
     """Gives, of a run, what answers for operands."""
     kinds = [output.type for output in subquery.plan.outputs]
     functions = [function_with_id(each) for each in subquery.functions]
@@ -42,15 +43,17 @@ def quantified(subquery: Subquery) -> Callable[[Run, RowNode], Answer]:
     if sign in NEGATIONS and all(map(compares_as_is, families)):
         return _compared(sign if is_any else NEGATIONS[sign], kinds, is_negated=not is_any)
     test = _test(subquery.functions, kinds)
-    return lambda run, node: _tried(_gathered(run, node), test, stop=is_any)
+    return lambda run, node, holding: _tried(_gathered(run, node, holding), test, stop=is_any)
 
 
-def _compared(sign: str, kinds: Sequence[Type], *, is_negated: bool) -> Callable[[Run, RowNode], Answer]:
+def _compared(
+    sign: str, kinds: Sequence[Type], *, is_negated: bool
+) -> Callable[[Run, RowNode, Holding], Answer]:
     """sign ANY (...), or its negation."""
     key = row_key(kinds)
 
-    def gathered(run: Run, node: RowNode) -> Answer:
-        rows = [key(row) for row in _gathered(run, node)]
+    def gathered(run: Run, node: RowNode, holding: Holding) -> Answer:
+        rows = [key(row) for row in _gathered(run, node, holding)]
         match sign:
             case "=" if len(kinds) == 1:
                 answer = _in_set({value for (value,) in rows}, comparable_of(kinds[0]))
@@ -65,13 +68,11 @@ def _compared(sign: str, kinds: Sequence[Type], *, is_negated: bool) -> Callable
     return gathered
 
 
-def _gathered(run: Run, node: RowNode) -> list[Tuple]:
-    account = Account(run.memory)
+def _gathered(run: Run, node: RowNode, holding: Holding) -> list[Tuple]:
     rows: list[Tuple] = []
     for row in node.start(run):
+        holding.add(row)
         rows.append(row)
-        if not len(rows) % BATCH_ROWS:
-            account.hold(rows[-BATCH_ROWS:])
     return rows
 
 

@@ -15,17 +15,13 @@ Walk: `sql.rows.runner` makes the nodes and starts them; the session fills in a 
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from itertools import chain, islice
-from sys import getsizeof
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
-from uuid import UUID
 
-from tenure.base.memory import OutOfMemory
+from tenure.base.memory import Account, Holding
+from tenure.base.sizes import size_of_rows
 from tenure.catalog.descriptors import Table
 from tenure.expr.closures import Evaluate
 from tenure.expr.datatype import Type
@@ -39,76 +35,11 @@ from tenure.table.rows import Layout
 Tuple: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = Iterator[Tuple]
 
-ROW_BYTES = 80
-"""A tuple and its place."""
-
 BATCH_ROWS = 1_000
 """So often a run looks whether it was canceled, and counts what it holds."""
 
-FIRST_BATCH_ROWS = 16
 BATCH_BYTES_MAX = 4 << 20
-"""Batches grow from a few rows on, as long as they stay below this."""
-
-FLAT = (int, float, str, bytes, bool, type(None), Decimal, datetime, date, time, timedelta, UUID)
-"""What tells its whole size by itself."""
-
-
-class Memory:
-    """How much the sorts, hashes and groups of one run hold, in bytes, roughly."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.held_bytes = 0
-
-    @contextmanager
-    def account(self) -> Iterator["Account"]:
-        """What is held through it is given back when its holder is done."""
-        account = Account(self)
-        try:
-            yield account
-        finally:
-            account.give_back()
-
-
-class Account:
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.held_bytes = 0
-
-    def hold(self, rows: Sequence[Tuple]) -> None:
-        """Raises OutOfMemory if these are too many."""
-        self.hold_bytes(size_of_rows(rows))
-
-    def give_back(self) -> None:
-        self._memory.held_bytes -= self.held_bytes
-        self.held_bytes = 0
-
-    def hold_bytes(self, count: int) -> None:
-        self.held_bytes += count
-        memory = self._memory
-        memory.held_bytes += count
-        if memory.held_bytes > memory.limit_bytes:
-            raise OutOfMemory(
-                f"the query holds more than {memory.limit_bytes} bytes in memory",
-                hint="Let it read less, or raise sql.query_memory.",
-            )
-
-
-def size_of_rows(rows: Sequence[Tuple]) -> int:
-    """Each value is measured: one that is large may stand among many that are not."""
-    return len(rows) * ROW_BYTES + sum(map(size_of, chain.from_iterable(rows)))
-
-
-def size_of(value: Any) -> int:
-    """Roughly, with all that it is made of."""
-    if type(value) in FLAT:
-        return getsizeof(value)
-    if isinstance(value, tuple):  # an array, or of jsonb
-        return getsizeof(value) + sum(map(size_of, value))
-    if isinstance(value, dict):
-        return getsizeof(value) + sum(map(size_of, value.keys())) + sum(map(size_of, value.values()))
-    inner = getattr(value, "value", None) or getattr(value, "text", None)
-    return getsizeof(value) + (size_of(inner) if inner is not None else 0)
+"""Batches grow from one row on, as long as they, and the values made for them, stay below this."""
 
 
 @dataclass(slots=True)
@@ -121,7 +52,8 @@ class Run:
     """The rows of a system table by its key."""
     check: Callable[[], None]
     """Raises if the run was canceled or takes too long."""
-    memory: Memory
+    memory: Account
+    """Of the statement: what sorts, hashes and groups hold is charged there."""
     instead: "Callable[[Plan, Run], Rows | None] | None" = None
     """Asked at each node, with the run itself: whether something faster takes it over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
@@ -179,19 +111,21 @@ def types_of(outputs: Iterable[Output]) -> dict[int, Type]:
 
 def batches(run: Run, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
     """For whoever reads it all anyway. Large rows come in small batches: they are counted in time."""
-    rows, wanted = iter(rows), FIRST_BATCH_ROWS
+    rows, wanted, memory = iter(rows), 1, run.memory
     while batch := list(islice(rows, wanted)):
         run.check()
+        made_bytes = memory.large_bytes
         yield batch
-        if wanted < BATCH_ROWS or size_of_rows(batch[:1]) * wanted > BATCH_BYTES_MAX:
-            is_small = size_of_rows(batch) < BATCH_BYTES_MAX
-            wanted = min(BATCH_ROWS, wanted * 4) if is_small else FIRST_BATCH_ROWS
+        memory.settle()  # whoever took the batch has charged what it keeps of it
+        if wanted < BATCH_ROWS or made_bytes or size_of_rows(batch[:1]) * wanted > BATCH_BYTES_MAX:
+            is_small = max(made_bytes, size_of_rows(batch)) < BATCH_BYTES_MAX
+            wanted = min(BATCH_ROWS, wanted * 4) if is_small else 1
 
 
-def gather(run: Run, rows: Iterable[Tuple], account: Account) -> list[Tuple]:
+def gather(run: Run, rows: Iterable[Tuple], holding: Holding) -> list[Tuple]:
     """All of it, held."""
     gathered: list[Tuple] = []
     for batch in batches(run, rows):
-        account.hold(batch)
+        holding.hold(batch)
         gathered += batch
     return gathered

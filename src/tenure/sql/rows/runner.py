@@ -78,6 +78,7 @@ class Runner:
         query = self.query
         for fold in self._constants:
             fold(run.context)
+        run.memory.settle()  # what was folded to a short value is gone
         given = list(run.context.given)
         assert len(given) >= len(query.parameters), "a value for each parameter"
         given += [None] * (query.givens - len(given))
@@ -87,7 +88,19 @@ class Runner:
             run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter(), scans={}
         )
         nested += [each.asked(run) for each in self._nested]
-        return self._node.start(run, wanted)
+        rows = self._node.start(run, wanted)
+        return _forgetting(rows, run, nested) if nested or query.shared else rows
+
+
+def _forgetting(rows: Rows, run: Run, nested: list[Any]) -> Rows:
+    """Subqueries and WITH queries refer to the run, which refers to them: what they remember ends with it."""
+    try:
+        yield from rows
+    finally:
+        nested.clear()
+        for kept in run.shared.values():
+            kept.let_go()
+        run.shared.clear()
 
 
 class _Compiler:

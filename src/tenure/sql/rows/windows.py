@@ -15,18 +15,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from tenure.base.memory import Holding
+from tenure.base.sizes import ROW_BYTES, size_of
 from tenure.expr.aggregates import aggregate_with_id
 from tenure.expr.datatype import Type
 from tenure.expr.function import Context
 from tenure.expr.window_functions import WINDOW_FUNCTIONS
 from tenure.expr.window_functions import Window as Surroundings
 from tenure.sql.plans.plan import SortKey, Window, WindowCall
+from tenure.sql.rows.groups import collects
 from tenure.sql.rows.ordering import key_of, sorter
 from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, gather, types_of
 from tenure.sql.rows.window_frames import Frames, peers_of
 
 BEYOND = 1 << 62
 """Further than any frame reaches: the next one starts anew."""
+
+CALL_BYTES = 64
+"""What a window function's value takes, with its argument and frame."""
 
 _FUNCTIONS = {function.id: function for function in WINDOW_FUNCTIONS}
 
@@ -54,11 +60,12 @@ class WindowRows(RowNode):
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
         width, count = len(self.plan.input.outputs), len(self.plan.calls)
-        with run.memory.account() as account:
-            rows = gather(run, self._input.start(run), account)
+        with run.memory.holding("a window") as holding:
+            rows = gather(run, self._input.start(run), holding)
             for spec in self._specs:
                 # Values of other specs stand behind the row, where the sort carries them along.
-                rows = spec.computed(run, rows)
+                holding.hold_bytes(len(rows) * (ROW_BYTES + CALL_BYTES * len(spec.places)))
+                rows = spec.computed(run, rows, holding)
             order = [place for spec in self._specs for place in spec.places]
             if order == list(range(count)):
                 yield from rows
@@ -85,13 +92,13 @@ class _Spec:
         self._peer = key_of([key.node for key in order], types, compiler) if order else None
         self._calls = [_Call(call, order, types, compiler) for _, call in calls]
 
-    def computed(self, run: Run, rows: list[Tuple]) -> list[Tuple]:
+    def computed(self, run: Run, rows: list[Tuple], holding: Holding) -> list[Tuple]:
         """The rows, sorted, each with the values of the calls behind it."""
         done: list[Tuple] = []
         for part in self._partitions(self._sort(rows, run.context), run.context):
             run.check()
             peers = peers_of(part, self._peer, run.context)
-            columns = [call.column(run, part, peers) for call in self._calls]
+            columns = [call.column(run, part, peers, holding) for call in self._calls]
             done += [(*row, *values) for row, values in zip(part, zip(*columns, strict=True), strict=True)]
         return done
 
@@ -119,7 +126,9 @@ class _Call:
         self._condition = None if call.condition is None else compiler.evaluate(call.condition, types)
         self._frames = Frames(call.frame, order, types, compiler)
 
-    def column(self, run: Run, part: list[Tuple], peers: Sequence[tuple[int, int]]) -> Sequence[Any]:
+    def column(
+        self, run: Run, part: list[Tuple], peers: Sequence[tuple[int, int]], holding: Holding
+    ) -> Sequence[Any]:
         """The value for each row of a partition."""
         context = run.context
         columns = [[evaluate(row, context) for row in part] for evaluate in self._arguments]
@@ -128,7 +137,7 @@ class _Call:
             return _FUNCTIONS[self._call.function].run(Surroundings(peers, frames), *columns)
         arguments = list(zip(*columns, strict=True)) if columns else [()] * len(part)
         counts = self._counting(part, arguments, context)
-        return self._aggregated(run, arguments, counts, frames)
+        return self._aggregated(run, arguments, counts, frames, holding)
 
     def _counting(self, part: list[Tuple], arguments: list[Any], context: Context) -> list[bool]:
         """Which rows the aggregate sees."""
@@ -140,9 +149,16 @@ class _Call:
         return [each and condition(row, context) is True for each, row in zip(counting, part, strict=True)]
 
     def _aggregated(
-        self, run: Run, arguments: list[Any], counts: list[bool], frames: Sequence[Sequence[int]]
+        self,
+        run: Run,
+        arguments: list[Any],
+        counts: list[bool],
+        frames: Sequence[Sequence[int]],
+        holding: Holding,
     ) -> list[Any]:
-        start, step, finish = aggregate_with_id(self._call.function).steps(self._types, run.context)
+        aggregate = aggregate_with_id(self._call.function)
+        start, step, finish = aggregate.steps(self._types, run.context)
+        grows_with_frame = collects(aggregate)
         results: list[Any] = []
         state, done, known = start(), 0, None
         for frame in frames:
@@ -157,5 +173,7 @@ class _Call:
                 # A frame that does not begin with the partition is none to go on from.
                 done = len(frame) if isinstance(frame, range) and frame.start == 0 else BEYOND
                 known, value = frame, finish(state)
+                if grows_with_frame:
+                    holding.add_bytes(size_of(value))
             results.append(value)
         return results

@@ -9,11 +9,13 @@ Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyO
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from tenure.base.errors import InvalidParameter, UserError
 from tenure.base.interruptible import interruptible
+from tenure.base.memory import Holding
 from tenure.catalog.descriptors import Column as TableColumn
 from tenure.catalog.descriptors import Table, visible
 from tenure.catalog.errors import DuplicateColumn
@@ -23,6 +25,7 @@ from tenure.expr.types import type_of
 from tenure.sql import parse
 from tenure.sql.answers import Answer, Column, CopyFormat, Pending, QueryCanceled
 from tenure.sql.bind.errors import WrongReference
+from tenure.sql.copy_binary import SIGNATURE, BinaryReader
 from tenure.sql.copy_text import BadCopy, Field, Format, Reader, writer
 from tenure.sql.errors import ReadOnlyTransaction
 from tenure.sql.execution import Execution
@@ -39,7 +42,12 @@ from tenure.table.write import Writer
 if TYPE_CHECKING:
     from tenure.sql.planning import Planner
 
-BATCH_ROWS = 500
+BATCH_ROWS, BATCH_BYTES_MAX = 500, 1 << 20
+"""Of what is written at once."""
+
+
+COPIES = 2
+"""A row is there as it came, and taken apart."""
 
 
 class NotAllowed(UserError):
@@ -73,15 +81,23 @@ class _Incoming:
         self._reader = Reader(copy.format)
         self._binary = BinaryReader() if copy.kind is CopyFormat.BINARY else None
         self._count = 0
+        self._kept = Holding(execution.account, "a row of COPY that is not whole")
         self.format = copy.kind
         self.columns = len(copy.targets)
 
     def write(self, data: bytes) -> None:
+        self._execution.session.memory.evaluated(self._execution.account, partial(self._write, data))
+
+    def _write(self, data: bytes) -> None:
         self._execution.check()
+        reader = self._reader if self._binary is None else self._binary
+        if reader.kept_bytes:
+            self._kept.replace(COPIES * (reader.kept_bytes + len(data)))
         if self._binary is not None:
             self._insert(self._from_binary(self._binary.rows(data)))
         else:
             self._insert(self._from_text(self._reader.rows(data)))
+        self._kept.replace(reader.kept_bytes)
 
     def _insert(self, rows: Iterator[Values]) -> None:
         written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)
@@ -158,74 +174,6 @@ def _check_header(fields: Sequence[Field], targets: Sequence[TableColumn]) -> No
             )
 
 
-SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-
-
-class BinaryReader:
-    """Rows of the binary format, from pieces of any length."""
-
-    def __init__(self) -> None:
-        self._kept = b""
-        self._has_header = self._is_over = False
-
-    def rows(self, data: bytes) -> Iterator[list[bytes | None]]:
-        self._kept += data
-        if not self._has_header and not self._read_header():
-            return
-        at = 0
-        while not self._is_over:
-            found = self._row(at)
-            if found is None:
-                break
-            row, at = found
-            if row is not None:
-                yield row
-        self._kept = self._kept[at:]
-
-    def _read_header(self) -> bool:
-        size = len(SIGNATURE) + 8
-        if len(self._kept) < size:
-            return False
-        if not self._kept.startswith(SIGNATURE):
-            raise BadCopy("COPY file signature not recognized")
-        extension = int.from_bytes(self._kept[size - 4 : size], "big")
-        if len(self._kept) < size + extension:
-            return False
-        self._kept = self._kept[size + extension :]
-        self._has_header = True
-        return True
-
-    def _row(self, at: int) -> tuple[list[bytes | None] | None, int] | None:
-        data = self._kept
-        if len(data) < at + 2:
-            return None
-        count = int.from_bytes(data[at : at + 2], "big", signed=True)
-        at += 2
-        if count == -1:
-            self._is_over = True
-            return None, at
-        fields: list[bytes | None] = []
-        for _ in range(count):
-            if len(data) < at + 4:
-                return None
-            size = int.from_bytes(data[at : at + 4], "big", signed=True)
-            at += 4
-            if size < -1:
-                raise BadCopy("invalid field size")
-            if size == -1:
-                fields.append(None)
-                continue
-            if len(data) < at + size:
-                return None
-            fields.append(data[at : at + size])
-            at += size
-        return fields, at
-
-    def end(self) -> None:
-        if not self._is_over and self._kept:
-            raise BadCopy("unexpected EOF in COPY data")
-
-
 @dataclass(frozen=True, slots=True)
 class CopyTo:
     select: Select | SelectAsOf
@@ -248,21 +196,41 @@ class _Outgoing:
         self.columns = len(copy.select.columns)
 
     def batches(self) -> Iterator[Sequence[bytes]]:
+        """Large values that the rows are made of are charged as they are made, batch by batch."""
+        memory, made = self._execution.session.memory, self._batches()
+        following = partial(next, made, None)
+        while (batch := memory.evaluated(self._execution.account, following)) is not None:
+            memory.hold_result(sum(map(len, batch)))
+            yield batch
+
+    def _batches(self) -> Iterator[Sequence[bytes]]:
         rows = self._copy.select.rows(self._execution)
         encode = self._encoder()
         is_binary = self._copy.kind is CopyFormat.BINARY
         head = SIGNATURE + bytes(8) if is_binary else b""
         if self._copy.format.has_header:
             yield [self._header()]
-        while batch := list(islice(rows, BATCH_ROWS)):
+        while encoded := self._encoded(rows, encode):
             self._execution.check()
-            self._count += len(batch)
-            encoded = [encode(row) for row in batch]
+            self._count += len(encoded)
             encoded[0], head = head + encoded[0], b""
             yield encoded
         if is_binary:
             yield [head + b"\xff\xff"]
         self._execution.session.finish_copy()
+
+    def _encoded(
+        self, rows: Iterator[Sequence[Datum]], encode: Callable[[Sequence[Datum]], bytes]
+    ) -> list[bytes]:
+        """Some rows, fewer of large ones."""
+        encoded: list[bytes] = []
+        size_bytes = 0
+        for row in islice(rows, BATCH_ROWS):
+            encoded.append(encode(row))
+            size_bytes += len(encoded[-1])
+            if size_bytes > BATCH_BYTES_MAX:
+                break
+        return encoded
 
     def _header(self) -> bytes:
         """FORCE_QUOTE is about values."""

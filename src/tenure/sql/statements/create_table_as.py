@@ -76,7 +76,7 @@ def _reading(execution: Execution, as_of: str) -> Iterator[Execution]:
     if as_of.startswith("$"):
         raise NotSupported("CREATE TABLE AS takes no parameters")
     with reading_block(execution, as_of) as block:
-        yield Execution(execution.session, block, execution.values)
+        yield Execution(execution.session, block, execution.values, account=execution.account)
 
 
 def _check_types(definer: Definer, query: Query) -> None:

@@ -7,12 +7,14 @@ rows that its own transaction has changed since, as PostgreSQL does.
 Walk: `sql.planning` -> `plan_*` -> `Session.portals`.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import UserError
+from tenure.base.memory import Holding
 from tenure.expr.datatype import Datum, Type
 from tenure.expr.errors import NotSupported
 from tenure.sql import parse
@@ -59,16 +61,34 @@ class Declare:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
-        result = statement.run(Execution(session, block, values, stays=not self.is_held))
+        account = session.memory.open_statement()
+        result = statement.run(Execution(session, block, values, stays=not self.is_held, account=account))
         portal = Portal(self.prepared, values, self.prepared.columns, is_short=False)
         portal.rows, portal.tag, portal.counts = result.rows, "SELECT", True
         portal.is_cursor, portal.is_held, portal.is_scrollable = True, self.is_held, self.is_scrollable
-        portal.fetched = []
+        portal.fetched, portal.account = [], account
+        portal.kept = Holding(account, f'the rows of cursor "{self.name}"')
         session.portals.add(self.name, portal)
         if self.is_held:
             # All of it now: what the rows are read from ends with the transaction.
-            portal.rows = iter(list(portal.rows or ()))
+            portal.rows = _kept(portal)
         return Result("DECLARE CURSOR")
+
+
+def _kept(portal: Portal) -> Iterator[Sequence[Datum]]:
+    """All rows, charged to the cursor; those of one that only goes forward go as they are taken."""
+    kept: deque[Sequence[Datum]] = deque()
+    assert portal.kept is not None and portal.account is not None
+    for row in portal.rows or ():
+        portal.kept.add(row)
+        kept.append(row)
+        portal.account.settle()
+    return _taken(kept)
+
+
+def _taken(kept: deque[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
+    while kept:
+        yield kept.popleft()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +109,18 @@ class Fetch(ByName):
         session = execution.session
         portal = session.portals.cursor_named(self.name)
         open_portal(session, self.name, portal, execution.block)
-        rows = list(_fetched(portal, self.direction, self.count, is_move=self.is_move))
+        rows = _fetched(portal, self.direction, self.count, is_move=self.is_move)
         if self.is_move:
-            return Result(f"MOVE {len(rows)}")
-        return Result("FETCH", iter(rows), counts=True)
+            return Result(f"MOVE {sum(1 for _ in rows)}")
+        return Result("FETCH", iter(list(_held(execution, rows))), counts=True)
+
+
+def _held(execution: Execution, rows: Iterator[Sequence[Datum]]) -> Iterator[Sequence[Datum]]:
+    """Charged to the statement that fetches them."""
+    holding = Holding(execution.account, "the rows it fetches")
+    for row in rows:
+        holding.add(row)
+        yield row
 
 
 def _fetched(portal: Portal, direction: str, count: int, *, is_move: bool) -> Iterator[Sequence[Datum]]:
@@ -128,18 +156,19 @@ def _forward_only(portal: Portal, direction: str, count: int, *, is_move: bool) 
             )
 
 
-def _only(portal: Portal, count: int) -> list[Sequence[Datum]]:
+def _only(portal: Portal, count: int) -> Iterator[Sequence[Datum]]:
     """The last of so many rows."""
-    if len(_advanced(portal, count - 1)) < count - 1:
-        return []
-    return _advanced(portal, 1)
+    if sum(1 for _ in _advanced(portal, count - 1)) == count - 1:
+        yield from _advanced(portal, 1)
 
 
-def _advanced(portal: Portal, count: int) -> list[Sequence[Datum]]:
-    rows = list(islice(portal.rows or (), None if count >= ALL else count))
-    portal.position += len(rows)
-    portal.is_at_end = portal.is_at_end or len(rows) < count
-    return rows
+def _advanced(portal: Portal, count: int) -> Iterator[Sequence[Datum]]:
+    passed = 0
+    for row in islice(portal.rows or (), None if count >= ALL else count):
+        passed += 1
+        portal.position += 1
+        yield row
+    portal.is_at_end = portal.is_at_end or passed < count
 
 
 def _scrolled(portal: Portal, direction: str, count: int) -> Iterator[Sequence[Datum]]:
@@ -170,8 +199,14 @@ def _scrolled(portal: Portal, direction: str, count: int) -> Iterator[Sequence[D
 
 def _read_up_to(portal: Portal, position: int) -> None:
     missing = position - len(portal.fetched)
-    if missing > 0 and portal.rows is not None:
+    if missing <= 0 or portal.rows is None:
+        return
+    if portal.kept is None:
         portal.fetched.extend(islice(portal.rows, None if position >= ALL else missing))
+        return
+    for row in islice(portal.rows, None if position >= ALL else missing):
+        portal.kept.add(row)
+        portal.fetched.append(row)
 
 
 @dataclass(frozen=True, slots=True)

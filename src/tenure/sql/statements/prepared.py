@@ -19,7 +19,7 @@ from tenure.sql import parse
 from tenure.sql.answers import Answer, Column, NotShort
 from tenure.sql.errors import ActiveTransaction, InFailedTransaction
 from tenure.sql.execution import Execution
-from tenure.sql.inline import STEPS_MAX
+from tenure.sql.inline import INPUT_BYTES_MAX, STEPS_MAX
 from tenure.sql.parse import Tree
 from tenure.sql.portals import Prepared
 from tenure.sql.statement import ByName, Control, Result
@@ -40,7 +40,10 @@ class Prepare(Control):
         session = execution.session
         if session.block is not None and session.block.is_failed:
             raise InFailedTransaction
-        prepared = session.preparing.make(self.text, self.types)
+        if execution.inline and len(self.text) > INPUT_BYTES_MAX:
+            raise NotShort  # it is planned here
+        with session.memory.planning(self.text, session.interrupts):
+            prepared = session.preparing.make(self.text, self.types)
         prepared.from_sql = True
         session.portals.add_prepared(self.name, prepared)
         return Answer((), "PREPARE")
@@ -88,7 +91,8 @@ class Execute(ByName):
             assert isinstance(answer, Answer), "what commits was refused"
             return Result(answer.tag, iter(answer.rows) if statement.columns is not None else None)
         inline, stays = execution.inline, execution.stays
-        return statement.run(Execution(session, block, values, inline=inline, stays=stays))
+        account = None if inline else execution.account
+        return statement.run(Execution(session, block, values, inline=inline, stays=stays, account=account))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenure.base.settings import QUERY_MEMORY
+from tenure.base.memory import Holding
 from tenure.expr.datatype import Type
 from tenure.sql import as_of
 from tenure.sql.access import planner as access
@@ -29,7 +29,7 @@ from tenure.sql.plans.facts import everything, is_bounded
 from tenure.sql.plans.plan import Lock, Output, Query, Virtual
 from tenure.sql.point import Lookup, lookup_of
 from tenure.sql.rows import runner as rows
-from tenure.sql.rows.run import Memory, Run, Tuple
+from tenure.sql.rows.run import Run, Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
 from tenure.sql.statements import past
@@ -72,8 +72,14 @@ class Select:
 
         def find(passing: Passing) -> list[tuple[Tuple, Sequence[bytes]]]:
             rows = self.runner.rows(run_of(execution, passing=passing))
-            return [(row, passing.keys_of_row()) for row in rows]
+            locked.give_back()
+            found: list[tuple[Tuple, Sequence[bytes]]] = []
+            for row in rows:
+                locked.add(row)
+                found.append((row, passing.keys_of_row()))
+            return found
 
+        locked = Holding(execution.account, "the rows it locks")
         found = settled(execution, self.query, find)
         if not execution.stays:
             return iter([row for row, _ in found])
@@ -94,7 +100,7 @@ def run_of(execution: Execution, query: Query | None = None, passing: Passing | 
         layouts=block.layout,
         virtual=lambda key: parts.virtual.rows(key, execution),
         check=execution.check,
-        memory=Memory(parts.settings.current()[QUERY_MEMORY]),
+        memory=execution.account,
         lock=None if passing is None else passing.passes,
         read=None if budget is None else budget.spend,
     )

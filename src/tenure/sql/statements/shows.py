@@ -237,6 +237,11 @@ def sessions(planner: "Planner", reader: Reader) -> Statement:
     return query(planner, "SELECT * FROM tenure_internal.sessions ORDER BY session_id")
 
 
+def memory(planner: "Planner", reader: Reader) -> Statement:
+    reader.end()
+    return query(planner, "SELECT * FROM tenure_internal.memory ORDER BY level, user_name, session_id")
+
+
 def statements(planner: "Planner", reader: Reader) -> Statement:
     reader.end()
     return query(
@@ -333,6 +338,7 @@ SHOWS: dict[tuple[str, ...], Own] = {
     ("show", "leases"): leases,
     ("show", "blockers"): blockers,
     ("show", "sessions"): sessions,
+    ("show", "memory"): memory,
     ("show", "statements"): statements,
     ("show", "queries"): statements,
     ("show", "transactions"): transactions,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tenure.expr.errors import NotSupported
-from tenure.sql import parse
+from tenure.sql import parse, savepoints
 from tenure.sql.answers import Answer, NotShort, Pending
 from tenure.sql.as_of import timestamp_of
 from tenure.sql.errors import InFailedTransaction, NoTransaction
@@ -87,11 +87,11 @@ class Transaction(Control):
         if block.is_failed and self.verb != "ROLLBACK TO SAVEPOINT":
             raise InFailedTransaction
         if self.verb == "SAVEPOINT":
-            session.save(block, self.name)
+            savepoints.save(session, block, self.name)
         elif self.verb == "RELEASE":
             block.release(self.name)
         else:
-            session.back_to(block, self.name)
+            savepoints.back_to(session, block, self.name)
             return Answer((), "ROLLBACK")
         return Answer((), self.verb)
 

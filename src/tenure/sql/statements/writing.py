@@ -105,7 +105,7 @@ class PastRows(NamedTuple):
     """Over such a row: what the columns get."""
 
     def read(self, execution: Execution) -> Iterator[Tuple]:
-        reading = Execution(execution.session, self.block, execution.values)
+        reading = Execution(execution.session, self.block, execution.values, account=execution.account)
         context = execution.context
         for row in self.runner.rows(run_of(reading, self.runner.query)):
             yield tuple([evaluate(row, context) for evaluate in self.values])

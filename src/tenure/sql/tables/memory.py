@@ -1,0 +1,51 @@
+"""`tenure_internal.memory`: who holds how much memory on this node, and how much everybody may.
+
+Users without the superuser role see the node's row and their own.
+
+Walk: `sql.tables.all` collects it; SHOW MEMORY queries it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.base.memory import Account
+from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+
+
+def _memory(execution: "Execution") -> Rows:
+    own, is_all = execution.session, is_superuser(execution)
+    memory = own.parts.memory
+    yield ("node", None, None, *_account(memory.node), memory.process.now_bytes())
+    for user, account in sorted(memory.users().items()):
+        if is_all or user == own.user:
+            yield ("user", user, None, *_account(account), None)
+    for each in list(own.parts.sessions.values()):
+        if is_all or each.user == own.user:
+            yield ("session", each.user, each.number, *_account(each.memory.account), None)
+
+
+def _account(account: Account) -> tuple[int, int, int, str]:
+    return account.held_bytes, account.peak_bytes, account.limit_bytes, account.setting
+
+
+def definitions() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.memory",
+        _memory,
+        "How much memory this node, its users and their sessions hold, with all that is below them.",
+        ("level", "text not null", "node, user or session."),
+        ("user_name", "text", "Whose it is; null of the node."),
+        ("session_id", "int8", "The session's number on this node."),
+        ("held_bytes", "int8 not null", "What is charged now."),
+        ("peak_bytes", "int8 not null", "The most that was charged at a time."),
+        (
+            "limit_bytes",
+            "int8 not null",
+            "What may be charged; more is refused (53200).",
+        ),
+        ("setting", "text not null", "The cluster setting that decides the limit."),
+        ("resident_bytes", "int8", "Of the node: what its process really has."),
+    )
