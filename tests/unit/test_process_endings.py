@@ -49,6 +49,17 @@ def test_connections_are_spread_over_the_processes(tmp_path: Path) -> None:
     assert min(instances.count(1), instances.count(2)) >= CONNECTIONS // 4
 
 
+def test_sessions_of_all_processes_are_shown_whichever_is_asked(tmp_path: Path) -> None:
+    with _node(tmp_path, "--processes", "2") as parent, ExitStack() as open_clients:
+        address = _address(parent)
+        clients = [open_clients.enter_context(closing(_connect(address))) for _ in range(CONNECTIONS)]
+        pids = sorted(client.info.backend_pid for client in clients)
+        assert {pid // PIDS for pid in pids} == {1, 2}
+        for client in clients:
+            shown = client.execute("SELECT session_id FROM tenure_internal.sessions ORDER BY 1").fetchall()
+            assert [row[0] for row in shown] == pids
+
+
 def test_processes_end_with_a_parent_that_is_killed_and_leave_the_port(tmp_path: Path) -> None:
     with _node(tmp_path, "--processes", "2") as parent:
         address = _address(parent)
