@@ -57,6 +57,7 @@ from tenure.cluster.lock_waits import LockWaits
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
+from tenure.cluster.reaped import end_proved
 from tenure.cluster.runner import Kind, Run, Runner
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.cluster.settings import ClusterSettings
@@ -83,6 +84,7 @@ from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
+from tenure.storage.lifelines import Lifeline, open_lifelines
 from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
 from tenure.storage.upkeep import upkeep
@@ -141,6 +143,7 @@ class Node:
                 undo.callback(_close, "store", self.store.close)
                 self._run_loops(undo, upkeep(engine, env, self.store.max_offset_micros))
                 self._start_settings(undo, settings)
+                self._prove_deaths(undo, address)
                 self._start_session(undo)
                 self._make_locks(undo)
                 self._make_leases(undo)
@@ -166,6 +169,17 @@ class Node:
         self.settings = ClusterSettings(self.store, base, self._versions.finalize)
         undo.callback(self.settings.close)
         self._run_loops(undo, [self._loop("settings", self.settings.follow, interrupt=self.settings.wake)])
+
+    def _prove_deaths(self, undo: ExitStack, address: str) -> None:
+        """Ends what a dead predecessor on this machine has left, and lets a successor do so for this one."""
+        self._lifeline: Lifeline | None = None
+        # Spark's executors may outlive the process that has it.
+        lifelines = None if self._spark is not None else open_lifelines(address)
+        if lifelines is not None:
+            undo.callback(lifelines.close)
+            self._lifeline = lifelines.own()
+            end_proved(self.store, lifelines)
+            lifelines.tidy(self._env.wall_micros() / 1_000_000)
 
     def _start_session(self, undo: ExitStack) -> None:
         self._on_lost: list[Callable[[Session], None]] = []
@@ -194,6 +208,7 @@ class Node:
             address="",
             version=self._version,
             has=self._has(),
+            lifeline=self._lifeline,
             join=lambda txn: self._versions.join(txn, self._version),
             beside=self._beat_the_old_way,
             on_lost=self._lost,

@@ -105,6 +105,30 @@ def test_the_session_of_a_process_that_is_killed_is_ended_by_its_parent(tmp_path
         survivor.execute("ALTER TABLE t ADD COLUMN v text")
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_node_that_is_started_again_ends_the_session_of_its_killed_predecessor(
+    tmp_path: Path, postgres_directory: Path, engine: str
+) -> None:
+    store = ["--store", "sqlite:store.db"]
+    if engine == "postgres":
+        port = postgres_server.start(postgres_directory).port
+        store = ["--store", f"postgresql://postgres@127.0.0.1:{port}/postgres"]
+    with _node(tmp_path, *store) as node, closing(_connect(_address(node))) as client:
+        client.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        client.execute("SET CLUSTER SETTING liveness.ttl = '1h'")
+        before = _sessions(client)
+        await_true(lambda: min(_sessions(client).values()) > max(before.values()) + HALF_AN_HOUR_MICROS)
+        client.execute("SELECT * FROM t")
+        with _node(tmp_path, *store) as other, closing(_connect(_address(other))) as witness:
+            assert before.keys() < _sessions(witness).keys()  # a second node leaves the living alone
+            node.kill()
+            node.wait()
+            with _node(tmp_path, *store) as again, closing(_connect(_address(again))) as later:
+                assert not before.keys() & _sessions(later).keys()
+                assert len(_sessions(later)) == 2
+                later.execute("ALTER TABLE t ADD COLUMN v text")
+
+
 @pytest.mark.invariant("drain-ends")
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_drain_that_a_hanging_store_holds_up_ends_when_its_time_is_up(
