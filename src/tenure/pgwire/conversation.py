@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from tenure.base.interruptible import checked
 from tenure.pgwire.binary import text_of
 from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
 from tenure.pgwire.codecs import oid_of, type_with_oid
@@ -395,9 +396,11 @@ class Conversation:
         """Stops if it is canceled before it begins; not what is left of a statement that may be committed."""
 
         def run() -> Any:
-            if can_stop:
-                self._stop_if_canceled()  # it may have waited for a thread
-            return call()
+            if not can_stop:
+                return call()
+            self._stop_if_canceled()  # it may have waited for a thread
+            with checked(self.client.check_time):
+                return call()
 
         return InThread(run, is_inside=self._unsynced or self.client.status is not Status.IDLE)
 

@@ -256,6 +256,10 @@ class Client(Protocol):
         """
         ...
 
+    def check_time(self) -> None:
+        """Raises if what is under way was canceled, or its time is up: asked by whatever waits for it."""
+        ...
+
     def timeouts(self) -> Timeouts:
         """As the session's settings say now; asked for a few times a second."""
         ...

@@ -92,6 +92,7 @@ class Session:
         self._path: tuple[str, Path] = "", Path(0)
         """What search_path says, and what that means."""
         self.interrupts = Interrupts(self)
+        self.check_time = self.interrupts.check_time
         self._copying: Block | None = None
         """The implicit transaction that a COPY under way will end."""
         self.on_close: list[Callable[[], None]] = []
