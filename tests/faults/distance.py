@@ -2,14 +2,31 @@
 
 Nothing is lost, and nothing waits for what is before it: bytes keep their distance in time.
 
-Walk: `bench.store.far_away` puts one between a node and PostgreSQL.
+Walk: `far_from` runs one in a process of its own: some calls of libpq block the process that makes them.
 """
 
 import asyncio
+import subprocess
+import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 CHUNK_BYTES = 1 << 16
+
+
+@contextmanager
+def far_from(target: int, *, round_trip_seconds: float) -> Iterator[int]:
+    """Lends a port that leads to the target, from far away."""
+    command = [sys.executable, "-m", "tests.faults.distance", str(target), str(round_trip_seconds)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.stdin.close()  # it ends with that
+        process.wait()
+        process.stdout.close()
 
 
 class Distance:
@@ -62,3 +79,10 @@ class Distance:
 def _write(sink: asyncio.StreamWriter, data: bytes) -> None:
     with suppress(OSError, RuntimeError):
         sink.write(data)
+
+
+if __name__ == "__main__":
+    distance = Distance(int(sys.argv[1]), round_trip_seconds=float(sys.argv[2]))
+    print(distance.port, flush=True)
+    sys.stdin.read()
+    distance.close()
