@@ -4,7 +4,7 @@ Walk: `sql.session` gives one to the door, which calls `submit`, and `result` on
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tenure.base.errors import RetryError
 from tenure.sql.answers import Answer, NotShort, Pending
@@ -30,6 +30,8 @@ class Committing:
     def submit(self, on_done: Callable[[], None]) -> None:
         try:
             self._block.submit(on_done)
+        except RetryError as error:
+            self._lose(error)
         except BaseException:
             self._session.abandon()
             raise
@@ -39,13 +41,17 @@ class Committing:
         try:
             self._block.finish()
         except RetryError as error:
-            session.abandon(self._again)
-            if self._again is None:
-                raise
-            session.notices.clear()  # of a try that nobody was told of
-            raise NotShort from error
+            self._lose(error)
         except BaseException:
             session.abandon()
             raise
         session.over(self._block)
         return self._answer
+
+    def _lose(self, error: RetryError) -> NoReturn:
+        """The commit met a rival, or could not even be begun: it is run again, if it may be."""
+        self._session.abandon(self._again)
+        if self._again is None:
+            raise error
+        self._session.notices.clear()  # of a try that nobody was told of
+        raise NotShort from error

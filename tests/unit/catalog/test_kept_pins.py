@@ -2,6 +2,7 @@
 
 import pytest
 
+from tenure.catalog.descriptors import replace
 from tenure.catalog.uses import Use
 from tests.unit.catalog.leasing import bump
 from tests.unit.schema_change.clusters import SchemaNode
@@ -48,6 +49,35 @@ def test_a_kept_plan_does_not_pin_for_a_transaction_that_was_ended(node: SchemaN
     use = node.bind()
     assert node.leases.end(use, "somebody waits")
     assert not _takes(node, use, id)
+    use.close()
+
+
+def test_a_kept_plan_is_not_taken_beside_descriptors_that_were_asked_for(node: SchemaNode) -> None:
+    id, other = created(node), created(node, "other")
+    use = node.bind()
+    use.descriptor(other)
+    assert not _takes(node, use, id)
+    use.close()
+
+
+def test_a_kept_plan_is_not_taken_by_a_transaction_that_has_changed_its_table(node: SchemaNode) -> None:
+    id = created(node)
+    use = node.bind()
+    changed = replace(node.table(id), name="renamed")
+    use.draft.declare(changed, made_from=changed.version)
+    assert not _takes(node, use, id)
+    assert use.descriptor(id) == changed
+    use.close()
+
+
+@pytest.mark.invariant("I16")
+def test_what_was_given_up_is_pinned_again_before_it_is_handed_out(node: SchemaNode) -> None:
+    id = created(node)
+    use = node.bind()
+    use.descriptor(id)
+    use.give_up([id])
+    assert id not in use.pins
+    assert use.descriptor(id) is not None and id in use.pins
     use.close()
 
 

@@ -83,6 +83,20 @@ def test_an_implicit_statement_that_meets_a_rival_is_run_again(one: Speaker, oth
 
 
 @pytest.mark.invariant("retry-unsent")
+def test_an_implicit_statement_whose_commit_cannot_be_begun_is_run_again(node: Node, one: Speaker) -> None:
+    session = one.session
+    session.prepare("", "UPDATE t SET a = a + 1 WHERE id = 1", ())
+    session.bind("", "", ())
+    pending = session.execute("", ends=True, inline=True)
+    assert not isinstance(pending, Answer) and session.block is not None
+    assert node.leases.end(session.block.use, "somebody waits for its table")
+    with pytest.raises(NotShort):
+        one.settled(pending)
+    again = session.execute("", ends=True)
+    assert isinstance(again, Answer) and again.tag == "UPDATE 1"
+
+
+@pytest.mark.invariant("retry-unsent")
 def test_what_was_told_in_part_is_not_run_again(one: Speaker, other: Speaker) -> None:
     session = one.session
     session.prepare("", "SELECT g, (SELECT a FROM t WHERE id = 1) FROM generate_series(1, 1500) g", ())
