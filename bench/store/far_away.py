@@ -1,7 +1,7 @@
 """Updates on a store that is 50 ms away: 16 clients, each on a row of its own, through a node.
 
-The peer is the limit: one round trip per update, so 20 updates/s of each client. Ours reads, proves what it has
-read and commits, each in round trips of its own; how many that are is what the ratio tells.
+The peer is the limit: one round trip per update, so 20 updates/s of each client. Ours reads, proves what it
+has read and commits, each in round trips of its own; how many that are is what the ratio tells.
 
 Walk: `bench.__main__` -> `run`; `tests.faults.distance` delays what goes to PostgreSQL and back.
 """

@@ -23,8 +23,8 @@ DEFAULT_LAKE = "tenure-data/lake"
 """Of a store in a server, which has no place beside it: a directory of this machine."""
 
 CONNECTIONS, CONNECTIONS_MAX = 16, 500
-"""For the reads of one node, made when they are needed: the further away the store, the longer each is in use.
-Five nodes fit into the 100 that PostgreSQL lets in by default."""
+"""For the reads of one node, made when they are needed: the further away the store, the longer each is in
+use. Five nodes fit into the 100 that PostgreSQL lets in by default."""
 
 _CONNECTIONS = re.compile(r"(?P<first>[?&])connections=(?P<number>[^&]*)(?:&|$)")
 
