@@ -49,6 +49,9 @@ class CannedClient:
     def timeouts(self) -> Timeouts:
         return Timeouts()
 
+    def check_time(self) -> None:
+        """Nothing here waits."""
+
     def split(self, text: str) -> Sequence[str]:
         return (text,)
 

@@ -57,7 +57,7 @@ def test_a_call_that_ends_gives_what_came_of_it() -> None:
     def fail() -> None:
         raise Canceled("by itself")
 
-    with checked(unchecked.__call__):
+    with checked(lambda: None):
         assert abandonable(SystemEnv(), "quick", lambda: 7) == 7
         with pytest.raises(Canceled, match="by itself"):
             abandonable(SystemEnv(), "quick", fail)
