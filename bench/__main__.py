@@ -22,6 +22,7 @@ from bench.ratio import Ratio, table
 MODULES: tuple[str, ...] = (
     "store.commits",
     "store.commits_postgres",
+    "store.far_away",
     "store.point_reads",
     "store.incremental_scan",
     "store.watch",

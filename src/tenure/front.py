@@ -10,11 +10,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tenure.base.errors import InputOutput, InvalidParameter
 from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.cluster.cancels import Cancels
+from tenure.cluster.inquiries import Inquiries
 from tenure.expr.datatype import Datum, Type
 from tenure.pgwire.authenticator import Authenticator
 from tenure.pgwire.codecs import BINARY, decoder, encoder
@@ -25,6 +27,7 @@ from tenure.pgwire.throttle import is_loopback
 from tenure.pgwire.tls import load
 from tenure.sql.clients import SqlSessions
 from tenure.sql.parts import Parts
+from tenure.sql.tables.running import answer
 
 DRAIN_SECONDS = 10.0
 """How long a drain waits for transactions that are open before it ends them."""
@@ -71,6 +74,7 @@ class Front:
         parts: Parts,
         listen: Listen,
         cancels: Cancels,
+        inquiries: Inquiries,
         *,
         instance: int,
         announce: Callable[[str], None],
@@ -87,6 +91,7 @@ class Front:
             self._server = self._make_server(instance)
             self.host, self.port = self._start()
             cancels.deliver = self._server.cancel
+            inquiries.answer = partial(answer, parts)
             undo.callback(self._server.stop)
             announce(f"{self.host}:{self.port}")
             self._undo = undo.pop_all()

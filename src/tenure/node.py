@@ -31,7 +31,6 @@ from tenure.base.settings import (
     VERSION,
     Settings,
 )
-from tenure.base.timestamp import ZERO_AT
 from tenure.bulk import flush
 from tenure.bulk.exporting import records as exporting
 from tenure.bulk.filling.job import IndexFill
@@ -39,19 +38,11 @@ from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
-from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.descriptor_leases import DescriptorLeases
 from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.expiring_leases import ExpiringLeases
 from tenure.catalog.holders import Holders
-from tenure.catalog.lease_rows import LeaseRows
 from tenure.catalog.lease_waits import LeaseWaits
-from tenure.catalog.leases import Leases
-from tenure.catalog.mixed_leases import Finalized, MixedLeases
-from tenure.catalog.old_lease_rows import OldLeaseRows
 from tenure.catalog.publisher import Publisher
-from tenure.catalog.scheme import LeaseScheme
 from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
 from tenure.catalog.wait_records import WaitRecords
@@ -59,6 +50,7 @@ from tenure.cluster.advisory import AdvisoryLocks
 from tenure.cluster.cancels import Cancels
 from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.deaths import Deaths
+from tenure.cluster.inquiries import Ask, Inquiries
 from tenure.cluster.job_retention import JobRetention
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.liveness import Liveness, Session
@@ -66,14 +58,16 @@ from tenure.cluster.lock_waits import LockWaits
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.neighbours import Neighbours
 from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
+from tenure.cluster.reaped import end_proved
 from tenure.cluster.runner import Kind, Run, Runner
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.sessions import SessionId, Sessions
 from tenure.cluster.settings import ClusterSettings
 from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.expr.function import Context
 from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.leasing import Leaseholder, lease_scheme
 from tenure.pipeline.places import Place
 from tenure.pipeline.starter import Process, WorkerStarter
 from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
@@ -91,6 +85,7 @@ from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
 from tenure.storage.addresses import OpenEngine, open_engine
 from tenure.storage.files import open_files
+from tenure.storage.lifelines import Lifeline, open_lifelines
 from tenure.storage.locations import Locations
 from tenure.storage.sqlite import SqliteEngine
 from tenure.storage.upkeep import upkeep
@@ -149,6 +144,7 @@ class Node:
                 undo.callback(_close, "store", self.store.close)
                 self._run_loops(undo, upkeep(engine, env, self.store.max_offset_micros))
                 self._start_settings(undo, settings)
+                self._prove_deaths(undo, address)
                 self._start_session(undo)
                 self._make_locks(undo)
                 self._make_leases(undo)
@@ -175,6 +171,17 @@ class Node:
         undo.callback(self.settings.close)
         self.memory = node_memory(self._env, self.settings.current)
         self._run_loops(undo, [self._loop("settings", self.settings.follow, interrupt=self.settings.wake)])
+
+    def _prove_deaths(self, undo: ExitStack, address: str) -> None:
+        """Ends what a dead predecessor on this machine has left, and lets a successor do so for this one."""
+        self._lifeline: Lifeline | None = None
+        # Spark's executors may outlive the process that has it.
+        lifelines = None if self._spark is not None else open_lifelines(address)
+        if lifelines is not None:
+            undo.callback(lifelines.close)
+            self._lifeline = lifelines.own()
+            end_proved(self.store, lifelines)
+            lifelines.tidy(self._env.wall_micros() / 1_000_000)
 
     def _start_session(self, undo: ExitStack) -> None:
         self._on_lost: list[Callable[[Session], None]] = []
@@ -204,6 +211,7 @@ class Node:
             address="",
             version=self._version,
             has=self._has(),
+            lifeline=self._lifeline,
             join=lambda txn: self._versions.join(txn, self._version),
             beside=self._beat_the_old_way,
             on_lost=self._lost,
@@ -244,7 +252,18 @@ class Node:
         self.store.transact(lambda txn: bootstrap(txn, keyspace, self.catalog))
         session, settings = self.liveness.session, self.settings.current
         waits = WaitRecords(keyspace)
-        self.leases, self._lease_tables = self._lease_scheme()
+        holder = Leaseholder(
+            self.store,
+            self.catalog,
+            self._sessions,
+            self._versions,
+            self.deaths,
+            session,
+            settings,
+            self._neighbours.is_alone,
+            self._is_finalized,
+        )
+        self.leases, self._lease_tables = lease_scheme(holder, self._version)
         self._on_lost.append(self.leases.lost)
         undo.callback(self.leases.close)
         undo.callback(_close, "leases", self.leases.release)
@@ -259,34 +278,6 @@ class Node:
         self.rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
         worker = Worker(keyspace, self.catalog, self.layouts, self.context)
         self._worker = worker
-
-    def _lease_scheme(self) -> tuple[LeaseScheme, Callable[[], Sequence[LeaseTable]]]:
-        """How this node leases, and whose rows it waits for."""
-        store, catalog, keyspace = self.store, self.catalog, self.store.keyspace
-        session, settings = self.liveness.session, self.settings.current
-        old_rows = OldLeaseRows(keyspace, catalog)
-        check = self._check_old_instance if self._version == OLDEST else self._check_not_finalized
-        expiring = DescriptorLeases(
-            store, catalog, old_rows, lambda: session().id.instance, settings, check=check
-        )
-        by_version = ExpiringLeaseTable(store, old_rows, expiring.owner)
-        if self._version == OLDEST:
-            return ExpiringLeases(store, catalog, expiring, session, settings), lambda: (by_version,)
-        rows = LeaseRows(keyspace, self._sessions)
-        leases = Leases(store, catalog, rows, session, settings, is_alone=self._neighbours.is_alone)
-        mixed = MixedLeases(store, catalog, leases, expiring, by_version, self._is_finalized)
-        by_session = SchemaLeaseTable(store, rows, self.deaths, lambda: session().id)
-        return mixed, lambda: (by_session,) if mixed.is_over else (by_session, by_version)
-
-    def _check_not_finalized(self, txn: Transaction) -> None:
-        if (self._versions.cluster(txn) or OLDEST) >= PROGRAM:
-            raise Finalized("the cluster is finalized: expiring leases are of the past")
-
-    def _check_old_instance(self, txn: Transaction) -> None:
-        """A node of version 1 that was thought dead may not come back after finalizing."""
-        instance = self._sessions.instances.get(txn, self.liveness.session().id.instance)
-        if instance is None or instance.epoch_at != ZERO_AT:
-            raise SessionLost("this node's instance id is gone; it is getting a new one")
 
     def context(self) -> Context:
         """What expressions may know besides the row."""
@@ -415,20 +406,27 @@ class Node:
         self._run_loops(undo, [self._loop("workers", starter.step)])
 
     def _start_front(self, undo: ExitStack, listen: Listen, engine: OpenEngine) -> Front:
-        instance = self.liveness.session().id.instance
-        parts = self._sql_parts(runs_inline=isinstance(engine, SqliteEngine))
-        cancels = Cancels(self.store, self._sessions, lambda: self.liveness.session().id.instance)
+        cancels = Cancels(self.store, self._sessions, lambda: self._session_id().instance)
         undo.callback(cancels.close)
-        front = Front(parts, listen, cancels, instance=instance, announce=self.liveness.announce)
+        inquiries = Inquiries(self.store, self._sessions, self._session_id, needs=exporting.SQL)
+        undo.callback(inquiries.close)
+        parts = self._sql_parts(inquiries.ask, runs_inline=isinstance(engine, SqliteEngine))
+        instance, announce = self._session_id().instance, self.liveness.announce
+        front = Front(parts, listen, cancels, inquiries, instance=instance, announce=announce)
         undo.callback(_close, "door", front.stop)
         assert parts.duck is not None
         self._run_loops(undo, [self._loop("columns", parts.duck.step)])
         self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
+        self._run_loops(undo, [self._loop("inquiries", inquiries.follow, interrupt=inquiries.wake)])
+        self._run_loops(undo, [self._loop("old inquiries", inquiries.tidy)])
         # Drained first: clients hear of it at once, and who waits for the others can still cancel.
         undo.callback(_close, "SQL", front.drain)
         return front
 
-    def _sql_parts(self, *, runs_inline: bool) -> Parts:
+    def _session_id(self) -> SessionId:
+        return self.liveness.session().id
+
+    def _sql_parts(self, ask: Ask, *, runs_inline: bool) -> Parts:
         return Parts(
             env=self._env,
             store=self.store,
@@ -450,7 +448,8 @@ class Node:
             codecs=BinaryCodecs(),
             is_alive=self.deaths.is_alive,
             blockers=self.lease_waits.blockers,
-            node=lambda: self.liveness.session().id,
+            node=self._session_id,
+            ask=ask,
             started_micros=self._env.wall_micros(),
             lake=self.lake,
             locations=self.locations,

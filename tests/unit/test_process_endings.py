@@ -49,6 +49,17 @@ def test_connections_are_spread_over_the_processes(tmp_path: Path) -> None:
     assert min(instances.count(1), instances.count(2)) >= CONNECTIONS // 4
 
 
+def test_sessions_of_all_processes_are_shown_whichever_is_asked(tmp_path: Path) -> None:
+    with _node(tmp_path, "--processes", "2") as parent, ExitStack() as open_clients:
+        address = _address(parent)
+        clients = [open_clients.enter_context(closing(_connect(address))) for _ in range(CONNECTIONS)]
+        pids = sorted(client.info.backend_pid for client in clients)
+        assert {pid // PIDS for pid in pids} == {1, 2}
+        for client in clients:
+            shown = client.execute("SELECT session_id FROM tenure_internal.sessions ORDER BY 1").fetchall()
+            assert [row[0] for row in shown] == pids
+
+
 def test_processes_end_with_a_parent_that_is_killed_and_leave_the_port(tmp_path: Path) -> None:
     with _node(tmp_path, "--processes", "2") as parent:
         address = _address(parent)
@@ -92,6 +103,30 @@ def test_the_session_of_a_process_that_is_killed_is_ended_by_its_parent(tmp_path
         survivor = next(client for client in clients if _answers(client))
         await_true(lambda: len(before.keys() & _sessions(survivor).keys()) == 1)
         survivor.execute("ALTER TABLE t ADD COLUMN v text")
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_node_that_is_started_again_ends_the_session_of_its_killed_predecessor(
+    tmp_path: Path, postgres_directory: Path, engine: str
+) -> None:
+    store = ["--store", "sqlite:store.db"]
+    if engine == "postgres":
+        port = postgres_server.start(postgres_directory).port
+        store = ["--store", f"postgresql://postgres@127.0.0.1:{port}/postgres"]
+    with _node(tmp_path, *store) as node, closing(_connect(_address(node))) as client:
+        client.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        client.execute("SET CLUSTER SETTING liveness.ttl = '1h'")
+        before = _sessions(client)
+        await_true(lambda: min(_sessions(client).values()) > max(before.values()) + HALF_AN_HOUR_MICROS)
+        client.execute("SELECT * FROM t")
+        with _node(tmp_path, *store) as other, closing(_connect(_address(other))) as witness:
+            assert before.keys() < _sessions(witness).keys()  # a second node leaves the living alone
+            node.kill()
+            node.wait()
+            with _node(tmp_path, *store) as again, closing(_connect(_address(again))) as later:
+                assert not before.keys() & _sessions(later).keys()
+                assert len(_sessions(later)) == 2
+                later.execute("ALTER TABLE t ADD COLUMN v text")
 
 
 @pytest.mark.invariant("drain-ends")

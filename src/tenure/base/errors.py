@@ -17,6 +17,7 @@
     ├── StoreError                   the operator or the machine must act; nothing was changed
     │   ├── Unavailable       08006  the store cannot be reached just now
     │   │   └── Disconnected  08006  the connection broke while an answer was awaited
+    │   │       └── Abandoned 08006  it was given up, because whoever waited was told to stop
     │   ├── AccessDenied      28P01  wrong password or missing rights
     │   ├── DiskFull          53100
     │   ├── InputOutput       58030
@@ -122,6 +123,13 @@ class Unavailable(StoreError):
 
 class Disconnected(Unavailable):
     """The connection broke while an answer was awaited: a commit may have landed, or may yet."""
+
+
+class Abandoned(Disconnected):
+    """Whoever waited for the answer was told to stop."""
+
+    was_sent = True
+    """Else nothing had been asked yet."""
 
 
 class AccessDenied(StoreError):

@@ -1,18 +1,26 @@
 """Long work that can be broken off: whoever does it asks now and then whether it may go on.
 
-Work over rows is handed a `Check` by its caller. Functions of SQL are not: they know their arguments only,
-and are called from everywhere. So the check of what a thread does at present stands in a variable of its
-own (`checked_by`), and a loop inside of a function asks it (`check_now`, `paced`). Where nobody has set
-one, nothing is checked.
+Work over rows is handed a `Check` by its caller. Functions of SQL, and what waits deep below for a store's
+answer, are not: they are called from everywhere. So the check of what a thread does at present stands in a
+variable of its own (`checked_by`). A loop inside of a function asks it (`check_now`, `paced`); a wait takes it
+(`current_check`) and asks now and then. Where nobody has set one, nothing is checked. If it raises,
 
-Walk: `sql.statements.writing`, `table.foreign_keys` and `kv.commits` call a `Check`; SQL's session gives
-it. The door sets the check of what it hands to threads; functions of `expr` ask it.
+    a function                   is left
+    a read                       is given up and its connection closed
+    a commit that was sent       is waited for a little longer (`patient`), then given up as unknown
+    a call that knows no check   goes on in a thread that nobody waits for (`abandonable`)
+
+Walk: `pgwire.conversation` sets the check of what it hands to threads; functions of `expr`, `storage` and
+`kv.commits` ask it; `sql.statements.writing`, `table.foreign_keys` and `kv.commits` are handed one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
+
+from tenure.base.env import Env
+from tenure.base.errors import TenureError
 
 T = TypeVar("T")
 
@@ -25,6 +33,9 @@ ITEMS_PER_CHECK = 256
 STEPS_PER_CHECK = 512
 """Of a loop over the letters or elements of one value: some 0.1 to 1 ms, and 100 ms of numbers of 131,072
 digits."""
+
+LOOK_SECONDS = 0.1
+"""Between two checks of a wait: a cancel is to be heeded within a second."""
 
 
 def unchecked() -> None:
@@ -42,9 +53,14 @@ def interruptible(items: Iterable[T], check: Check) -> Iterator[T]:
 _current: ContextVar[Check] = ContextVar("check of what is under way", default=unchecked)
 
 
+def current_check() -> Check:
+    """What whoever waits in this thread asks; `unchecked` if nobody can break its work off."""
+    return _current.get()
+
+
 @contextmanager
 def checked_by(check: Check) -> Iterator[None]:
-    """While it is entered, `check_now` in this thread (or greenlet) asks this check."""
+    """While it is entered, functions and waits of this thread (or greenlet) ask this check."""
     before = _current.set(check)
     try:
         yield
@@ -69,3 +85,78 @@ def paced_all(items: Iterable[T]) -> Iterator[T]:
         if not number % STEPS_PER_CHECK:
             check()
         yield item
+
+
+def patient(check: Check, env: Env, seconds: float) -> Check:
+    """The same check, which raises only when it would have for so long."""
+    if check is unchecked:
+        return unchecked
+    since: float | None = None
+
+    def ask() -> None:
+        nonlocal since
+        try:
+            check()
+        except TenureError:
+            now = env.monotonic()
+            since = now if since is None else since
+            if now >= since + seconds:
+                raise
+
+    return ask
+
+
+def abandonable(
+    env: Env, name: str, work: Callable[[], T], dispose: Callable[[T], None] = lambda result: None
+) -> T:
+    """Does what cannot be broken off in a thread of its own, if this one can be: then nobody waits for it
+    any more, and `dispose` is given what comes of it after all.
+    """
+    check = current_check()
+    if check is unchecked:
+        return work()
+    call = _Call(env, work, dispose)
+    env.spawn(name, call.run)
+    try:
+        while not call.done.wait(LOOK_SECONDS):
+            check()
+    except BaseException:
+        call.abandon()
+        raise
+    return call.result()
+
+
+class _Call(Generic[T]):
+    def __init__(self, env: Env, work: Callable[[], T], dispose: Callable[[T], None]) -> None:
+        self._work = work
+        self._dispose = dispose
+        self._lock = env.lock()
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self._is_abandoned = False
+        self.done = env.event()
+
+    def run(self) -> None:
+        try:
+            result = self._work()
+        except BaseException as error:  # whoever waits raises it
+            self._error = error
+        else:
+            with self._lock:
+                if not self._is_abandoned:
+                    self._results.append(result)
+            if not self._results:
+                self._dispose(result)
+        self.done.set()
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._is_abandoned = True
+        for result in self._results:
+            self._dispose(result)
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        (result,) = self._results
+        return result

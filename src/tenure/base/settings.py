@@ -167,8 +167,9 @@ MAX_OFFSET = Setting(
     name="clock.max_offset",
     kind=DURATION,
     default=0.5,
+    # Below 50 ms the clocks of machines with NTP, and pauses of the machine, would make healthy nodes refuse.
     # Ten seconds is far above what any time service leaves; more would only hide a broken clock.
-    lower=0.001,
+    lower=0.05,
     upper=10.0,
     description="How far a node's clock may be ahead of the store's before it refuses to commit.",
 )

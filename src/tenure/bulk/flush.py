@@ -11,6 +11,7 @@ Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.runner`
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
+from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.jobs import Job
 from tenure.cluster.runs import Kind, Run
 from tenure.kv.records import Record, pack, unpack
@@ -45,7 +46,12 @@ def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, na
 
 
 def flush_kind(lake: Lake) -> Kind:
-    return Kind(lambda run: flush(lake, run), lambda run: _release(lake, run))
+    """One that finds no space fails; `bulk.flush_pauses` says when the next one is due."""
+    return Kind(
+        lambda run: flush(lake, run),
+        lambda run: _release(lake, run),
+        blocked_attempts_max=BLOCKED_ATTEMPTS_MAX,
+    )
 
 
 def flush(lake: Lake, run: Run) -> None:

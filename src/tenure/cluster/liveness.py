@@ -35,6 +35,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, add_seconds
 from tenure.cluster.sessions import SessionId, Sessions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
+from tenure.storage.lifelines import Lifeline
 
 RETRY_SECONDS = 0.05
 """Pause after a heartbeat that lost a race; it is far more urgent than the next regular one."""
@@ -75,6 +76,7 @@ class Liveness:
         address: str,
         version: int,
         has: Iterable[str] = (),
+        lifeline: Lifeline | None = None,
         join: Callable[[Transaction], None] = lambda txn: None,
         beside: Callable[[Transaction, int], None] = lambda txn, instance: None,
         on_lost: Callable[[Session], None] = lambda session: None,
@@ -85,6 +87,7 @@ class Liveness:
         self._address = address
         self._version = version
         self._has = tuple(has)
+        self._lifeline = lifeline
         self._join = join
         """Asked in the transaction that makes a session: may this node be part of the cluster?"""
         self._beside = beside
@@ -153,6 +156,7 @@ class Liveness:
                 version=self._version,
                 has=self._has,
                 wanted=wanted,
+                lifeline=self._lifeline,
             )
             self._beside(txn, instance)
             return txn, instance

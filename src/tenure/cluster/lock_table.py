@@ -46,6 +46,12 @@ class Name(NamedTuple):
     key: bytes
 
 
+class DigestName(Name):
+    """The name of a row whose key is too long to be one: a digest, beside the key for whoever shows it."""
+
+    whole: bytes = b""
+
+
 class Standing(NamedTuple):
     """Somebody at a lock, for whoever shows them."""
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from tenure.cluster.lock_table import Mode, Name, Owner, Standing
+from tenure.cluster.lock_table import DigestName, Mode, Name, Owner, Standing
 from tenure.cluster.lock_waits import Acquired, How, LockWaits, Wait
 from tenure.cluster.table_holds import TableHolds, table_name
 from tenure.kv.keys import ROW_LOCKS, Span
@@ -138,4 +138,6 @@ def _wanted(names: Iterable[Name], held: dict[Name, Mode], mode: Mode) -> list[N
 def _name(key: bytes) -> Name:
     if len(key) <= NAME_BYTES_MAX:
         return Name(ROW_LOCKS, key)
-    return Name(ROW_LOCKS, blake2b(key, digest_size=NAME_BYTES_MAX).digest())
+    name = DigestName(ROW_LOCKS, blake2b(key, digest_size=NAME_BYTES_MAX).digest())
+    name.whole = key
+    return name

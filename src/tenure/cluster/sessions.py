@@ -22,8 +22,8 @@ leaves the note, and the slow step of any node goes on from there.
 Invariant (I14): an expiration never falls, and a frozen session's never grows again.
 Invariant (I20): a session that was deleted is never written again.
 Invariant (I21): only its deletion makes a session dead, and others delete it only in a
-transaction that commits after its expiration. The parent of its process, once it has reaped it,
-is not one of the others: it speaks for the dead (`cluster.reaped`).
+transaction that commits after its expiration. Whoever has proved that its process is dead is not one
+of the others: it speaks for the dead (`cluster.reaped`).
 Invariant (dead-lanes): a lane that a session has named is named by that session or by a note,
 until it is closed.
 
@@ -41,6 +41,7 @@ from tenure.kv.records import Record, Records, replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import HEAD_BYTES
+from tenure.storage.lifelines import Lifeline
 
 INSTANCES_SEARCHED = 16
 """How many instance ids are looked through for a gap: a cluster with fewer nodes keeps its ids small."""
@@ -76,6 +77,8 @@ class Existence(Record, frozen=True):
     """How long it lives without a single heartbeat."""
     lanes: tuple[bytes, ...]
     """The node's lanes to the engine: closed when the session is gone, so nothing can land late."""
+    lifeline: Lifeline | None = None
+    """By what the death of the node's process can be proved, if it can."""
 
 
 class Expiration(Record, frozen=True):
@@ -113,6 +116,7 @@ class Present(NamedTuple):
     id: SessionId
     expires_at: Timestamp
     lanes: tuple[bytes, ...]
+    lifeline: Lifeline | None = None
 
 
 class Sessions:
@@ -147,13 +151,14 @@ class Sessions:
         version: int,
         has: tuple[str, ...] = (),
         wanted: int | None = None,
+        lifeline: Lifeline | None = None,
     ) -> int:
         """Makes a session and its instance; returns the instance id. The commit timestamp is its epoch.
 
         `wanted` is the id the node had before, taken again if no session has it.
         """
         instance = self.free_instance(txn, wanted)
-        self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes), stamp="epoch_at")
+        self._existence.put(txn, Existence(instance, ZERO_AT, ttl_seconds, lanes, lifeline), stamp="epoch_at")
         record = Instance(instance, ZERO_AT, address, started_at, version, has=has)
         self.instances.put(txn, record, stamp="epoch_at")
         return instance
@@ -271,5 +276,7 @@ class Sessions:
 def _present(existence: Existence, expiration: Expiration | None) -> Present:
     session = SessionId(existence.instance, existence.epoch_at)
     if expiration is None:
-        return Present(session, add_seconds(session.epoch_at, existence.ttl_seconds), existence.lanes)
-    return Present(session, expiration.expires_at, existence.lanes)
+        expires_at = add_seconds(session.epoch_at, existence.ttl_seconds)
+    else:
+        expires_at = expiration.expires_at
+    return Present(session, expires_at, existence.lanes, existence.lifeline)

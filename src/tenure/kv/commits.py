@@ -28,7 +28,9 @@ lane alone does not wait past its members' deadlines: nothing hangs on a heartbe
 not known, and the next group on the lane keeps a former one from landing as settling would.
 
 A commit can be taken back until its group is sent: while it waits, and before it leads. After that the
-section decides, and whoever wanted it back is told what it decided.
+section decides, and whoever wanted it back is told what it decided. A store that hangs decides nothing: then
+whoever wanted it back is told after a moment that the outcome is not known. If it is the leader, it leaves
+its group to a thread that goes on to settle it; until then nothing else happens on the lane, as ever.
 
 Invariant (I5): each commit gets its true outcome, or OutcomeUnknown if nobody can tell any more.
 
@@ -40,11 +42,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from itertools import count
 
 from tenure.base.clock import Clock
 from tenure.base.env import Env, Task
 from tenure.base.errors import (
+    Abandoned,
     BelowMark,
     DeadlinePassed,
     Disconnected,
@@ -53,7 +57,7 @@ from tenure.base.errors import (
     TenureError,
     TooEarly,
 )
-from tenure.base.interruptible import Check, unchecked
+from tenure.base.interruptible import Check, current_check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.storage.engine import Commit, Engine, Group, Outcome, Status
 
@@ -65,11 +69,16 @@ GATHER_SECONDS_MAX = 0.005
 """How long a leader gathers at most: a part of what the last group took, and in all. With 16
 threads this makes groups of 15 instead of 8, a quarter makes 13."""
 
-SETTLE_SECONDS_MAX = 1.0
+SETTLE_SECONDS_MAX = 0.5
 """The longest pause between two tries to settle while the store is away."""
 
 CHECK_SECONDS = 0.05
 """How often a commit that waits for its group asks whether it is still wanted."""
+
+GRACE_SECONDS = 0.5
+"""How long a commit that was sent is waited for when it is not wanted any more."""
+
+UNDECIDED = "the statement was to end while its commit was on its way: whether it committed is not known"
 
 IDLE_SECONDS = 0.1
 """How long the committer's thread outlives the last submit: starting one costs a thousandth of that."""
@@ -120,6 +129,7 @@ class Committer:
     def commit(self, commit: Commit, check: Check = unchecked) -> Outcome:
         """`check` is called until the commit is sent, and raises to take it back: nothing is written then."""
         waiter = _Waiter(commit, self._env)
+        check = current_check() if check is unchecked else check
         with self._lock:
             leads = self._enqueue(waiter)
         if not leads:
@@ -187,8 +197,9 @@ class Committer:
                 if not was_sent:
                     self._queue.remove(waiter)
             if was_sent and isinstance(error, TenureError):
-                waiter.woken.wait()  # too late to be taken back: what comes of it is told
-                return
+                if waiter.woken.wait(GRACE_SECONDS):
+                    return  # too late to be taken back: what came of it is told
+                raise OutcomeUnknown(UNDECIDED) from error
             if not was_sent and waiter.woken.is_set():
                 self._hand_on()
             raise
@@ -214,24 +225,40 @@ class Committer:
         """Sends one group, the leader's own commit in it, and hands on to whoever waits first."""
         with self._lock:
             group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+        try:
+            self._conclude(group, lambda: self._send(tuple(waiter.commit for waiter in group)))
+        except _Left as left:
+            self._env.spawn("settling commits", partial(self._conclude, group, left.settle))
+            raise left.error from left.cause
+
+    def _conclude(self, group: "list[_Waiter | _Submitted]", send: Callable[[], list[Outcome]]) -> None:
+        """Tells each member what came of it, and hands on; unless the leader has left."""
         began = self._env.monotonic()
         try:
-            outcomes = self._send(tuple(waiter.commit for waiter in group))
+            outcomes = send()
             self._clock.observe(max(outcome.at for outcome in outcomes))
             for waiter, outcome in zip(group, outcomes, strict=True):
                 waiter.outcome = outcome
-        except TenureError as error:
-            for waiter in group:
-                waiter.error = error
-        except BaseException:
-            for waiter in group:
-                waiter.error = OutcomeUnknown("the commit was interrupted")
+        except _Left:
             raise
-        finally:
-            self._gather_seconds = min(GATHER_SECONDS_MAX, GATHER_PART * (self._env.monotonic() - began))
-            for waiter in group:
-                waiter.tell()
-            self._hand_on(sum(1 for waiter in group if waiter.comes_back))
+        except TenureError as error:
+            self._fail(group, error, began)
+        except BaseException:
+            self._fail(group, OutcomeUnknown("the commit was interrupted"), began)
+            raise
+        else:
+            self._tell(group, began)
+
+    def _fail(self, group: "list[_Waiter | _Submitted]", error: TenureError, began: float) -> None:
+        for waiter in group:
+            waiter.error = error
+        self._tell(group, began)
+
+    def _tell(self, group: "list[_Waiter | _Submitted]", began: float) -> None:
+        self._gather_seconds = min(GATHER_SECONDS_MAX, GATHER_PART * (self._env.monotonic() - began))
+        for waiter in group:
+            waiter.tell()
+        self._hand_on(sum(1 for waiter in group if waiter.comes_back))
 
     def _hand_on(self, released: int = 0) -> None:
         with self._lock:
@@ -245,13 +272,22 @@ class Committer:
         lane = self._lane
         seq = next(lane.seqs)
         group = Group(lane.id, seq, self._clock.wall_at(), self.max_offset_micros, members)
+        settled = partial(self._settled, lane.id, seq, members)
         try:
-            return self._engine.commit(group)
-        except Disconnected as error:
-            outcomes = self._settle(lane.id, seq, self._give_up_at(members))
-            if outcomes is None:
-                raise RetryError("the connection to the store broke before the commit landed") from error
-            return outcomes
+            try:
+                return self._engine.commit(group)
+            except Abandoned:
+                raise
+            except Disconnected:
+                return settled()
+        except Abandoned as error:
+            raise _Left(error, settled) from error
+
+    def _settled(self, lane: bytes, seq: int, members: tuple[Commit, ...]) -> list[Outcome]:
+        outcomes = self._settle(lane, seq, self._give_up_at(members))
+        if outcomes is None:
+            raise RetryError("the connection to the store broke before the commit landed")
+        return outcomes
 
     def _give_up_at(self, members: tuple[Commit, ...]) -> Timestamp | None:
         """From when on the outcome of a group is of no use to anybody; None: never."""
@@ -264,13 +300,14 @@ class Committer:
         while True:
             try:
                 return self._engine.settle(lane, seq)
-            except OutcomeUnknown:
+            except (OutcomeUnknown, Abandoned):
                 raise
             except TenureError as error:
                 if self._closing.wait(pause_seconds * self._env.rng.uniform(0.5, 1.0)):
                     raise OutcomeUnknown("the node stopped while the store was away") from error
                 if give_up_at is not None and self._clock.wall_at() >= give_up_at:
                     raise OutcomeUnknown("the store was away until past the commit's deadline") from error
+                _ask_leader()
                 pause_seconds = min(SETTLE_SECONDS_MAX, pause_seconds * 2)
 
     def close(self) -> None:
@@ -280,6 +317,14 @@ class Committer:
         if self._task is not None:
             self._task.join(CLOSE_SECONDS)
         self._engine.close_lane(self.lane)
+
+
+def _ask_leader() -> None:
+    """Raises Abandoned if the thread that leads is to stop."""
+    try:
+        current_check()()
+    except TenureError as error:
+        raise Abandoned(UNDECIDED) from error
 
 
 def failure(outcome: Outcome) -> TenureError:
@@ -294,6 +339,19 @@ def failure(outcome: Outcome) -> TenureError:
             return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
         case _:
             return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")
+
+
+class _Left(Exception):
+    """The leader of a group was told to stop while the store does not answer."""
+
+    def __init__(self, abandoned: Abandoned, settle: Callable[[], list[Outcome]]) -> None:
+        super().__init__()
+        self.settle = settle
+        self.cause = abandoned.__cause__
+        self.error: BaseException = OutcomeUnknown(UNDECIDED)
+        """What the leader is told."""
+        if not abandoned.was_sent and self.cause is not None:
+            self.error = self.cause
 
 
 class _Lane:

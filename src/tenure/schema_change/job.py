@@ -20,6 +20,7 @@ from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Table
 from tenure.catalog.elements import is_shown
 from tenure.catalog.lease_waits import Waiter
+from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
 from tenure.cluster.runner import Kind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
@@ -107,7 +108,7 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
         if not is_turned:
             raise TooLate("the change was public before it could be taken back; it is complete")
 
-    return Kind(run, revert)
+    return Kind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
 def _is_open(walk: Walk) -> bool:

@@ -291,7 +291,7 @@ class Client(Protocol):
 
     def check_time(self) -> None:
         """Raises if what is under way was canceled, or its time is up. Asked by functions while they
-        compute."""
+        compute, and by whatever waits for it."""
         ...
 
     def timeouts(self) -> Timeouts:

@@ -16,6 +16,7 @@ from tenure.catalog.stored import Catalog
 from tenure.catalog.users import Users
 from tenure.catalog.wait_records import Awaited
 from tenure.cluster.advisory import AdvisoryLocks
+from tenure.cluster.inquiries import NOBODY, Ask
 from tenure.cluster.jobs import Jobs
 from tenure.cluster.locks import RowLocks
 from tenure.cluster.sessions import SessionId
@@ -72,6 +73,8 @@ class Parts:
     """The lease rows that hold a wait up, read fresh."""
     node: Callable[[], SessionId]
     """The session of this node."""
+    ask: Ask = lambda subject, check: NOBODY
+    """What the other nodes say about something that only they know."""
     sessions: "dict[int, Session]" = field(default_factory=dict)
     """The SQL sessions of this node by number, kept by whoever opens them."""
     started_micros: int = 0

@@ -131,6 +131,11 @@ class Surroundings:
 
     # ── locks ──────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def lock_owner(self) -> Owner | None:
+        """Whose the locks of this session are, if it has ever locked anything; from any thread."""
+        return self._owner
+
     def owner(self) -> Owner:
         """Whose all locks of this session are: one owner, so that a wait for a row is seen in one cycle
         with a wait for a number.

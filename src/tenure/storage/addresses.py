@@ -1,4 +1,4 @@
-"""Addresses of stores: `sqlite:PATH` or `postgresql://USER@HOST/DATABASE`.
+"""Addresses of stores: `sqlite:PATH` or `postgresql://USER@HOST/DATABASE[?connections=N]`.
 
 Walk: `node.py` opens its store by one, and so do the executors of the pipeline.
 """
@@ -22,6 +22,12 @@ POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 DEFAULT_LAKE = "tenure-data/lake"
 """Of a store in a server, which has no place beside it: a directory of this machine."""
 
+CONNECTIONS, CONNECTIONS_MAX = 16, 500
+"""For the reads of one node, made when they are needed: the further away the store, the longer each is in
+use. Five nodes fit into the 100 that PostgreSQL lets in by default."""
+
+_CONNECTIONS = re.compile(r"(?P<first>[?&])connections=(?P<number>[^&]*)(?:&|$)")
+
 _log = logging.getLogger(__name__)
 
 OpenEngine: TypeAlias = "SqliteEngine | PostgresEngine"
@@ -36,7 +42,8 @@ def open_engine(address: str, env: Env) -> OpenEngine:
         # Its driver takes a fifth of a second to import: only who needs it waits for it.
         from tenure.storage.postgres import PostgresEngine
 
-        return PostgresEngine(address, env)
+        dsn, connections = _split_connections(address)
+        return PostgresEngine(dsn, env, pool_size=connections)
     path = address.removeprefix(SQLITE_PREFIX)
     if not address.startswith(SQLITE_PREFIX) or path in ("", MEMORY):
         raise InvalidParameter(
@@ -45,6 +52,21 @@ def open_engine(address: str, env: Env) -> OpenEngine:
         )
     _make_directory(os.path.dirname(path))
     return SqliteEngine(path, env)
+
+
+def _split_connections(address: str) -> tuple[str, int]:
+    """Takes `connections=N` out of an address: libpq refuses what it does not know."""
+    found = _CONNECTIONS.search(address)
+    if found is None:
+        return address, CONNECTIONS
+    text = found["number"]
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= CONNECTIONS_MAX:
+        raise InvalidParameter(
+            f"connections of a store's address is a number from 1 to {CONNECTIONS_MAX}",
+            hint="It is how many reads of one node may wait for the store at a time.",
+        )
+    before, after = address[: found.start()], address[found.end() :]
+    return (before + found["first"] + after if after else before), int(text)
 
 
 def creation_note(engine: Engine, address: str) -> str:

@@ -18,6 +18,7 @@ Walk: `storage.postgres` calls `probe` when it opens the store.
 """
 
 import logging
+import select
 
 import psycopg
 
@@ -127,6 +128,10 @@ def _await_blocked(first: Connection, second: Connection, env: Env) -> None:
 
 
 def _answer(connection: Connection) -> int | None:
+    # Not by libpq: its own waiting holds the interpreter, and with it all threads of the process.
+    while connection.pgconn.is_busy():
+        select.select([connection.pgconn.socket], [], [])
+        connection.pgconn.consume_input()
     result = connection.pgconn.get_result()
     if result is None or result.ntuples != 1:
         raise psycopg.OperationalError("the probe got no answer")

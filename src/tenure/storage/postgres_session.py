@@ -4,13 +4,18 @@
     Link        one connection for one purpose, made anew when it broke
     Pool        connections for reads
 
+Whoever waits here, for an answer, a connection or a place in line, asks its thread's check ten times a
+second. If that raises, the connection is closed: what comes on it now belongs to nobody. So a statement ends
+when it is canceled or its time is up, though the server hangs. Only a commit that was sent is waited for a
+little longer.
+
 Errors are translated here, on the way out of every use of a connection, by `postgres_errors`.
 
 Walk: `storage.postgres`, its probe and its listener use these; nobody else knows psycopg.
 """
 
 import select
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, TypeAlias
@@ -22,11 +27,18 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
 from tenure.base.env import Env, Event
-from tenure.base.errors import InvalidParameter, Unavailable
+from tenure.base.errors import Abandoned, InvalidParameter, TenureError, Unavailable
+from tenure.base.interruptible import (
+    LOOK_SECONDS,
+    Check,
+    abandonable,
+    current_check,
+    patient,
+    unchecked,
+)
 from tenure.storage.postgres_errors import FATAL, translate
 from tenure.storage.postgres_group import BYTEA_ARRAY_OID, INT8_ARRAY_OID, ByteaArray, Int8Array
 
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Rows: TypeAlias = list[tuple[Any, ...]]
 Arguments: TypeAlias = Mapping[str, object] | Sequence[object]
 
@@ -37,6 +49,9 @@ LOCK_SECONDS = 30
 IDLE_IN_TRANSACTION_SECONDS = 10
 """No transaction of ours waits for its client, except while the probe runs."""
 CONNECT_SECONDS = 5
+COMMIT_GRACE_SECONDS = 0.5
+"""How much longer a commit that was sent is waited for when its statement is to end: mostly it is about to be
+decided, and an outcome is better than none."""
 POOL_WAIT_SECONDS = 30.0
 
 _NETWORK: dict[str, str | int] = {
@@ -69,6 +84,29 @@ _SETTINGS = {
 _CONFIGURE = "SELECT set_config(s.name, s.value, false) FROM unnest(%s::text[], %s::text[]) AS s(name, value)"
 
 
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """One whose waits ask the check of their thread."""
+
+    def wait(
+        self, gen: Generator[Any, Any, Any], interval: float = LOOK_SECONDS, timeout: float | None = None
+    ) -> Any:
+        check = current_check()
+        return super().wait(gen if check is unchecked else _checking(gen, check), interval, timeout)
+
+
+def _checking(gen: Generator[Any, Any, Any], check: Check) -> Generator[Any, Any, Any]:
+    """The same exchange with the server, with a check whenever nothing came for a moment."""
+    wanted = next(gen)
+    while True:
+        ready = yield wanted
+        if not ready:
+            check()
+        try:
+            wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
 class Connector:
     """Knows where the database is and how our sessions are set; never shows the password."""
 
@@ -84,7 +122,7 @@ class Connector:
 
     def connect(self) -> Connection:
         with self.translating():
-            connection = psycopg.connect(autocommit=True, **self._options)
+            connection = Connection.connect(autocommit=True, **self._options)
             try:
                 _register(connection)
                 connection.execute(_CONFIGURE, [list(self._settings), list(self._settings.values())])
@@ -173,21 +211,33 @@ def run(connection: Connection, query: bytes, arguments: Arguments) -> Rows:
     return connection.execute(query, arguments, prepare=True, binary=True).fetchall()
 
 
+def _close(connection: Connection) -> None:
+    connection.close()
+
+
 class Link:
     """One connection for one purpose, one statement at a time."""
 
     def __init__(self, connector: Connector, env: Env) -> None:
         self._connector = connector
+        self._env = env
         self._lock = env.lock()
         self._connection: Connection | None = None
         self._is_closed = False
 
     def run(self, query: bytes, arguments: Arguments) -> Rows:
-        """Runs a statement that changes something: Disconnected if no answer came."""
+        """Runs a statement that changes something: Disconnected if no answer came, Abandoned if it was not
+        waited for.
+        """
         with self._lock:
             connection = self._connected()
-            with self._connector.translating(connection, awaiting=True):
-                return run(connection, query, arguments)
+            check = patient(current_check(), self._env, COMMIT_GRACE_SECONDS)
+            with self._connector.translating(connection, awaiting=True), checked_by(_abandoning(check)):
+                try:
+                    return run(connection, query, arguments)
+                except Abandoned:
+                    connection.close()
+                    raise
 
     def _connected(self) -> Connection:
         if self._is_closed:
@@ -197,7 +247,9 @@ class Link:
         if self._connection is not None:
             self._connection.close()
         self._connection = None  # stays so if connecting fails
-        self._connection = self._connector.connect()
+        check = current_check()
+        with checked_by(_abandoning(check, was_sent=False)):
+            self._connection = abandonable(self._env, "connecting", self._connector.connect, _close)
         return self._connection
 
     def close(self) -> None:
@@ -205,6 +257,22 @@ class Link:
             self._is_closed = True
             if self._connection is not None:
                 self._connection.close()
+
+
+def _abandoning(check: Check, *, was_sent: bool = True) -> Check:
+    """What a check raises, as the store's error that it is to those who commit together."""
+    if check is unchecked:
+        return unchecked
+
+    def ask() -> None:
+        try:
+            check()
+        except TenureError as error:
+            abandoned = Abandoned("the store was not waited for any longer")
+            abandoned.was_sent = was_sent
+            raise abandoned from error
+
+    return ask
 
 
 class Pool:
@@ -229,13 +297,18 @@ class Pool:
                 if not connection.closed:
                     raise  # the database is there and answered: too busy, too slow
             self._drop_idle()  # whatever killed one has most likely killed them all
-            return self._try(self._connector.connect(), query, arguments)
+            return self._try(self._connect(), query, arguments)
+
+    def _connect(self) -> Connection:
+        return abandonable(self._env, "connecting", self._connector.connect, self._give_back)
 
     def _try(self, connection: Connection, query: bytes, arguments: Arguments) -> Rows:
         try:
             with self._connector.translating(connection):
                 return run(connection, query, arguments)
         finally:
+            if connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+                connection.close()  # it was not waited for: its answer may still come
             self._give_back(connection)
 
     @contextmanager
@@ -251,19 +324,32 @@ class Pool:
         try:
             yield
         finally:
-            with self._lock:
-                if self._waiting:
-                    self._waiting.pop(0).set()  # the turn goes on to the next in line
-                else:
-                    self._free += 1
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.pop(0).set()  # the turn goes on to the next in line
+            else:
+                self._free += 1
 
     def _wait(self, place: Event) -> None:
-        if place.wait(POOL_WAIT_SECONDS):
-            return
-        with self._lock:
-            if place in self._waiting:
-                self._waiting.remove(place)
-                raise Unavailable("all connections to the store are in use")
+        check = current_check()
+        until = self._env.monotonic() + POOL_WAIT_SECONDS
+        look_seconds = POOL_WAIT_SECONDS if check is unchecked else LOOK_SECONDS
+        try:
+            while not place.wait(look_seconds):
+                check()
+                if self._env.monotonic() >= until:
+                    raise Unavailable("all connections to the store are in use")
+        except BaseException:
+            with self._lock:
+                has_turn = place not in self._waiting
+                if not has_turn:
+                    self._waiting.remove(place)
+            if has_turn:
+                self._pass_on()  # it came at the last moment
+            raise
 
     def _take(self) -> Connection:
         with self._lock:
@@ -274,7 +360,7 @@ class Pool:
             return connection
         if connection is not None:
             connection.close()
-        return self._connector.connect()
+        return self._connect()
 
     def _give_back(self, connection: Connection) -> None:
         with self._lock:

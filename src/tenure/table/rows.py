@@ -285,6 +285,12 @@ def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
     }
 
 
+def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:
+    """The columns of an index, as a key without its head has them."""
+    pairs = zip(index.parts, decode(key), strict=False)
+    return {kept.id: kept.from_key(element) for (kept, _), element in pairs}
+
+
 def check_length(index: Keyed, entry: Entry) -> None:
     if not fits(entry):
         raise IndexRowTooLong(

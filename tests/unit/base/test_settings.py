@@ -75,7 +75,7 @@ def test_an_unknown_name_far_from_all_others_gets_no_hint() -> None:
 def test_a_value_out_of_limits_is_refused_by_name_value_and_limits() -> None:
     with pytest.raises(InvalidParameter) as caught:
         Settings(DEFINITIONS).with_text("clock.max_offset", "20s")
-    assert str(caught.value) == 'setting "clock.max_offset" must be between 1ms and 10s, not 20s'
+    assert str(caught.value) == 'setting "clock.max_offset" must be between 50ms and 10s, not 20s'
     assert caught.value.sqlstate == "22023"
     assert caught.value.hint == MAX_OFFSET.description
 

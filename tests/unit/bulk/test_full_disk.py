@@ -1,4 +1,4 @@
-"""A full disk: IMPORT and EXPORT fail within a bound, say so with 53100, and take back what they did."""
+"""A full disk: bulk work and schema changes fail within a bound, say 53100, and take back what they did."""
 
 import errno
 import os
@@ -9,7 +9,13 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tenure.base.errors import DiskFull
+from tenure.bulk import flush
 from tenure.cluster import attempts
+from tenure.schema_change.stages import Kind as WorkKind
+from tenure.schema_change.stages import Work
+from tenure.schema_change.work import Worker
+from tests.pipeline.waiting import await_true
 from tests.unit.bulk.imports import Importing, lake_node
 
 
@@ -49,6 +55,55 @@ def test_an_export_that_finds_no_space_fails_and_leaves_no_file(
     assert said.sqlstate == "53100", said
     assert not list(importing.files.glob("out/*.csv"))
     importing.done(export)
+
+
+def test_a_flush_that_finds_no_space_fails_and_leaves_its_index_free(
+    importing: Importing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importing.done("CREATE TABLE t (id int PRIMARY KEY)")
+    importing.done("INSERT INTO t VALUES (1)")
+    with monkeypatch.context() as full:
+        full.setattr(os, "link", _no_space)
+        assert _flushed(importing).startswith("53100 ")
+    assert _flushed(importing) == ""
+
+
+def _flushed(importing: Importing) -> str:
+    """The error of a flush of t, once its job has ended; empty if it went well."""
+    node = importing.node
+    lake = node.lake
+    assert lake is not None
+    ((id,),) = importing.rows("SELECT id FROM tenure_internal.tables WHERE table_name = 't'")
+    job = node.store.transact(lambda txn: flush.start(txn, lake, int(id or 0), 1, rows=0, name="t"))
+    assert job is not None, "the former one still has the index"
+    await_true(lambda: not node.jobs.is_open(node.store.snapshot(), job.id))
+    control = node.jobs.control(node.store.snapshot(), job.id)
+    assert control is not None
+    return control.error
+
+
+def test_a_schema_change_that_finds_no_space_fails_and_is_taken_back(
+    importing: Importing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    importing.done("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    importing.done("INSERT INTO t VALUES (1, 2)")
+    with lake_node(tmp_path):  # with another one about, a job does it
+        with monkeypatch.context() as full:
+            full.setattr(Worker, "resume", _full_for_what_is_added)
+            said = importing.say("CREATE INDEX i ON t (v)")
+        assert said.sqlstate == "53100", said
+        importing.done("CREATE INDEX i ON t (v)")
+    assert importing.rows("SELECT id FROM t WHERE v = 2") == [("1",)]
+
+
+_resume = Worker.resume
+
+
+def _full_for_what_is_added(worker: Worker, work: Work, *arguments: Any) -> Iterator[bytes | None]:
+    """There is space again once something was removed: the change can be taken back."""
+    if work.kind is WorkKind.FILL_INDEX:
+        raise DiskFull("no space is left for the store")
+    return _resume(worker, work, *arguments)
 
 
 def _no_space(*_: object, **__: object) -> NoReturn:

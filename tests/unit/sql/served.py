@@ -38,9 +38,9 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(directory: Path, kinds: Mapping[str, Kind] | None = None) -> Iterator[Served]:
+def serving(directory: Path, kinds: Mapping[str, Kind] | None = None, *, store: str = "") -> Iterator[Served]:
     listen = Listen(port=0, is_insecure=True)
-    node = Node(f"sqlite:{directory}/store.db", SystemEnv(), kinds=kinds, listen=listen)
+    node = Node(store or f"sqlite:{directory}/store.db", SystemEnv(), kinds=kinds, listen=listen)
     try:
         assert node.front is not None
         dsn = f"host={node.front.host} port={node.front.port} user=root dbname=defaultdb"

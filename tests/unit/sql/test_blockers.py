@@ -10,7 +10,7 @@ def _waited_for(served: Served) -> list[tuple[object, ...]]:
     while True:
         rows = served.rows(
             "SELECT waiting_node_id, descriptor_name, node_id, transaction IS NOT NULL, statement, job_id, "
-            "hint FROM tenure_internal.blockers"
+            "hint, session_id FROM tenure_internal.blockers"
         )
         if any(row[3] for row in rows):
             return rows
@@ -20,6 +20,7 @@ def test_the_transaction_of_another_node_is_named(tmp_path: Path) -> None:
     with serving(tmp_path) as one, serving(tmp_path) as two:
         one.tag("CREATE TABLE t (a int)")
         with one.connect() as holder, two.connect() as changer:
+            pid = holder.info.backend_pid
             holder.execute("BEGIN")
             holder.execute("SELECT * FROM t")
             change = Thread(target=lambda: changer.execute("ALTER TABLE t ADD COLUMN b int"))
@@ -32,7 +33,8 @@ def test_the_transaction_of_another_node_is_named(tmp_path: Path) -> None:
             change.join()
         assert blocker[1:5] == ("t", 1, True, "SELECT * FROM t")
         assert len(shown) == 1
-        assert str(blocker[6]).startswith("SHOW TRANSACTIONS on node 1 tells whose it is; ")
+        assert str(blocker[6]).startswith(f"SHOW SESSIONS tells what session {pid} on node 1 does; ")
+        assert blocker[7] == pid
         assert two.rows("SHOW BLOCKERS") == []
         assert status == "waits for transactions that use the former version of t: see SHOW BLOCKERS"
         assert two.rows(f"SELECT status, fraction_completed {job}") == [("succeeded", 1.0)]

@@ -241,16 +241,39 @@ def test_locks_are_shown(served: Served) -> None:
     with served.connect() as other:
         other.execute("SELECT pg_advisory_lock(7)")
         other.execute("BEGIN")
-        other.execute("SELECT * FROM app FOR UPDATE")
-        shown = served.rows(
-            "SELECT kind, mode, is_held, node_id, relation FROM tenure_internal.locks ORDER BY 1"
+        other.execute("SELECT * FROM app WHERE name = 'x' FOR UPDATE")
+        shown = served.rows("SELECT kind, mode, is_held FROM tenure_internal.locks ORDER BY 1")
+        assert shown == [("advisory", "exclusive", True), ("row", "exclusive", True)]
+
+
+def test_a_locked_row_is_shown_as_a_row_and_with_its_session(served: Served) -> None:
+    served.tag("CREATE TABLE keyed (a int, b text, v int, PRIMARY KEY (a, b))")
+    served.tag(f"INSERT INTO keyed VALUES (1, 'two', 0), (2, '{'x' * 100}', 0)")
+    with served.connect() as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM keyed FOR UPDATE")
+        pid = other.info.backend_pid
+        assert other.execute("SELECT pg_backend_pid()").fetchone() == (pid,)
+        shown = served.rows("SELECT session_id, table_name, key FROM tenure_internal.locks ORDER BY key")
+        name = "defaultdb.public.keyed"
+        assert shown == [(pid, name, "(a, b)=(1, two)"), (pid, name, f"(a, b)=(2, {'x' * 100})")]
+        assert (pid,) in served.rows("SELECT session_id FROM tenure_internal.sessions")
+        ((of_transaction,),) = served.rows(
+            "SELECT session_id FROM tenure_internal.transactions WHERE state = 'open' "
+            f"AND session_id <> {served.root.info.backend_pid}"
         )
-        assert shown == [
-            ("advisory", "exclusive", True, 1, None),
-            ("row", "exclusive", True, 1, None),
-        ]
-        whose = "SELECT DISTINCT user_name FROM tenure_internal.locks JOIN tenure_internal.sessions"
-        assert served.rows(f"{whose} USING (session_id)") == [("root",)]
+        assert of_transaction == pid
+
+
+def test_the_keys_of_others_are_shown_to_superusers_alone(served: Served) -> None:
+    served.tag("CREATE TABLE hidden (a int PRIMARY KEY)")
+    served.tag("INSERT INTO hidden VALUES (1)")
+    served.tag("CREATE USER onlooker")
+    with served.connect() as other, served.connect("onlooker") as plain:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM hidden FOR UPDATE")
+        rows = plain.execute("SELECT table_name, key FROM tenure_internal.locks").fetchall()
+    assert rows == [("defaultdb.public.hidden", None)]
 
 
 def test_kept_plans_are_shown(served: Served) -> None:

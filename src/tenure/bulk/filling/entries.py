@@ -19,7 +19,7 @@ import pyarrow as pa
 from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.defaults import random_uuid
-from tenure.bulk.importing.merging import key_values, values_of
+from tenure.bulk.importing.merging import values_of
 from tenure.bulk.importing.rows import Batch, rest_of
 from tenure.bulk.importing.runs import (
     Run,
@@ -48,7 +48,7 @@ from tenure.table.lake.format import KEY, name_of
 from tenure.table.lake.manifests import Shape, Written
 from tenure.table.lake.merging import write_all
 from tenure.table.lake.tables import entries_table
-from tenure.table.rows import Entry, Keyed, Layout, Row, check_length
+from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, key_values
 
 RANGE_ROWS, RANGE_BYTES = 1 << 19, 64 << 20
 """Entries per task of the second pass: sorting holds them about three times."""

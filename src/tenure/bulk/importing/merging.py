@@ -33,8 +33,6 @@ from tenure.bulk.importing.runs import (
     within,
 )
 from tenure.bulk.importing.sorting import PRIMARY_KEY
-from tenure.expr.datatype import Datum
-from tenure.kv.encoding import decode
 from tenure.kv.store import Store
 from tenure.pipeline.merge import RANGE_ROWS, MergedRange, MergeTask, existing, written
 from tenure.pipeline.places import Place, Version, opened
@@ -51,7 +49,7 @@ from tenure.table.lake.publishing import with_shapes
 from tenure.table.lake.ranges import ranges
 from tenure.table.lake.tables import Making
 from tenure.table.readers import FORMAT
-from tenure.table.rows import Keyed
+from tenure.table.rows import key_values
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 """New rows per task: sorting holds them about three times."""
@@ -204,9 +202,3 @@ def _message(making: Making) -> str:
 def _shown(making: Making, key: bytes) -> str:
     layout, index = making.layout, making.keyed
     return key_text(layout.columns, index.columns, key_values(index, key))
-
-
-def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:
-    """The columns of an index, as a key without its head has them."""
-    pairs = zip(index.parts, decode(key), strict=False)
-    return {kept.id: kept.from_key(element) for (kept, _), element in pairs}

@@ -234,7 +234,7 @@ def blockers(planner: "Planner", reader: Reader) -> Statement:
 
 def sessions(planner: "Planner", reader: Reader) -> Statement:
     reader.end()
-    return query(planner, "SELECT * FROM tenure_internal.sessions ORDER BY session_id")
+    return query(planner, "SELECT * FROM tenure_internal.sessions ORDER BY node_id, session_id")
 
 
 def memory(planner: "Planner", reader: Reader) -> Statement:
@@ -254,7 +254,7 @@ def statements(planner: "Planner", reader: Reader) -> Statement:
 
 def transactions(planner: "Planner", reader: Reader) -> Statement:
     reader.end()
-    return query(planner, "SELECT * FROM tenure_internal.transactions ORDER BY number")
+    return query(planner, "SELECT * FROM tenure_internal.transactions ORDER BY node_id, number")
 
 
 def nodes(planner: "Planner", reader: Reader) -> Statement:
@@ -264,7 +264,7 @@ def nodes(planner: "Planner", reader: Reader) -> Statement:
 
 def locks(planner: "Planner", reader: Reader) -> Statement:
     reader.end()
-    return query(planner, "SELECT * FROM tenure_internal.locks ORDER BY kind, key, is_held DESC")
+    return query(planner, "SELECT * FROM tenure_internal.locks ORDER BY kind, table_name, key, is_held DESC")
 
 
 # Names

@@ -3,7 +3,7 @@
 Walk: `sql.tables.node` lists it; SHOW BLOCKERS queries it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tenure.catalog.blockers import Blocker
@@ -11,6 +11,7 @@ from tenure.catalog.lease_rows import Holder, LeaseRow
 from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
 from tenure.expr.datatype import Datum
 from tenure.sql.facts import session_bytes
+from tenure.sql.tables.running import RunningTransaction, transactions_by_number
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import time_of
 from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
@@ -33,8 +34,9 @@ def definitions() -> Iterator[Definition]:
         ("descriptor_name", "text", "Its name."),
         ("job_id", "int8", "The schema change's job."),
         ("node_id", "int8 not null", "The node that is waited for."),
-        ("session_id", "bytea", "Its session; null of a lease that expires by itself."),
+        ("node_session_id", "bytea", "That node's session; null of a lease that expires by itself."),
         ("transaction", "int8", "The transaction there, where the node has told it."),
+        ("session_id", "int8", "The SQL session of it: its pg_backend_pid(); null of a job's."),
         ("started", "timestamptz", "When that began."),
         ("statement", "text", "What it was doing; null for who is no superuser."),
         ("hint", "text", "Whether its session is idle, and what ends it."),
@@ -44,14 +46,21 @@ def definitions() -> Iterator[Definition]:
 def _blockers(execution: "Execution") -> Rows:
     """Read as of now, whatever time the transaction reads at: waits are over by the time of its commit."""
     parts, is_all = execution.session.parts, is_superuser(execution)
-    for wait in WaitRecords(parts.store.keyspace).list(parts.store.snapshot()):
+    waits = list(WaitRecords(parts.store.keyspace).list(parts.store.snapshot()))
+    running = transactions_by_number(execution) if waits else {}
+    for wait in waits:
         for blocker in parts.blockers(wait.awaited):
             for awaited in blocker.covered:
-                yield from _blocked(execution, wait, awaited, blocker, is_all)
+                yield from _blocked(execution, wait, awaited, blocker, running, is_all)
 
 
 def _blocked(
-    execution: "Execution", wait: Wait, awaited: Awaited, blocker: Blocker, is_all: bool
+    execution: "Execution",
+    wait: Wait,
+    awaited: Awaited,
+    blocker: Blocker,
+    running: Mapping[tuple[int, int], RunningTransaction],
+    is_all: bool,
 ) -> Iterator[tuple[Datum, ...]]:
     row = blocker.row
     found = execution.session.parts.catalog.get(execution.session.parts.store.snapshot(), awaited.descriptor)
@@ -68,22 +77,27 @@ def _blocked(
     holders = row.holders if isinstance(row, LeaseRow) else ()
     named = [each for each in holders if each.descriptor == awaited.descriptor]
     for each in named:
+        found_there = running.get((row.instance, each.transaction))
+        session = None if found_there is None else found_there.session
         shown = each.statement[:STATEMENT_CHARS_MAX] if is_all else None
-        hint = _how_to_end(execution.session, row.instance, each, is_all=is_all)
-        yield (*what, each.transaction, time_of(each.started_at), shown, hint)
+        hint = _how_to_end(execution.session, row.instance, each, session, is_all=is_all)
+        yield (*what, each.transaction, session, time_of(each.started_at), shown, hint)
     if not named:
-        yield (*what, None, None, None, None)
+        yield (*what, None, None, None, None, None)
 
 
-def _how_to_end(own: "Session", instance: int, holder: Holder, *, is_all: bool) -> str:
+def _how_to_end(own: "Session", instance: int, holder: Holder, session: int | None, *, is_all: bool) -> str:
     """What helps against a transaction that holds a schema change up: one that lasts is mostly idle."""
     if instance != own.parts.node().instance:
-        return f"SHOW TRANSACTIONS on node {instance} tells whose it is; {_LIMIT}"
+        who = f"SHOW SESSIONS tells what session {session} on node {instance} does"
+        return (
+            f"{who}; {_LIMIT}" if session is not None else "it ends with the statement or the job that runs"
+        )
     for each in list(own.parts.sessions.values()):
         use = None if each.block is None else each.block.begun
         if use is not None and use.number == holder.transaction:
             is_known = is_all or each.user == own.user
-            who = f"session {each.number} of user {each.user}" if is_known else "its session"
+            who = f"session {each.pid} of user {each.user}" if is_known else "its session"
             what = f"{who} is {state_of(each)}"
             return what if each.is_active else f"{what}: have it COMMIT or ROLLBACK; {_LIMIT}"
     return "it ends with the statement or the job that runs"

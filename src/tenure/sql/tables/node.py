@@ -1,9 +1,9 @@
-"""`tenure_internal.*` about running things: sessions, transactions, leases, locks, jobs, plans, settings.
+"""`tenure_internal.*` about running things: leases, jobs, plans, settings, and what `sql.tables.running` has.
 
-    this node alone    sessions · transactions · leases · descriptor_cache · locks · plan_cache · build_info
-    the whole cluster  nodes · jobs · blockers · cluster_settings · users
+    this node alone    leases · descriptor_cache · plan_cache · build_info
+    the whole cluster  sessions · transactions · locks · nodes · jobs · blockers · cluster_settings · users
 
-Who is no superuser sees the sessions, transactions, jobs and statements of his own only.
+Users without the superuser role see only the jobs and statements of their own.
 
 Walk: `sql.tables.all` collects them; `statements.shows` queries them.
 """
@@ -27,65 +27,15 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.facts import VERSION, session_bytes
 from tenure.sql.tables import blockers as blocker_tables
-from tenure.sql.tables import locks as lock_tables
+from tenure.sql.tables import running
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
-from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
+from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX
 from tenure.sql.tables.system import decimal_of, time_of
 from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
 
 if TYPE_CHECKING:
     from tenure.sql.execution import Execution
     from tenure.sql.parts import Parts
-    from tenure.sql.session import Session
-
-
-# Sessions and transactions
-
-
-def _sessions(execution: "Execution") -> Rows:
-    own, is_all = execution.session, is_superuser(execution)
-    instance = own.parts.node().instance
-    for each in list(own.parts.sessions.values()):
-        if is_all or each.user == own.user:
-            yield (
-                instance,
-                each.number,
-                each.user,
-                each.endpoints.client_address,
-                each.database_name,
-                each.variables["application_name"],
-                state_of(each),
-                each.statement[:STATEMENT_CHARS_MAX] or None,
-                _moment(each.active_since_micros),
-                _transaction_start(each),
-            )
-
-
-def _moment(micros: int) -> datetime | None:
-    return datetime.fromtimestamp(micros / 1_000_000, UTC) if micros else None
-
-
-def _transaction_start(session: "Session") -> datetime | None:
-    block = session.block
-    return None if block is None else _moment(block.now_micros)
-
-
-def _transactions(execution: "Execution") -> Rows:
-    parts, is_all = execution.session.parts, is_superuser(execution)
-    by_use = {block.begun: each for each in list(parts.sessions.values()) if (block := each.block)}
-    for use in parts.leases.uses():
-        session = by_use.get(use)
-        if is_all or (session is not None and session.user == execution.session.user):
-            yield (
-                use.number,
-                None if session is None else session.number,
-                None if session is None else session.user,
-                time_of(use.started_at),
-                use.state.value,
-                use.statement[:STATEMENT_CHARS_MAX] or None,
-                None if use.lease is None else decimal_of(use.lease.at),
-                tuple(sorted(use.pins)),
-            )
 
 
 # Leases
@@ -233,7 +183,7 @@ def _build_info(execution: "Execution") -> Rows:
     yield "version", VERSION
     yield "program", str(PROGRAM)
     yield "instance", str(parts.node().instance)
-    yield "started", str(_moment(parts.started_micros))
+    yield "started", str(datetime.fromtimestamp(parts.started_micros / 1_000_000, UTC))
 
 
 def _users(execution: "Execution") -> Rows:
@@ -247,45 +197,11 @@ def _users(execution: "Execution") -> Rows:
 
 
 def definitions() -> Iterator[Definition]:
-    yield from _of_sessions()
+    yield from running.definitions()
     yield from _of_leases()
-    yield from lock_tables.definitions()
     yield from _of_plans()
     yield from _of_cluster()
     yield from _of_program()
-
-
-def _of_sessions() -> Iterator[Definition]:
-    yield define(
-        "tenure_internal.sessions",
-        _sessions,
-        "The SQL sessions of this node.",
-        ("node_id", "int8 not null", "This node's instance id."),
-        ("session_id", "int8 not null", "The session's number on this node: pg_backend_pid()."),
-        ("user_name", "text not null", "Whose it is."),
-        ("client_address", "text not null", "Where the client is."),
-        ("database_name", "text not null", "The database it is in."),
-        ("application_name", "text not null", "What the client calls itself."),
-        ("state", "text not null", "active, idle, idle in transaction, idle in transaction (aborted)."),
-        ("statement", "text", "What it is doing, or did last; without passwords."),
-        ("statement_start", "timestamptz", "When that began."),
-        ("transaction_start", "timestamptz", "When its transaction began, if one is open."),
-        key=("node_id", "session_id"),
-    )
-    yield define(
-        "tenure_internal.transactions",
-        _transactions,
-        "The transactions of this node that use the catalog.",
-        ("number", "int8 not null", "The number that SHOW BLOCKERS tells."),
-        ("session_id", "int8", "The SQL session; null of a job's."),
-        ("user_name", "text", "Whose session it is."),
-        ("started", "timestamptz", "When it began."),
-        ("state", "text not null", "open, committing or over."),
-        ("statement", "text", "What it is doing, or did last; without passwords."),
-        ("lease_at", "numeric", "The time of the lease it is bound to."),
-        ("descriptor_ids", "int8[] not null", "The descriptors it has pinned."),
-        key=("number",),
-    )
 
 
 def _of_leases() -> Iterator[Definition]:

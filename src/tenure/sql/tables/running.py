@@ -1,0 +1,333 @@
+"""`tenure_internal.sessions`, `transactions` and `locks`: what runs on all nodes and all their processes.
+
+    this process    from memory
+    the others      asked through the store, only when somebody reads one of these tables
+
+A session is named by what its client knows as its backend's pid, everywhere: the upper part of the number is
+the node's instance id, so no other client in the cluster has it. Sessions that a node opens for itself, as
+for an EXPORT, have small numbers, which are told apart by their node.
+
+A node that does not answer in time is shown as one row of `sessions`, and a warning says what is missing.
+Users without the superuser role see only their own sessions and transactions, and of the rows that others
+have locked only the table.
+
+Walk: `sql.tables.node` lists the definitions; they ask `cluster.inquiries`; `front` answers by `answer`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors import Table
+from tenure.cluster.lock_table import DigestName, Standing
+from tenure.cluster.table_holds import table_of
+from tenure.kv.encoding import decode
+from tenure.kv.keys import ADVISORY_LOCKS, TABLE_LOCKS
+from tenure.kv.records import Record, pack, replace, unpack
+from tenure.sql.tables.objects import Objects, objects
+from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
+from tenure.sql.tables.system import decimal_of, time_of
+from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+from tenure.storage.engine import HEAD_BYTES
+from tenure.table.columns import key_text
+from tenure.table.rows import key_values
+
+if TYPE_CHECKING:
+    from tenure.sql.execution import Execution
+    from tenure.sql.parts import Parts
+    from tenure.sql.session import Session
+
+R = TypeVar("R", bound=Record)
+
+TOLD_CHARS_MAX = 1_000
+"""How much of a statement is told to other nodes: thousands of sessions are one answer."""
+
+NOT_ANSWERING = "not answering"
+
+
+class RunningSession(Record, frozen=True):
+    session: int
+    user: str
+    client_address: str
+    database: str
+    application: str
+    state: str
+    statement: str
+    statement_micros: int
+    transaction_micros: int
+
+
+class RunningTransaction(Record, frozen=True):
+    number: int
+    session: int | None
+    user: str | None
+    started_at: Timestamp
+    state: str
+    statement: str
+    lease_at: Timestamp | None
+    descriptors: tuple[int, ...]
+
+
+class Locked(Record, frozen=True):
+    session: int | None
+    user: str | None
+    table: int
+    """The table of the lock's record: of rows, of tables or of advisory locks."""
+    key: bytes
+    mode: str
+    is_held: bool
+    started_at: Timestamp
+
+
+class Subject(NamedTuple):
+    """Something that every node can tell about itself."""
+
+    name: str
+    record: type[Record]
+    list: "Callable[[Parts], Iterator[Record]]"
+
+
+def answer(parts: "Parts", name: str) -> list[bytes]:
+    """What this node says to another one that asks; about what it does not know, nothing."""
+    subject = SUBJECTS.get(name)
+    return [] if subject is None else [pack(_cut(each)) for each in subject.list(parts)]
+
+
+def _cut(record: Record) -> Record:
+    match record:
+        case RunningSession() | RunningTransaction():
+            return replace(record, statement=record.statement[:TOLD_CHARS_MAX])
+        case _:
+            return record
+
+
+def _everywhere(execution: "Execution", name: str, kind: type[R]) -> Iterator[tuple[int, R | None]]:
+    """What all nodes tell, each with its instance id; None of one that does not answer."""
+    session = execution.session
+    parts, subject = session.parts, SUBJECTS[name]
+    own = parts.node().instance
+    for each in subject.list(parts):
+        assert isinstance(each, kind)
+        yield own, each
+    answers = parts.ask(name, session.check)
+    for instance, items in answers.items.items():
+        for item in items:
+            yield instance, unpack(item, kind)
+    for instance in answers.silent:
+        session.notice(f"node {instance} does not answer: its {name} are missing", "WARNING")
+        yield instance, None
+
+
+# Sessions
+
+
+def _list_sessions(parts: "Parts") -> Iterator[RunningSession]:
+    for each in list(parts.sessions.values()):
+        block = each.block
+        yield RunningSession(
+            each.pid,
+            each.user,
+            each.endpoints.client_address,
+            each.database_name,
+            each.variables["application_name"],
+            state_of(each),
+            each.statement[:STATEMENT_CHARS_MAX],
+            each.active_since_micros,
+            0 if block is None else block.now_micros,
+        )
+
+
+def _sessions(execution: "Execution") -> Rows:
+    own, is_all = execution.session, is_superuser(execution)
+    for instance, each in _everywhere(execution, "sessions", RunningSession):
+        if each is None:
+            yield instance, 0, "", "", "", "", NOT_ANSWERING, None, None, None
+        elif is_all or each.user == own.user:
+            yield (
+                instance,
+                each.session,
+                each.user,
+                each.client_address,
+                each.database,
+                each.application,
+                each.state,
+                each.statement or None,
+                _moment(each.statement_micros),
+                _moment(each.transaction_micros),
+            )
+
+
+def _moment(micros: int) -> datetime | None:
+    return datetime.fromtimestamp(micros / 1_000_000, UTC) if micros else None
+
+
+# Transactions
+
+
+def _list_transactions(parts: "Parts") -> Iterator[RunningTransaction]:
+    by_use = {block.begun: each for each in list(parts.sessions.values()) if (block := each.block)}
+    for use in parts.leases.uses():
+        session = by_use.get(use)
+        yield RunningTransaction(
+            use.number,
+            None if session is None else session.pid,
+            None if session is None else session.user,
+            use.started_at,
+            use.state.value,
+            use.statement[:STATEMENT_CHARS_MAX],
+            None if use.lease is None else use.lease.at,
+            tuple(sorted(use.pins)),
+        )
+
+
+def _transactions(execution: "Execution") -> Rows:
+    own, is_all = execution.session, is_superuser(execution)
+    for instance, each in _everywhere(execution, "transactions", RunningTransaction):
+        if each is not None and (is_all or each.user == own.user):
+            yield (
+                instance,
+                each.number,
+                each.session,
+                each.user,
+                time_of(each.started_at),
+                each.state,
+                each.statement or None,
+                None if each.lease_at is None else decimal_of(each.lease_at),
+                each.descriptors,
+            )
+
+
+def transactions_by_number(execution: "Execution") -> dict[tuple[int, int], RunningTransaction]:
+    """The transactions of all nodes, by instance id and number."""
+    found = _everywhere(execution, "transactions", RunningTransaction)
+    return {(instance, each.number): each for instance, each in found if each is not None}
+
+
+# Locks
+
+
+def _list_locks(parts: "Parts") -> Iterator[Locked]:
+    owners = _owners(list(parts.sessions.values()))
+    for each in parts.locks.standings():
+        session = owners.get(each.owner.number)
+        yield _locked(each, session)
+
+
+def _owners(sessions: "Sequence[Session]") -> "dict[int, Session]":
+    return {owner.number: each for each in sessions if (owner := each.surroundings.lock_owner) is not None}
+
+
+def _locked(standing: Standing, session: "Session | None") -> Locked:
+    name = standing.name
+    return Locked(
+        None if session is None else session.pid,
+        None if session is None else session.user,
+        name.table,
+        name.whole if isinstance(name, DigestName) else name.key,
+        standing.mode.name.lower(),
+        standing.is_held,
+        standing.owner.started_at,
+    )
+
+
+def _locks(execution: "Execution") -> Rows:
+    own, is_all, known = execution.session, is_superuser(execution), objects(execution)
+    for instance, each in _everywhere(execution, "locks", Locked):
+        if each is not None:
+            is_shown = is_all or each.user == own.user
+            yield (
+                instance,
+                each.session,
+                *_what(execution, each, known, is_shown),
+                each.mode,
+                each.is_held,
+                time_of(each.started_at),
+            )
+
+
+def _what(
+    execution: "Execution", locked: Locked, known: Objects, is_shown: bool
+) -> tuple[str, str | None, str | None]:
+    """Kind, table and key of a lock."""
+    if locked.table == ADVISORY_LOCKS:
+        _, _, *numbers = decode(locked.key)
+        return "advisory", None, ", ".join(map(str, numbers))
+    if locked.table == TABLE_LOCKS:
+        return "table", _table_name(known, table_of(locked.key)), None
+    keyspace = execution.session.parts.store.keyspace
+    id, index = keyspace.table_and_index(locked.key[:HEAD_BYTES])
+    table, name = known.by_id.get(id), _table_name(known, id)
+    if not isinstance(table, Table):
+        return "row", None, None
+    layout = execution.block.layout(table)
+    keyed = layout.indexes.get(index)
+    if keyed is None or not is_shown:
+        return "row", name, None
+    return "row", name, key_text(layout.columns, keyed.columns, key_values(keyed, locked.key[HEAD_BYTES:]))
+
+
+def _table_name(known: Objects, id: int) -> str | None:
+    table = known.by_id.get(id)
+    return f"{known.database_of(table)}.{known.qualified(table)}" if isinstance(table, Table) else None
+
+
+SUBJECTS = {
+    each.name: each
+    for each in (
+        Subject("sessions", RunningSession, _list_sessions),
+        Subject("transactions", RunningTransaction, _list_transactions),
+        Subject("locks", Locked, _list_locks),
+    )
+}
+
+
+def definitions() -> Iterator[Definition]:
+    yield define(
+        "tenure_internal.sessions",
+        _sessions,
+        "The SQL sessions of all nodes. A node that does not answer has one row.",
+        ("node_id", "int8 not null", "The node's instance id."),
+        ("session_id", "int8 not null", "The session: its pg_backend_pid()."),
+        ("user_name", "text not null", "Whose it is."),
+        ("client_address", "text not null", "Where the client is."),
+        ("database_name", "text not null", "The database it is in."),
+        ("application_name", "text not null", "What the client calls itself."),
+        (
+            "state",
+            "text not null",
+            "active, idle, idle in transaction, idle in transaction (aborted); not answering, of a node.",
+        ),
+        ("statement", "text", "What it is doing, or did last; without passwords."),
+        ("statement_start", "timestamptz", "When that began."),
+        ("transaction_start", "timestamptz", "When its transaction began, if one is open."),
+        key=("node_id", "session_id"),
+    )
+    yield define(
+        "tenure_internal.transactions",
+        _transactions,
+        "The transactions of all nodes that use the catalog.",
+        ("node_id", "int8 not null", "The node's instance id."),
+        ("number", "int8 not null", "The number that SHOW BLOCKERS tells, on that node."),
+        ("session_id", "int8", "The SQL session: its pg_backend_pid(); null of a job's."),
+        ("user_name", "text", "Whose session it is."),
+        ("started", "timestamptz", "When it began."),
+        ("state", "text not null", "open, committing or over."),
+        ("statement", "text", "What it is doing, or did last; without passwords."),
+        ("lease_at", "numeric", "The time of the lease it is bound to."),
+        ("descriptor_ids", "int8[] not null", "The descriptors it has pinned."),
+        key=("node_id", "number"),
+    )
+    yield define(
+        "tenure_internal.locks",
+        _locks,
+        "Row, table and advisory locks of all nodes.",
+        ("node_id", "int8 not null", "The node's instance id."),
+        ("session_id", "int8", "The SQL session that holds or awaits it: its pg_backend_pid()."),
+        ("kind", "text not null", "row, table or advisory."),
+        ("table_name", "text", "The table, or that of the row, with database and schema."),
+        ("key", "text", "The row's key, as in (id)=(5), for superusers and its own user; or the numbers."),
+        ("mode", "text not null", "share or exclusive: a table that is held is locked exclusively."),
+        ("is_held", "bool not null", "Whether it is held; else it is waited for."),
+        ("started", "timestamptz", "When its session first locked something."),
+    )

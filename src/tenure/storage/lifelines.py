@@ -1,0 +1,158 @@
+"""A proof that a process is dead: a file that it holds locked as long as it lives.
+
+    start    make DIRECTORY/TOKEN, lock it (flock)      the kernel holds the lock for the process
+    death    the kernel releases the lock               whoever gets it then knows: the process is gone
+    end      remove the file, then release the lock     no file, no proof
+
+A session names the file of its process: its name, its device and inode, and the kernel (the boot id) under
+which the lock is held. Another process may conclude that this one is dead only if it runs under the same
+kernel, has found that very file and got its lock. So another machine, a container with directories of its
+own, a machine made from an image and a copy of the store's directory conclude nothing. The files of a store
+in a file lie beside it; those of a store in a server lie in a directory of this user on this machine.
+
+A process that is stopped keeps its lock. So do processes that it forked and that live on: then nothing is
+concluded, and its sessions expire as ever. That a file is missing proves nothing.
+
+Invariant (death-is-proved): a process gives up its lock only when it has ended or has removed the file.
+
+Walk: `node.py` makes one before its session; `cluster.reaped` asks `is_dead` for the sessions that it finds.
+"""
+
+import fcntl
+import logging
+import os
+import secrets
+import tempfile
+from contextlib import suppress
+from typing import NamedTuple
+
+from tenure.storage.addresses import SQLITE_PREFIX, is_local
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+KEPT_SECONDS = 24 * 3600.0
+"""A file that nobody holds is removed then: its session has expired long ago."""
+
+_log = logging.getLogger(__name__)
+
+
+class Lifeline(NamedTuple):
+    """What a session says of its process's file."""
+
+    token: str
+    kernel: str
+    """Under which kernel the lock is held."""
+    device: int
+    inode: int
+
+
+class Lifelines:
+    """The lifelines that this process can judge, and its own."""
+
+    def __init__(self, directory: str, *, kernel: str) -> None:
+        """OSError if files cannot be locked there."""
+        self._directory = directory
+        self._kernel = kernel
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        found = os.lstat(directory)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise PermissionError(f"{directory} belongs to others, or others may write to it")
+        self._token, self._descriptor = self._hold()
+
+    def _hold(self) -> tuple[str, int]:
+        while True:
+            token = secrets.token_hex(16)
+            path = os.path.join(self._directory, token)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:  # nobody has tidied it away before it was locked
+                return token, descriptor
+            os.close(descriptor)
+
+    def own(self) -> Lifeline:
+        found = os.fstat(self._descriptor)
+        return Lifeline(self._token, self._kernel, found.st_dev, found.st_ino)
+
+    def is_dead(self, lifeline: Lifeline) -> bool:
+        """Whether the process that named this one is dead for sure."""
+        if lifeline.kernel != self._kernel or not _is_token(lifeline.token):
+            return False
+        try:
+            descriptor = os.open(self._path(lifeline), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            return _is_file_of(descriptor, lifeline) and _is_free(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self, lifeline: Lifeline) -> None:
+        """The file of one that is dead, once nothing is left of it."""
+        with suppress(OSError):
+            os.unlink(self._path(lifeline))
+
+    def tidy(self, now_seconds: float) -> None:
+        """Removes files that nobody has held for long."""
+        for entry in list(os.scandir(self._directory)):
+            with suppress(OSError):
+                is_old = entry.stat(follow_symlinks=False).st_mtime < now_seconds - KEPT_SECONDS
+                if is_old and _is_token(entry.name) and self.is_dead(self._found(entry)):
+                    os.unlink(entry.path)
+
+    def _found(self, entry: "os.DirEntry[str]") -> Lifeline:
+        found = entry.stat(follow_symlinks=False)
+        return Lifeline(entry.name, self._kernel, found.st_dev, found.st_ino)
+
+    def _path(self, lifeline: Lifeline) -> str:
+        return os.path.join(self._directory, lifeline.token)
+
+    def close(self) -> None:
+        # In this order: a file that is there and not locked says that its process is dead.
+        self.remove(self.own())
+        os.close(self._descriptor)
+
+
+def open_lifelines(store: str) -> Lifelines | None:
+    """Those of a store's processes on this machine; None where no death can be proved."""
+    kernel = _boot_id()
+    if not kernel:
+        return None
+    is_beside = is_local(store)
+    directory = f"{store.removeprefix(SQLITE_PREFIX)}-nodes" if is_beside else _runtime_directory()
+    try:
+        return Lifelines(directory, kernel=kernel)
+    except OSError as error:
+        _log.info("the death of this process cannot be proved, its sessions will have to expire: %s", error)
+        return None
+
+
+def _runtime_directory() -> str:
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    if own:
+        return os.path.join(own, "tenure-nodes")
+    return os.path.join(tempfile.gettempdir(), f"tenure-nodes-{os.geteuid()}")
+
+
+def _boot_id() -> str:
+    try:
+        with open(BOOT_ID) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _is_token(name: str) -> bool:
+    """Names come from the store: none of them may lead out of the directory."""
+    return len(name) == 32 and all(each in "0123456789abcdef" for each in name)
+
+
+def _is_file_of(descriptor: int, lifeline: Lifeline) -> bool:
+    found = os.fstat(descriptor)
+    return (found.st_dev, found.st_ino) == (lifeline.device, lifeline.inode)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
