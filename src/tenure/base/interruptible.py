@@ -1,9 +1,9 @@
 """Long work that can be broken off: whoever does it asks now and then whether it may go on.
 
-Work over rows is handed a `Check` by its caller. Functions of SQL, and what waits deep below for a store's
-answer, are not: they are called from everywhere. So the check of what a thread does at present stands in a
-variable of its own (`checked_by`). A loop inside of a function asks it (`check_now`, `paced`); a wait takes it
-(`current_check`) and asks now and then. Where nobody has set one, nothing is checked. If it raises,
+Work over rows is handed a `Check` by its caller. Functions of SQL, and what waits deep below for the store,
+are not: they are called from everywhere. So the check of what a thread does at present stands in a
+variable of its own (`checked_by`). A loop inside of a function asks it (`check_now`, `paced`); a wait takes
+it (`current_check`) and asks now and then. Where nobody has set one, nothing is checked. If it raises,
 
     a function                   is left
     a read                       is given up and its connection closed

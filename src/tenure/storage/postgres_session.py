@@ -32,6 +32,7 @@ from tenure.base.interruptible import (
     LOOK_SECONDS,
     Check,
     abandonable,
+    checked_by,
     current_check,
     patient,
     unchecked,

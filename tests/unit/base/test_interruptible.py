@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import UserError
-from tenure.base.interruptible import abandonable, checked, current_check, patient, unchecked
+from tenure.base.interruptible import abandonable, checked_by, current_check, patient, unchecked
 
 
 class Canceled(UserError):
@@ -19,7 +19,7 @@ def refuse() -> None:
 
 def test_the_check_is_that_of_the_thread_and_of_the_moment() -> None:
     seen: list[object] = []
-    with checked(refuse):
+    with checked_by(refuse):
         assert current_check() is refuse
         other = threading.Thread(target=lambda: seen.append(current_check()))
         other.start()
@@ -46,7 +46,7 @@ def test_a_call_that_is_abandoned_goes_on_and_what_comes_of_it_is_disposed_of() 
         go.wait(60)
         return "late"
 
-    with checked(refuse), pytest.raises(Canceled):
+    with checked_by(refuse), pytest.raises(Canceled):
         abandonable(SystemEnv(), "late", work, lambda result: disposed.set())
     assert not disposed.is_set()
     go.set()
@@ -57,7 +57,7 @@ def test_a_call_that_ends_gives_what_came_of_it() -> None:
     def fail() -> None:
         raise Canceled("by itself")
 
-    with checked(lambda: None):
+    with checked_by(lambda: None):
         assert abandonable(SystemEnv(), "quick", lambda: 7) == 7
         with pytest.raises(Canceled, match="by itself"):
             abandonable(SystemEnv(), "quick", fail)

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import Abandoned, Disconnected, OutcomeUnknown, Unavailable, UserError
-from tenure.base.interruptible import checked
+from tenure.base.interruptible import checked_by
 from tenure.kv.store import Store
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -83,7 +83,7 @@ def test_settling_ends_for_a_leader_that_is_told_to_stop(engine: BreakingEngine)
     engine.settle_errors = [Unavailable("away")]
     txn = store.begin()
     txn.put(row("a"), b"1")
-    with checked(check), pytest.raises(OutcomeUnknown):
+    with checked_by(check), pytest.raises(OutcomeUnknown):
         txn.commit(lambda: None)
     write(store, b=b"1")
     assert [store.begin().get(row(name)) for name in "ab"] == [None, b"1"]

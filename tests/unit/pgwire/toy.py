@@ -188,9 +188,6 @@ class ToyClient:
     def timeouts(self) -> Timeouts:
         return self.timeouts_now
 
-    def check_time(self) -> None:
-        """A toy waits for nothing."""
-
     def split(self, text: str) -> Sequence[str]:
         if "syntax" in text:
             raise ToyError("42601", 'syntax error at or near "syntax"', position=text.index("syntax") + 1)

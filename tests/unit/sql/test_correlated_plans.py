@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
+from tenure.base.memory import Account, lone_account
 from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.parse import one
 from tenure.sql.plans.plan import Aggregate, Join, Query, walk
-from tenure.sql.rows.run import Memory, Rows
+from tenure.sql.rows.run import Rows
 from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
@@ -62,7 +63,7 @@ REPEATED = "SELECT id, (SELECT string_agg(i.s, ',' ORDER BY i.id) FROM a AS i WH
 """No join, and no index on y."""
 
 
-def _scanned(desk: Desk, memory: Memory) -> tuple[list[tuple[object, ...]], int]:
+def _scanned(desk: Desk, memory: Account) -> tuple[list[tuple[object, ...]], int]:
     """The answer, and how many rows of the inner table were read of the store."""
     read = 0
     source = desk.run(memory=memory)
@@ -83,13 +84,13 @@ def _scanned(desk: Desk, memory: Memory) -> tuple[list[tuple[object, ...]], int]
 
 
 def test_a_table_that_is_scanned_for_each_outer_value_is_held_after_its_first_scan(desk: Desk) -> None:
-    rows, read = _scanned(desk, Memory(1 << 30))
+    rows, read = _scanned(desk, lone_account(1 << 30))
     assert len(rows) == 60
     assert read == 3 * 60  # the outer table, and the inner one twice
 
 
 def test_what_does_not_fit_into_memory_is_read_each_time(desk: Desk) -> None:
-    held, _ = _scanned(desk, Memory(1 << 30))
-    rows, read = _scanned(desk, Memory(6_000))
+    held, _ = _scanned(desk, lone_account(1 << 30))
+    rows, read = _scanned(desk, lone_account(6_000))
     assert rows == held
     assert read > 3 * 60

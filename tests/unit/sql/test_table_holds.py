@@ -134,9 +134,11 @@ def test_who_holds_a_table_is_shown_on_every_node(nodes: list[Served]) -> None:
         _lose(client, other)
         client.execute("BEGIN")
         shown = (
-            "SELECT kind, relation, mode, is_held, node_id FROM tenure_internal.locks WHERE kind = 'table'"
+            "SELECT kind, table_name, mode, is_held, node_id FROM tenure_internal.locks WHERE kind = 'table'"
         )
-        assert other.execute(shown).fetchall() == [("table", "t", "exclusive", True, len(nodes))]
+        assert other.execute(shown).fetchall() == [
+            ("table", "defaultdb.public.t", "exclusive", True, len(nodes))
+        ]
         client.execute("ROLLBACK")
 
 

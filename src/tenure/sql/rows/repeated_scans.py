@@ -13,16 +13,16 @@ Walk: `sql.rows.scan` asks `repeated_scan` when it compiles a scan, and `Repeate
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tenure.base.memory import OutOfMemory
+from tenure.base.memory import Holding, OutOfMemory
 from tenure.expr.datatype import Type
 from tenure.expr.expressions import ColumnRef, Given, Node
 from tenure.sql.plans.plan import Scan
 from tenure.sql.plans.trees import compares_as_is, comparison, conjuncts, is_volatile
 from tenure.sql.rows.ordering import comparable_of
-from tenure.sql.rows.run import Account, Compiler, Rows, Run, Tuple, batches
+from tenure.sql.rows.run import Compiler, Rows, Run, Tuple, batches
 
 HELD_SHARE = 4
 """One part in so many of the query's memory may be taken by one table: the rest is for what needs it."""
@@ -56,7 +56,7 @@ class _State:
     """Whether it has been read to its end."""
     is_too_large: bool = False
     table: dict[Tuple, list[Tuple]] | None = None
-    account: Account | None = field(default=None)
+    holding: Holding | None = None
 
 
 class RepeatedScan:
@@ -75,23 +75,23 @@ class RepeatedScan:
         return state.table.get(self._key([run.given[number] for number in self._givens]), ())
 
     def _hold(self, run: Run, state: _State, rows: Rows) -> None:
-        account = Account(run.memory)
+        holding = Holding(run.memory, "a table that is read again and again")
         table: defaultdict[Tuple, list[Tuple]] = defaultdict(list)
         columns = self._columns
         try:
             for batch in batches(run, rows):
-                account.hold(batch)
-                if account.held_bytes * HELD_SHARE > run.memory.limit_bytes:
+                holding.hold(batch)
+                if holding.held_bytes * HELD_SHARE > run.memory.limit_bytes:
                     raise OutOfMemory("a table that is not held")
                 for row in batch:
                     table[self._key([row[column] for column in columns])].append(row)
         except OutOfMemory:
-            account.give_back()
+            holding.give_back()
             state.is_too_large = True
             return
         # NULL is equal to nothing: rows with one are found by no outer value, and no row by a NULL.
         state.table = {key: found for key, found in table.items() if None not in key}
-        state.account = account
+        state.holding = holding
 
     def _key(self, values: Sequence[Any]) -> Tuple:
         return tuple([of(value) for of, value in zip(self._comparables, values, strict=True)])
