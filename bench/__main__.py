@@ -42,8 +42,10 @@ MODULES: tuple[str, ...] = (
     "sql.point",
     "sql.insert",
     "sql.analytics",
+    "sql.tpch",
     "sql.memory",
     "sql.ddl",
+    "sql.initializing",
     "sql.processes",
     "bulk.select",
     "bulk.point",
@@ -55,7 +57,7 @@ MODULES: tuple[str, ...] = (
 )
 """Dotted names below `bench`, in the order in which they run."""
 
-BY_NAME: tuple[str, ...] = ("bulk.importing_full",)
+BY_NAME: tuple[str, ...] = ("sql.tpch_full", "bulk.importing_full")
 """Those that take so long that they run only where they are named themselves."""
 
 

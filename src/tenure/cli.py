@@ -12,6 +12,7 @@ Walk: the entry point `tenure` calls `main` -> `_start` -> `node.Node`, which se
 """
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -48,6 +49,9 @@ SWITCH_SECONDS = 0.0005
 """How long a thread that computes may keep the interpreter from one that wants it. Python's own 5 ms are long
 for the door: it gives the interpreter up at each read and write of a socket, and gets it back that much
 later if a statement is being worked on beside."""
+
+YOUNG_OBJECTS = 10_000
+"""So many more objects than are freed cause a collection: Python's own 700 come often in one statement."""
 
 _log = logging.getLogger(__name__)
 
@@ -239,6 +243,7 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         assert node.front is not None
         at = f"{node.front.host}:{node.front.port}"
         where = f"store={redacted(options.store)}{creation_note(node.store.engine, options.store)}"
+        _settle_memory()
         print(f"ready sql={at} instance={instance} {where}", flush=True)
         told = SessionTeller(node.liveness.session) if options.with_parent else None
         while True:
@@ -249,6 +254,15 @@ def _start(options: argparse.Namespace, listen: Listen, env: Env) -> None:
         _log.info("draining")
         node.stop()
         _log.info("drained")
+
+
+def _settle_memory() -> None:
+    """What there is now stays, so collections need not look at it. They come seldom enough for large
+    statements, which make thousands of objects and drop them by themselves.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def _start_worker(options: argparse.Namespace) -> Process:

@@ -191,6 +191,7 @@ class Node:
         undo.callback(self._neighbours.close)
         self._lock_waits = LockWaits(self.store, self.deaths, session, self._neighbours.is_alone)
         self.row_locks = RowLocks(self._lock_waits)
+        undo.callback(self.row_locks.tables.close)
         self.advisory_locks = AdvisoryLocks(self._lock_waits)
 
     def _liveness(self) -> Liveness:
@@ -390,7 +391,8 @@ class Node:
         neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
         reaper = self._loop("reaper", self._reap)
         retention = self._loop("job retention", self.job_retention.step)
-        self._run_loops(undo, [deaths, neighbours, reaper, retention])
+        holds = self._loop("holds", self.row_locks.tables.follow, interrupt=self.row_locks.tables.wake)
+        self._run_loops(undo, [deaths, neighbours, holds, reaper, retention])
         self.leases.renew()
         self._run_loops(undo, [self._loop("leases", self.leases.step, interrupt=self.leases.wake)])
         if self._version != OLDEST:

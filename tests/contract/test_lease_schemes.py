@@ -185,6 +185,39 @@ def test_a_node_waits_for_its_own_other_transactions(node: LeaseNode) -> None:
     node.publish(timeout=1.0)
 
 
+@pytest.mark.invariant("I10")
+def test_a_use_that_waits_for_a_lock_is_in_no_publishers_way_and_does_not_go_on_after_it(
+    node: LeaseNode, other: LeaseNode
+) -> None:
+    use = other.pinned()
+    use.pause()
+    for _ in range(2):
+        node.publish(timeout=1.0)
+        other.leases.step()
+    with pytest.raises(RetryError):
+        use.resume()
+    with pytest.raises(RetryError):
+        use.check()
+    use.close()
+
+
+@pytest.mark.invariant("I16")
+def test_a_use_that_has_waited_for_a_lock_goes_on_with_what_has_not_changed(
+    node: LeaseNode, other: LeaseNode
+) -> None:
+    use = other.pinned()
+    use.pause()
+    assert not use.pins
+    use.resume()
+    node.publish()
+    other.leases.step()
+    with pytest.raises(LockTimeout):
+        node.publish(timeout=1.0)
+    use.close()
+    other.leases.step()
+    node.publish(timeout=1.0)
+
+
 @pytest.mark.invariant("I16")
 def test_a_pin_stays_until_the_outcome_of_its_transaction_is_known(node: LeaseNode, other: LeaseNode) -> None:
     use = other.writing()

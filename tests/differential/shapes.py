@@ -115,7 +115,11 @@ class Shapes:
         inner.parameters = maker.parameters
         kind = maker.some_type(COMPARABLE)
         value, within = maker.of(kind, 1), f"SELECT {inner.of(kind, 1)} FROM b s WHERE {inner.condition(1)}"
-        form = random.randrange(8)
+        other = maker.some_type(COMPARABLE)
+        row = f"({value}, {maker.of(other, 1)})"
+        rows = f"SELECT {inner.of(kind, 1)}, {inner.of(other, 1)} FROM b s WHERE {inner.condition(1)}"
+        sign = random.choice(("=", "<>", "<", "<=", ">", ">="))
+        form = random.randrange(11)
         test = {
             0: f"EXISTS ({within})",
             1: f"{value} IN ({within})",
@@ -125,6 +129,9 @@ class Shapes:
             5: f"(SELECT count(*) FROM b s WHERE {inner.condition(1)}) > 2",
             6: f"(SELECT max({inner.of('int4', 1)}) FROM b s WHERE s.a_id = a.id) IS NOT NULL",
             7: f"EXISTS (SELECT FROM b s WHERE s.a_id = a.id AND {inner.condition(1)})",
+            8: f"{row} {random.choice(('IN', 'NOT IN'))} ({rows})",
+            9: f"{row} {sign} {random.choice(('ANY', 'ALL'))} ({rows})",
+            10: f"{row} {sign} {random.choice(('ANY', 'ALL'))} ({rows} AND s.a_id = a.id)",
         }[form]
         if random.random() < 0.35:
             value = random.choice(("count(*)", "min(s.t)", "sum(s.i4)", "bool_or(s.b)"))

@@ -53,7 +53,7 @@ class Fills(Statements):
         snapshot, lake = fleet.node.store.snapshot(), fleet.node.lake
         assert lake is not None
         in_lake = [each.index for each in lake.manifests.all(snapshot, table.id) if each.files]
-        wrong = check_indexes(snapshot, layout, fleet.node.context(), in_lake=in_lake)
+        wrong = check_indexes(snapshot, layout, fleet.node.context(), left=in_lake)
         result.violations += [f"index: {text}" for text in wrong[:3]]
         if is_there:
             fleet.node.leases.renew()

@@ -22,6 +22,7 @@ from tenure.storage.sqlite import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layout, Layouts, Row
+from tests.simulation import emptying
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import Effect
@@ -54,7 +55,8 @@ def oracle(index: SchemaIndex, engine: SqliteEngine) -> Iterator[Violation]:
         for id in index.versions:
             table = index.version_at(id, at)
             if isinstance(table, Table) and table.state is State.PUBLIC:
-                for message in _problems(snapshot, layouts, table, model.get(id, {})):
+                left = emptying.left_behind(each for since, each, _ in index.versions[id] if since <= at)
+                for message in _problems(snapshot, layouts, table, model.get(id, {}), left):
                     text = f"table {id} v{table.version} at {to_text(at)}: {message}"
                     yield Violation("index" if "index" in message else "rows", text, index.trace.step)
 
@@ -70,7 +72,9 @@ def _moments(index: SchemaIndex) -> list[Timestamp]:
 
 def _apply(model: Model, effect: Effect) -> None:
     rows = model.setdefault(effect.table, {})
-    if effect.values is None:
+    if effect.is_of_all:
+        rows.clear()
+    elif effect.values is None:
         rows.pop(effect.key, None)
     elif effect.is_insert:
         rows[effect.key] = dict(effect.values)
@@ -79,10 +83,14 @@ def _apply(model: Model, effect: Effect) -> None:
 
 
 def _problems(
-    snapshot: Snapshot, layouts: Layouts, table: Table, model: dict[int, dict[int, object]]
+    snapshot: Snapshot,
+    layouts: Layouts,
+    table: Table,
+    model: dict[int, dict[int, object]],
+    left: set[int],
 ) -> Iterator[str]:
     layout = layouts.of(table)
-    yield from check_indexes(snapshot, layout, CONTEXT)
+    yield from check_indexes(snapshot, layout, CONTEXT, left=left)
     for row in read.rows(snapshot, layout):
         yield from _broken(layout, row)
     columns = [(column.id, _given(layout.columns[column.id].filled)) for column in visible(table.columns)]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tests.simulation import (
     cluster,
     edge_mistakes,
+    emptying_mistakes,
     job_mistakes,
     lake_mistakes,
     mistakes,
@@ -81,6 +82,7 @@ MUTANTS: tuple[Mutant, ...] = tuple(
         *job_mistakes.ALL,
         *upgrade_mistakes.ALL,
         *schema_mistakes.ALL,
+        *emptying_mistakes.ALL,
         *lake_mistakes.ALL,
         *edge_mistakes.ALL,
         *view_mistakes.ALL,

@@ -30,6 +30,7 @@ from tenure.catalog.descriptors import (
     replace,
     visible,
 )
+from tenure.catalog.elements import finished
 from tenure.catalog.stored import Catalog
 from tenure.catalog.uses import Use
 from tenure.expr import build
@@ -38,6 +39,7 @@ from tenure.expr.types import type_of
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
 from tenure.table.rows import Layout
+from tests.simulation import emptying
 from tests.simulation.schema_trace import Declared, record_of
 
 if TYPE_CHECKING:
@@ -85,6 +87,10 @@ def first_tables(txn: Transaction, catalog: Catalog) -> None:
 
 
 def _declare(use: Use, table: Table) -> None:
+    if use.draft.is_emptied(table.id):
+        done = finished(table)  # none of its rows is older than the change
+        assert isinstance(done, Table)
+        table = done
     use.draft.declare(table, made_from=use.draft.made_from.get(table.id, table.version))
 
 
@@ -289,6 +295,7 @@ OF_TABLE = {
     "rename": rename,
     "move": move,
     "drop": drop,
+    emptying.KIND: emptying.truncate,
 }
 ADDING = ("add index", "add column", "set not null", "add check")
 PLAIN_KINDS = tuple(kind for kind in OF_TABLE if kind not in ("rename", "move", "drop"))

@@ -23,7 +23,7 @@ from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
 from tenure.table.write import Writer
-from tests.simulation import clean_changes, kept_shapes, schema_changes
+from tests.simulation import clean_changes, emptying, kept_shapes, schema_changes, wait_shapes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
 from tests.simulation.kept_shapes import KeptPlan
@@ -149,6 +149,7 @@ class SchemaClient(Client):
         table = use.descriptor(id)
         if not isinstance(table, Table) or table.state is not State.PUBLIC or place in table.draining:
             return None
+        emptying.require_open(table)
         self.record(use).named[place] = id
         return table
 
@@ -447,6 +448,7 @@ SHAPES: dict[str, Callable[[SchemaClient], None]] = {
     "recreate": recreate,
     "cancel": cancel,
     **kept_shapes.SHAPES,
+    **wait_shapes.SHAPES,
 }
 
 _ROWS = {"write": 6.0, "write two": 1.0, "look": 2.0, "linger": 1.0, "look back": 0.3}
@@ -464,6 +466,7 @@ PROFILES: dict[str, dict[str, float]] = {
         "recreate": 0.3,
         "cancel": 0.4,
         **kept_shapes.WEIGHTS,
+        **wait_shapes.WEIGHTS,
     },
     "indexes": {
         "write": 8.0,
@@ -492,7 +495,7 @@ PROFILES: dict[str, dict[str, float]] = {
         clean_changes.KIND: 3.0,
         "change elsewhere": 2.0,
     },
-    **kept_shapes.PROFILES,
+    **(kept_shapes.PROFILES | emptying.PROFILES),
 }
 """By name, beside those of the store and of jobs."""
 

@@ -179,6 +179,11 @@ def clear_at_expiry(self: SchemaLeaseTable, row: LeaseRow) -> float | None:
     return None
 
 
+def resumed_without_pins(self: Use) -> None:
+    """What was pinned before the wait is used on, without asking whether it may be."""
+    self._paused = []
+
+
 def pin_held(self: Leases, use: Use, id: int) -> AnyDescriptor | None:
     with self._lock:
         use.check()
@@ -435,6 +440,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("two versions in one transaction", ((publisher, "next_version", two_versions_at_once),), "schema"),
     ("published without a wait", ((Publisher, "settle", settled_unasked),), "schema", lingering),
     ("lease released while in use", ((Use, "commit", released_before_commit),), "schema", crowded),
+    ("pins not taken again after a wait", ((Use, "resume", resumed_without_pins),), "schema", lingering),
     ("pins moved across versions", ((Leases, "_close", close_moving_all),), "schema", lingering),
     ("name removed before the drain", ((names_module, "places", places_without_draining),), "names"),
     ("schema map in a second transaction", ((Publisher, "publish", publish_maps_later),), "names"),

@@ -79,6 +79,8 @@ class Effect(NamedTuple):
     key: int
     values: dict[int, object] | None
     is_insert: bool
+    is_of_all: bool = False
+    """All rows of the table are gone: it was truncated."""
 
 
 @dataclass(eq=False)

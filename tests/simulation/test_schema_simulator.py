@@ -29,6 +29,21 @@ def test_seeds_run_without_a_violation() -> None:
     traces = [result.trace for result in results]
     assert any(isinstance(trace, SchemaTrace) and trace.declared for trace in traces)
     assert any(trace.seen["two versions leased at once"] for trace in traces)
+    assert any(trace.seen["went on after a wait"] for trace in traces)
+
+
+@pytest.mark.invariant("emptied-alone")
+def test_seeds_that_empty_tables_run_without_a_violation() -> None:
+    results = [cluster.run(seed, profile="emptying") for seed in range(4)]
+    assert {result.seed: result.violations[0] for result in results if result.violations} == {}
+    emptied = [
+        declared
+        for result in results
+        if isinstance(result.trace, SchemaTrace)
+        for declared in result.trace.declared
+        if declared.kind == "truncate" and declared.outcome == "done"
+    ]
+    assert emptied
 
 
 @pytest.mark.invariant("I10")
@@ -66,7 +81,10 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
         ("published without a wait", "I11"),
         ("lease narrowed in the renewal's transaction", "I16"),
         ("cache diff without tombstones", "I17"),
+        ("pins not taken again after a wait", "I16"),
         ("expiring lease deleted early", "I16"),
+        ("table emptied while others write it", "I12"),
+        ("closed table used all the same", "rows"),
     ],
 )
 def test_a_mutant_is_killed(name: str, predicate: str) -> None:

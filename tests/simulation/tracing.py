@@ -107,9 +107,9 @@ class TracingTransaction(Transaction):
         ]
         self.trace.seen["reads forgotten"] += 1
 
-    def relax_reads(self, since: Reads) -> None:
+    def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
         former = set(self._reads.present)
-        super().relax_reads(since)
+        super().relax_reads(since, without=without)
         relaxed = self._reads.present.keys() - former
         # What was in these rows is no longer held to.
         self.record.reads = [

@@ -87,7 +87,6 @@ def test_the_most_rows_of_a_transaction(root: Speaker, change: Change) -> None:
         "INSERT INTO t SELECT g, '' FROM generate_series(2000, 3500) g",
         "UPDATE t SET v = 'x'",
         "DELETE FROM t",
-        "TRUNCATE t",
     ],
 )
 def test_what_has_found_too_many_rows_writes_none(

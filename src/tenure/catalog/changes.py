@@ -9,8 +9,9 @@
 A column that a view reads can neither go nor change its type: `drops.drop_column` drops the view
 first, if it may.
 
-A table that is new in the draft is seen by nobody, so its changes are finished at once. Ids of
-columns, indexes and constraints are never given out twice, whatever becomes of a change.
+A table that is new in the draft is seen by nobody, so its changes are finished at once; so are those of a
+table that the draft empties, since nobody else uses it when that is committed. Ids of columns,
+indexes and constraints are never given out twice, whatever becomes of a change.
 
 The columns' changes are in `column_changes`, those of indexes and the primary key in
 `index_changes`, those of constraints in `constraint_changes`; databases, schemas, tables and types
@@ -72,6 +73,7 @@ from tenure.catalog.index_changes import (
     RenameIndex,
     SetIndexComment,
     row_id,
+    with_new_indexes,
 )
 from tenure.catalog.parts import (
     Change,
@@ -122,6 +124,7 @@ __all__ = [
     "ValidateConstraint",
     "alter",
     "descriptor_of",
+    "empty",
     "free_name",
     "owned_sequences",
     "referring_to",
@@ -204,6 +207,8 @@ def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
     committed = known.descriptor(table.id)
     if draft.is_new(table.id):
         altered = _finished_at_once(draft, altered)
+    elif draft.is_emptied(table.id):
+        altered = _finished(altered)
     elif isinstance(committed, Table):
         altered = since_committed(committed, altered)
     for key in ended_keys(table, altered):
@@ -217,6 +222,15 @@ def declare(draft: Draft, known: Known, table: Table, altered: Table) -> Table:
             set_dependent(draft, known, used, table.id, is_used=used in after)
     draft.declare(altered, made_from=table.version)
     return altered
+
+
+def empty(draft: Draft, known: Known, id: int) -> Table:
+    """Declares that a table has no rows any more: new indexes take the place of all that it has."""
+    table = table_of(draft, known, id)
+    emptied = with_new_indexes(_finished(table))
+    if not draft.is_new(id):
+        draft.empty(emptied, made_from=table.version)
+    return declare(draft, known, table, emptied)
 
 
 def descriptor_of(draft: Draft, known: Known, id: int) -> AnyDescriptor | None:
@@ -311,10 +325,16 @@ def _require_unread(draft: Draft, known: Known, table: Table, altered: Table) ->
 
 def _finished_at_once(draft: Draft, table: Table) -> Table:
     """Nobody sees it yet; but whoever writes tables it refers to must know it before it is used."""
-    done = finished(replace(table, state=State.PUBLIC))
-    assert isinstance(done, Table)
+    done = _finished(replace(table, state=State.PUBLIC))
     waits = any(not draft.is_new(key.target) for key in done.foreign_keys)
     return replace(done, state=State.ADDING) if waits else done
+
+
+def _finished(table: Table) -> Table:
+    """The table as it will be; a former name still drains."""
+    done = finished(replace(table, draining=()))
+    assert isinstance(done, Table)
+    return replace(done, draining=table.draining)
 
 
 def set_dependent(draft: Draft, known: Known, id: int, user: int, *, is_used: bool) -> None:

@@ -32,6 +32,7 @@ from tenure.catalog.errors import (
     NotSupported,
     UndefinedColumn,
     UndefinedObject,
+    WrongState,
 )
 from tenure.catalog.index_changes import (
     columns_of,
@@ -224,10 +225,15 @@ def target_key(target: Table, names: tuple[str, ...]) -> tuple[int, ...]:
     if not names:
         if row_id(target) is not None:
             raise UndefinedObject(f'there is no primary key for referenced table "{target.name}"')
-        return tuple(part.column for part in primary_of(target).parts)
+        primary = primary_of(target)
+        if primary.is_deferrable:
+            raise WrongState(f'cannot use a deferrable primary key for referenced table "{target.name}"')
+        return tuple(part.column for part in primary.parts)
     ids = tuple(_referencing(target, name).id for name in names)
-    unique = [columns_of(each) for each in staying(target.indexes) if is_target(each)]
-    if len(set(ids)) != len(ids) or set(ids) not in unique:
+    unique = [each for each in staying(target.indexes) if is_target(each) and columns_of(each) == set(ids)]
+    if unique and all(each.is_deferrable for each in unique):
+        raise WrongState(f'cannot use a deferrable unique constraint for referenced table "{target.name}"')
+    if len(set(ids)) != len(ids) or not unique:
         raise InvalidForeignKey(
             f'there is no unique constraint matching given keys for referenced table "{target.name}"'
         )

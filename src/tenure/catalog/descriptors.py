@@ -176,6 +176,8 @@ class Index(Record, frozen=True):
     comment: str = ""
     is_unread: bool = False
     """About to go: kept up and enforced as ever, but nobody reads it or relies on its uniqueness any more."""
+    is_deferrable: bool = False
+    """Of a constraint: rows may be equal in it while a statement runs, if they are not at its end."""
 
 
 class Check(Record, frozen=True):
@@ -234,6 +236,8 @@ class Table(Descriptor, frozen=True, tag="table"):
     """The views that read it."""
     sequences: tuple[int, ...] = ()
     """The sequences that its columns own, which go with them."""
+    is_closed: bool = False
+    """A transaction is about to empty it: nobody else reads or writes it until the job has ended."""
 
     def column(self, id: int) -> Column:
         return next(column for column in self.columns if column.id == id)

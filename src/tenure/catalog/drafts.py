@@ -5,6 +5,7 @@
     names         place -> id, or None where a name is gone for this transaction
     entries       (database, name) -> entry of a database's map, or None
     made_from     id -> version, of what was changed and of what was relied on
+    emptied       id -> the table with new indexes: all rows in them are this transaction's own
 
 Until commit all of it is here only, so a rollback has nothing to undo, and a savepoint is a copy. So
 is what a statement starts from: one that fails half-way leaves its draft to be thrown away.
@@ -24,6 +25,9 @@ from tenure.catalog.descriptors import (
     Schema,
     SchemaEntry,
     State,
+    Table,
+    elements,
+    is_dropped,
     place_of,
     replace,
 )
@@ -31,7 +35,7 @@ from tenure.catalog.seen import own_copy
 
 
 class Draft:
-    __slots__ = ("declared", "descriptors", "entries", "made_from", "names")
+    __slots__ = ("declared", "descriptors", "emptied", "entries", "made_from", "names")
 
     def __init__(self) -> None:
         self.declared: dict[int, AnyDescriptor] = {}
@@ -40,6 +44,8 @@ class Draft:
         self.entries: dict[tuple[int, str], SchemaEntry | None] = {}
         self.made_from: dict[int, int] = {}
         """The version each descriptor had when it was first changed; 0 of a new one."""
+        self.emptied: dict[int, Table] = {}
+        """Committed tables that were truncated, as they were right after that."""
 
     def __bool__(self) -> bool:
         return bool(self.declared)
@@ -56,6 +62,11 @@ class Draft:
         self.declared[descriptor.id] = descriptor
         self.descriptors[descriptor.id] = own_copy(descriptor)
 
+    def empty(self, table: Table, *, made_from: int) -> None:
+        """Takes a committed table in that has new indexes, and no rows but those that are still to come."""
+        self.declare(table, made_from=made_from)
+        self.emptied[table.id] = table
+
     def rely_on(self, descriptor: AnyDescriptor) -> None:
         """Has publishing prove that a descriptor is still what it was: a schema that gets a table."""
         self.made_from.setdefault(descriptor.id, descriptor.version)
@@ -67,6 +78,26 @@ class Draft:
     def made(self) -> dict[int, AnyDescriptor]:
         """The descriptors that this very transaction makes."""
         return {id: each for id, each in self.declared.items() if self.is_new(id)}
+
+    def is_emptied(self, id: int) -> bool:
+        """Whether it is a committed table that this transaction has truncated and does not drop."""
+        return id in self.emptied and not is_dropped(self.declared[id])
+
+    def has_own_rows(self, id: int) -> bool:
+        """Whether all rows of a table are this transaction's own: it has made or truncated the table."""
+        return self.is_new(id) or self.is_emptied(id)
+
+    def needs_completion(self, id: int) -> bool:
+        """Whether rows of such a table may have been there before one of its elements."""
+        if not self.is_emptied(id):
+            return self.is_new(id)
+        table, emptied = self.declared[id], self.emptied[id]
+        assert isinstance(table, Table)
+        return [*elements(table)] != [*elements(emptied)]
+
+    def of_own_rows(self) -> dict[int, AnyDescriptor]:
+        """The descriptors that it makes, and the tables that it empties: nobody else knows these."""
+        return {id: each for id, each in self.declared.items() if self.has_own_rows(id)}
 
     def create(self, descriptor: AnyDescriptor) -> None:
         """Makes a descriptor, with its name; a schema with its entry in its database's map."""

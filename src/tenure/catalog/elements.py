@@ -28,6 +28,9 @@ it comes or goes: public is the column's own NOT NULL.
 A constraint that is NOT VALID counts as public, is enforced, and nobody relies on it; write_only
 means the same. So it is validated from there: not valid ─► write_only ─► public and valid.
 
+A table that a transaction is about to empty is closed to all others until that has ended. Emptied, it has new
+indexes, and all that was on its way is finished: none of its rows is older than that.
+
 Former names and the state of the whole descriptor move likewise: a name that is draining goes with
 the next step after the one that took it away.
 
@@ -114,7 +117,7 @@ def is_prepared(table: Table) -> bool:
 
 def is_shown(table: Table) -> bool:
     """Whether readers see all of the change; what is left is to clean up."""
-    return not any(map(_is_unseen, elements(table)))
+    return not table.is_closed and not any(map(_is_unseen, elements(table)))
 
 
 def is_finished(descriptor: AnyDescriptor) -> bool:
@@ -123,7 +126,8 @@ def is_finished(descriptor: AnyDescriptor) -> bool:
         return False
     match descriptor:
         case Table():
-            return is_dropped(descriptor) or not any(map(is_moving, elements(descriptor)))
+            is_settled = not descriptor.is_closed and not any(map(is_moving, elements(descriptor)))
+            return is_dropped(descriptor) or is_settled
         case EnumType():
             return all(member.state is ElementState.PUBLIC for member in descriptor.members)
         case _:
@@ -204,6 +208,7 @@ def _reversed_table(table: Table) -> Table:
             indexes=tuple(map(_turned_round, table.indexes)),
             checks=checks,
             foreign_keys=_restored(table.foreign_keys),
+            is_closed=False,
         )
     )
 
@@ -263,6 +268,7 @@ def _public_member(member: EnumMember) -> EnumMember:
 
 
 def _advance_table(table: Table) -> Table:
+    table = replace(table, is_closed=False)
     if not is_prepared(table):
         return _stepped(table, _needs_preparing)
     return without_stale_inbound(taken_over(table, _stepped(table, is_moving)))

@@ -54,6 +54,10 @@ class Held:
         """What to wait for before this may be pinned; asked under the scheme's lock."""
         return self._held.get(id)
 
+    def has_any(self, ids: Iterable[int]) -> bool:
+        """Whether one of these must not be pinned now; most of the time nothing is held at all."""
+        return bool(self._held) and any(id in self._held for id in ids)
+
     def freed(self, id: int) -> None:
         """Nothing pins this any more; said under the scheme's lock."""
         if id in self._held:

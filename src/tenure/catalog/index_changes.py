@@ -53,6 +53,7 @@ class AddIndex(Change, frozen=True):
     predicate: Expression | None = None
     is_constraint: bool = False
     """Whether it is asked for by ADD CONSTRAINT ... UNIQUE."""
+    is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
         require_free_index(table, self.name)
@@ -69,6 +70,7 @@ class AddIndex(Change, frozen=True):
             predicate=self.predicate,
             primary=primary_of(table).id,
             is_constraint=self.is_constraint,
+            is_deferrable=self.is_deferrable,
         )
         return replace(table, indexes=(*table.indexes, index), next_index=index.id + 1)
 
@@ -122,6 +124,7 @@ class AlterPrimaryKey(Change, frozen=True):
     former: str = ""
     """The unique index that the former key becomes, if it is to become one."""
     referring: tuple[Referring, ...] = ()
+    is_deferrable: bool = False
 
     def apply(self, table: Table) -> Table:
         primary = primary_of(table)
@@ -139,7 +142,13 @@ class AlterPrimaryKey(Change, frozen=True):
         for part in parts:
             table = require_not_null(table, table.column(part.column))
         is_asked_for = not table.column(parts[0].column).is_hidden
-        table = remade(table, primary, parts=parts, name=self.name, is_constraint=is_asked_for)
+        table = remade(
+            *(table, primary),
+            parts=parts,
+            name=self.name,
+            is_constraint=is_asked_for,
+            is_deferrable=self.is_deferrable,
+        )
         if self.former:
             columns = {column.id: column.name for column in table.columns}
             former = tuple(Part(columns[each.column], each.is_descending) for each in primary.parts)
@@ -167,6 +176,13 @@ def require_free_index(table: Table, name: str) -> None:
 def primary_of(table: Table) -> Index:
     """The primary index that there will be."""
     return _successor(table, table.index(table.primary))
+
+
+def forgets_key(table: Table) -> bool:
+    """Whether equal keys may come once the table's changes are done: its primary key goes or is another."""
+    replaced = {column.id: column.replaces or column.id for column in table.columns}
+    new = {replaced[part.column] for part in primary_of(table).parts}
+    return not new <= columns_of(table.index(table.primary))
 
 
 def row_id(table: Table) -> Column | None:
@@ -233,6 +249,7 @@ def remade(
     predicate: Expression | None = None,
     name: str | None = None,
     is_constraint: bool | None = None,
+    is_deferrable: bool | None = None,
     primary: int = 0,
 ) -> Table:
     """Has an index replaced by a new one; one that nobody has seen yet is altered in place."""
@@ -243,6 +260,7 @@ def remade(
         parts=index.parts if parts is None else parts,
         predicate=index.predicate if predicate is None else predicate,
         is_constraint=index.is_constraint if is_constraint is None else is_constraint,
+        is_deferrable=index.is_deferrable if is_deferrable is None else is_deferrable,
         primary=primary or index.primary,
     )
     if is_adding(index):
@@ -262,6 +280,20 @@ def remade(
             if each.primary == index.id:
                 table = remade(table, each, primary=new.id)
     return table
+
+
+def with_new_indexes(table: Table) -> Table:
+    """The same with new indexes, which have no entries yet; none of them may be on its way."""
+    first = table.next_index
+    ids = {index.id: first + number for number, index in enumerate(table.indexes)}
+    return replace(
+        table,
+        indexes=tuple(
+            replace(index, id=ids[index.id], primary=ids[index.primary]) for index in table.indexes
+        ),
+        primary=ids[table.primary],
+        next_index=first + len(ids),
+    )
 
 
 def renamed_index(table: Table, index: Index, name: str) -> Table:

@@ -126,10 +126,8 @@ class Leases:
         this node publishes by itself it holds first, and closes the lease before it lets go; hence the
         order of the two looks.
         """
-        held = self._held.of
-        for id in ids:
-            if held(id) is not None:
-                return False
+        if self._held.has_any(ids):
+            return False
         return not lease.is_closed and read_at < lease.frontier_at and not lease.session.done.is_set()
 
     def pin(self, use: Use, id: int) -> AnyDescriptor | None:
@@ -153,9 +151,9 @@ class Leases:
         return descriptor
 
     def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
-        lease, held = bound(use), self._held.of
+        lease = bound(use)
         with self._lock:
-            if use.ended or lease.is_closed or lease.session.done.is_set() or any(map(held, ids)):
+            if use.ended or lease.is_closed or lease.session.done.is_set() or self._held.has_any(ids):
                 return False
             for id in ids:
                 pin = lease.pins.get(id)

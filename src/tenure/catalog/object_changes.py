@@ -105,6 +105,7 @@ def create_table(
     row_id: Expression,
     key: tuple[Part, ...] = (),
     key_name: str = "",
+    is_key_deferrable: bool = False,
     changes: Sequence[Change] = (),
     privileges: tuple[Grant, ...] = (),
 ) -> Table:
@@ -138,7 +139,8 @@ def create_table(
         hidden = row_id_column(table, row_id)
         table = hidden.apply(table)
     parts = key or (Part(hidden.name),)
-    table = _with_primary(table, parts, key_name or f"{name}_pkey", is_constraint=bool(key))
+    name_of_key = key_name or f"{name}_pkey"
+    table = _with_primary(table, parts, name_of_key, is_constraint=bool(key), is_deferrable=is_key_deferrable)
     draft.create(table)
     draft.rely_on(parent)
     table = declare(draft, known, bare, table)
@@ -179,7 +181,9 @@ def create_enum(
     return type_
 
 
-def _with_primary(table: Table, parts: tuple[Part, ...], name: str, *, is_constraint: bool) -> Table:
+def _with_primary(
+    table: Table, parts: tuple[Part, ...], name: str, *, is_constraint: bool, is_deferrable: bool
+) -> Table:
     primary = Index(
         FIRST,
         name,
@@ -187,6 +191,7 @@ def _with_primary(table: Table, parts: tuple[Part, ...], name: str, *, is_constr
         is_unique=True,
         primary=FIRST,
         is_constraint=is_constraint,
+        is_deferrable=is_deferrable,
     )
     table = replace(table, indexes=(primary,), next_index=FIRST + 1)
     for part in primary.parts:

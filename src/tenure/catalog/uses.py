@@ -10,8 +10,12 @@ store.
 
 A transaction that has written descriptors uses its own copy of them, which nobody else sees.
 
+A transaction that waits for somebody's lock uses nothing meanwhile, and the one it waits for may be about
+to change what it has pinned. So it gives its pins up (`pause`), and goes on only if it can pin the very
+same again (`resume`).
+
 Invariant (I10): a commit uses version v only within [M(v), M(v+2)).
-Invariant (I16): a pin is given up only when the outcome of its transaction is known.
+Invariant (I16): a pin is given up for good only when the outcome of its transaction is known.
 
 Walk: `catalog.leases` makes them; SQL asks `descriptor`, `id_at` and `schema_entry`, then `commit`
 (or `submit`, and `finish_commit` once it is done) or `close`.
@@ -106,6 +110,7 @@ class Lease:
 class Use:
     __slots__ = (
         "_found",
+        "_paused",
         "_scheme",
         "draft",
         "ended",
@@ -124,6 +129,8 @@ class Use:
     ) -> None:
         self._scheme = scheme
         self._found: dict[int, AnyDescriptor] = {}
+        self._paused: list[int] = []
+        """What it had pinned before it began to wait."""
         self.lease = lease
         """What it is bound to, where one lease stands for the whole catalog."""
         self.txn = txn
@@ -254,6 +261,23 @@ class Use:
         self._scheme.unpin(self, ids)
         for id in ids:
             self._found.pop(id, None)
+
+    def pause(self) -> None:
+        """Gives all pins up while the transaction waits for a lock; `resume` before it goes on."""
+        self._paused += self.pins
+        self._scheme.unpin(self, list(self.pins))
+
+    def resume(self) -> None:
+        """Pins again what was given up; RetryError if that has changed, and then it must not go on."""
+        paused, self._paused = self._paused, []
+        try:
+            for id in paused:
+                again = self._scheme.pin(self, id)
+                if again is None or again.version != self._found[id].version:
+                    raise RetryError(f'"{self._found[id].name}" was changed while the transaction waited')
+        except RetryError as error:
+            self.ended = self.ended or str(error)
+            raise
 
 
 def check_below(frontier_at: Timestamp, at: Timestamp) -> None:

@@ -23,13 +23,13 @@ Invariant (I9): of a cycle of waiting owners, the youngest gives way, and no oth
 Walk: `cluster.lock_waits` writes and reads them; the functions at the end decide.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.lock_table import Mode, Name, Owner, conflict
 from tenure.cluster.sessions import SessionId
-from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS, Keyspace, Span
+from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS, TABLE_LOCKS, Keyspace, Span
 from tenure.kv.records import Record, Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
@@ -77,7 +77,7 @@ class LockRecords:
     def __init__(self, keyspace: Keyspace) -> None:
         self._tables = {
             table: Records(keyspace, table, LockRecord, key=("key", "instance", "epoch_at", "ticket"))
-            for table in (ROW_LOCKS, ADVISORY_LOCKS)
+            for table in (ROW_LOCKS, ADVISORY_LOCKS, TABLE_LOCKS)
         }
 
     def put(
@@ -114,6 +114,12 @@ class LockRecords:
                 if (name := Name(table, record.key)) in lines:
                     lines[name].append(record)
         return lines
+
+    def table_span(self, table: int) -> Span:
+        return self._tables[table].span()
+
+    def of_table(self, source: Transaction | Snapshot, table: int) -> Iterator[LockRecord]:
+        return self._tables[table].scan(source)
 
     def all(self, source: Transaction | Snapshot) -> Lines:
         lines: dict[Name, list[LockRecord]] = {}

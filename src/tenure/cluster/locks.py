@@ -27,8 +27,9 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from tenure.cluster.lock_table import Mode, Name, Owner, Standing
-from tenure.cluster.lock_waits import How, LockWaits, Wait
-from tenure.kv.keys import ROW_LOCKS
+from tenure.cluster.lock_waits import Acquired, How, LockWaits, Wait
+from tenure.cluster.table_holds import TableHolds, table_name
+from tenure.kv.keys import ROW_LOCKS, Span
 
 NAME_BYTES_MAX = 64
 """A longer key is locked by a digest of it, so that the record's own key stays short."""
@@ -45,6 +46,7 @@ class RowLocks:
         self._waits = waits
         self._held: dict[Owner, dict[Name, Mode]] = {}
         """What each owner holds, in the order in which it got it; touched by its owner's thread alone."""
+        self.tables = TableHolds(waits, self._acquire)
 
     def acquire(
         self,
@@ -63,18 +65,23 @@ class RowLocks:
         waited for `timeout` seconds; DeadlockDetected (40P01) if waiting would not end; `canceled` is
         called while it waits, and raises to end that. If this raises, it has locked nothing new.
         """
-        held = self._held.setdefault(owner, {})
         names = {_name(key): key for key in keys}
+        what = f'row in relation "{relation}"' if relation else "row"
+        got, has_waited = self._acquire(owner, list(names), mode, How(wait, timeout, canceled, what))
+        if len(got) == len(names):
+            return Locked(list(keys), has_waited)
+        return Locked([names[name] for name in got], has_waited)
+
+    def _acquire(self, owner: Owner, names: Sequence[Name], mode: Mode, how: How) -> Acquired:
+        """Names of rows or tables; those that the owner holds already are got at once."""
+        held = self._held.setdefault(owner, {})
         wanted = _wanted(names, held, mode)
         if not wanted:
-            return Locked(list(keys), has_waited=False)
-        what = f'row in relation "{relation}"' if relation else "row"
-        got, has_waited = self._waits.acquire(owner, wanted, mode, How(wait, timeout, canceled, what), held)
+            return Acquired(list(names), has_waited=False)
+        got, has_waited = self._waits.acquire(owner, wanted, mode, how, held)
         held.update(dict.fromkeys(got, mode))
-        if len(got) == len(wanted):
-            return Locked(list(keys), has_waited)
-        missed = set(wanted).difference(got)
-        return Locked([key for name, key in names.items() if name not in missed], has_waited)
+        missed = set(wanted).difference(got) if len(got) < len(wanted) else ()
+        return Acquired([name for name in names if name not in missed], has_waited)
 
     def try_acquire(self, owner: Owner, keys: Iterable[bytes], mode: Mode = Mode.EXCLUSIVE) -> bool:
         """Locks rows if that needs neither waiting nor the store, else none of them: for an event loop."""
@@ -86,6 +93,13 @@ class RowLocks:
             return False
         held.update(dict.fromkeys(wanted, mode))
         return True
+
+    def has_in_table(self, owner: Owner, table: int, span: Span) -> bool:
+        """Whether an owner has locked a table, or rows of it, whose keys lie in this span."""
+        held = self._held.get(owner, {})
+        return table_name(table) in held or any(
+            name.table == ROW_LOCKS and span.lo <= name.key < span.hi for name in held
+        )
 
     def mark(self, owner: Owner) -> int:
         """Marks what is locked now, for `release_since`."""

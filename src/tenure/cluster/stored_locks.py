@@ -150,13 +150,13 @@ class StoredLocks:
         kept = self.kept(owner, name)
         firm = [each for each in line if self.records.key_of(name.table, each) in kept] if kept else []
         others = in_the_way(record, line, firm)
-        dead = [each for each in others if self._is_gone(each.session)]
+        dead = [each for each in others if self.is_gone(each.session)]
         if not dead:
             return others
         self.delete([self.records.key_of(name.table, each) for each in dead])
         return [each for each in others if each not in dead]
 
-    def _is_gone(self, session: SessionId) -> bool:
+    def is_gone(self, session: SessionId) -> bool:
         """Whether it was found absent; one that has expired is deleted. What lives is asked at its expiry."""
         if self._deaths.is_dead(session):
             return True

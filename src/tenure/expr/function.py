@@ -44,9 +44,13 @@ class SequenceValues(Protocol):
     def set(self, id: int, value: int, is_called: bool) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
-    """What expressions may know besides the row; times are microseconds since 1970, UTC."""
+    """What expressions may know besides the row; times are microseconds since 1970, UTC.
+
+    Nobody changes one. It is not declared frozen because each statement makes one, and that costs three times
+    as much then.
+    """
 
     now_micros: int
     """When the transaction began."""

@@ -27,6 +27,8 @@ EXPONENT_MAX = 2**30 - 1
 
 SPACE = " \t\n\v\f\r"
 _INT_NAMES = {2: "smallint", 4: "integer", 8: "bigint"}
+_SURE_DIGITS = {2: 4, 4: 9, 8: 18}
+"""By size: so many digits are never too many."""
 _DIGITS = r"[0-9]++(?:_[0-9]++)*+"
 _WHOLE = re.compile(
     r"0[xX](?:_?[0-9a-fA-F]++)++|0[oO](?:_?[0-7]++)++|0[bB](?:_?[01]++)++"
@@ -55,6 +57,8 @@ class IntType(Type):
         return _INT_NAMES[self.size]
 
     def parse(self, text: str) -> int:
+        if len(text) <= _SURE_DIGITS[self.size] and text.isdecimal() and text.isascii():
+            return int(text)
         stripped = text.strip(SPACE)
         value = whole_number(stripped)
         if value is None and not self._overflows_first(stripped):

@@ -86,6 +86,20 @@ class Buffer:
             "and kv.transaction.max_bytes. The bulk way, for any number of rows from files, is IMPORT INTO.",
         )
 
+    def forget(self, span: Span) -> None:
+        """Takes the writes of a span back as if they had never been, up to the next `back_to`."""
+        keys = _between(self._order, span)
+        for key in keys:
+            former = self.writes[key]
+            if self._undo:
+                self._undo[-1].setdefault(key, former)
+            if self._newest_view is not None:
+                self._note(key, former)
+            self._bytes -= _size(former)
+            del self.writes[key]
+        if keys:
+            self._order = [key for key in self._order if key in self.writes]
+
     def within(self, span: Span) -> dict[bytes, bytes | None]:
         """The writes of a span that can be read back: all but those whose key is not known yet."""
         writes = (self.writes[key] for key in _between(self._order, span))
@@ -129,16 +143,19 @@ class Buffer:
 
     def _restore(self, formers: dict[bytes, Write | None]) -> None:
         """Makes each key what it was."""
+        has_forgotten = False
         for key, former in formers.items():
+            current = self.writes.pop(key, None)
+            has_forgotten = has_forgotten or current is None
             if self._newest_view is not None:
-                self._note(key, self.writes[key])
-            self._bytes -= _size(self.writes[key])
-            if former is None:
-                del self.writes[key]
-            else:
+                self._note(key, current)
+            self._bytes -= 0 if current is None else _size(current)
+            if former is not None:
                 self.writes[key] = former
                 self._bytes += _size(former)
-        if len(self._order) > len(self.writes):
+        if has_forgotten:
+            self._order = sorted(self.writes)
+        elif len(self._order) > len(self.writes):
             self._order = [key for key in self._order if key in self.writes]
 
     def release(self, savepoint: Savepoint | None) -> None:

@@ -85,14 +85,15 @@ class RefreshSpans:
         kept = [each for each in self.spans[since.spans :] if within is not None and not _is_in(each, within)]
         self.spans[since.spans :] = kept
 
-    def relax(self, since: Reads, at: Timestamp) -> None:
-        """Of the keys read by themselves since then, only that they have a row counts."""
+    def relax(self, since: Reads, at: Timestamp, without: bytes | None = None) -> None:
+        """Of the keys read by themselves since then, only that they have a row counts; one may have none."""
         for key in self._points_since(since):
-            del self.points[key]
-            self.present[key] = at
+            if key != without:
+                del self.points[key]
+                self.present[key] = at
 
     def _points_since(self, since: Reads) -> list[bytes]:
-        """From the end: a statement with many rows marks and relaxes for each, and has read much before."""
+        """From the end: much may have been read before."""
         return list(islice(reversed(self.points), len(self.points) - since.points))[::-1]
 
     def settle(self, at: Timestamp) -> list[bytes]:

@@ -35,8 +35,7 @@ A **view** keeps what the transaction reads at one moment readable, whatever it 
 Going back to a **savepoint** undoes buffered writes. What was read since stays read: a reader that
 decides by what it saw, and then takes its writes back, has still seen it.
 
-Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit` -> `kv.commits` -> the engine's section. The
-door: `submit` -> ... -> `on_done` -> `finish`.
+Walk: `Store.transact` -> `get`/`scan`/`put` -> `commit`, or `submit` and `finish` -> `kv.commits`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -92,8 +91,8 @@ class Transaction:
         """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
         self._absences = Absences(self._keyspace)
-        self._buffer = Buffer(limits)
-        self._writes, self.check_rows = self._buffer.writes, self._buffer.check_rows
+        self._buffer = buffer = Buffer(limits)
+        self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
@@ -206,8 +205,8 @@ class Transaction:
 
         Where only a look can tell, it looks at once, and raises here.
         """
-        is_seen = self._parent is not None or self._known is not None or key in self._writes or self._landed
-        if not is_seen and self._bases.of(key[:HEAD_BYTES]) is None:
+        is_alone = self._parent is None and self._known is None and not self._landed.revisions
+        if is_alone and key not in self._writes and self._bases.of(key[:HEAD_BYTES]) is None:
             self._absences.expect(key, taken)
         elif self.get(key) is not None:
             raise taken()
@@ -231,10 +230,10 @@ class Transaction:
         """Whether there are rows of which it only counts that they are there."""
         return bool(self._reads.present)
 
-    def relax_reads(self, since: Reads) -> None:
-        """Of rows read by their keys since then, and found, only that they are there is to hold at commit."""
-        if self._parent is None and self._known is None:
-            self._reads.relax(since, self.read_at)
+    def relax_reads(self, since: Reads, *, without: bytes | None = None) -> None:
+        """Of rows read by their keys since then, only that they are there counts; `without` was not found."""
+        if self._parent is None and self._known is None and self._read_at is not None:
+            self._reads.relax(since, self._read_at, without)
 
     def view(self) -> View:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
@@ -369,7 +368,7 @@ class Transaction:
 
     def _check_views(self) -> None:
         """Raises if what views have read at earlier times has changed since; else it holds at `read_at`."""
-        if not self.has_one_time:
+        if self._reads.apart and not self.has_one_time:
             for at, reads in self._reads.apart.items():
                 _, failed = self._engine.check(self._as_proof(at, reads))
                 if failed is not None:
@@ -436,10 +435,11 @@ class Transaction:
 
     def _settle_reads(self) -> None:
         self._check_views()
-        again = self._reads.settle(self.read_at) if self._reads.present else []
-        self.read_ahead(key for key in again if key not in self._writes)
-        if any(self.get(key) is None for key in again if key not in self._writes):
-            raise RetryError("a row that was counted on is gone")
+        if self._reads.present:
+            again = [key for key in self._reads.settle(self.read_at) if key not in self._writes]
+            self.read_ahead(again)
+            if any(self.get(key) is None for key in again):
+                raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
         if outcome.status is not Status.COMMITTED:

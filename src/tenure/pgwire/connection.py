@@ -40,6 +40,8 @@ UNSENT_BYTES_MAX = 64 * 1024
 """When this much waits to be written, it is written before the next message is read."""
 
 TERMINATE, SYNC = ord("X"), ord("S")
+MAY_TAKE_LONG = frozenset(b"PEQ")
+"""Messages after which it is asked whether the turn is over: the work of others follows from their length."""
 _HEAD_BYTES = 5
 _FROM_INPUT = (Need.PACKET, Need.MESSAGE)
 _ANSWERED_BY_READY = frozenset(b"QFS")
@@ -185,7 +187,9 @@ class Connection:
             except Exception as error:
                 self._failed(kind, error)
             if self.wait is None and (
-                conversation.unsent_bytes > UNSENT_BYTES_MAX or (stop < size and self._turns.is_over())
+                conversation.unsent_bytes > UNSENT_BYTES_MAX
+                # Not if only a Sync is left: this is most of the time, and reading the clock costs something.
+                or (size - stop > _HEAD_BYTES and kind in MAY_TAKE_LONG and self._turns.is_over())
             ):
                 self.wait = Need.FLUSH
             if self.wait is not None or self.is_closing:

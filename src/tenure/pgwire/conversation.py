@@ -115,10 +115,10 @@ class Conversation:
     def bind(self, data: bytes, at: int, stop: int) -> Talk[None] | None:
         name, statement_name, formats, raw, result_formats = read_bind(data, at, stop)
         statement = self._bound.statement(statement_name)
-        decode = partial(statement.decode, statement_name, formats, raw)
         if stop - at > INPUT_BYTES_MAX:
+            decode = partial(statement.decode, statement_name, formats, raw)
             return self._bind_in_thread(name, statement_name, decode, result_formats)
-        values = decode()
+        values = statement.decode(statement_name, formats, raw)
         try:
             portal = self.client.bind(name, statement_name, values, inline=True)
         except NotShort:
@@ -141,23 +141,17 @@ class Conversation:
 
     def describe(self, data: bytes, at: int, stop: int) -> None:
         kind, name = _kind_and_name(data, at, stop)
-        if kind == _PORTAL:
-            self._describe(self._bound.portal(name).shape)
-            return
-        statement = self._bound.statement(name)
-        shape = statement.shape(statement.prepared.columns, ALL_TEXT)
-        self._check_describable(shape)
-        oids = [oid_of(type)[0] for type in statement.prepared.parameters]
-        self.output.append(parameter_description(oids))
-        self._describe(shape)
-
-    def _check_describable(self, shape: Shape | None) -> None:
-        """What columns a result has is looked up in the catalog: not in a block that has failed."""
+        statement = None if kind == _PORTAL else self._bound.statement(name)
+        if statement is None:
+            shape = self._bound.portal(name).shape
+        else:
+            shape = statement.shape(statement.prepared.columns, ALL_TEXT)
         if shape is not None and self.client.status is Status.FAILED:
+            # What columns a result has is looked up in the catalog.
             raise InFailedTransaction
-
-    def _describe(self, shape: Shape | None) -> None:
-        self._check_describable(shape)
+        if statement is not None:
+            oids = [oid_of(type)[0] for type in statement.prepared.parameters]
+            self.output.append(parameter_description(oids))
         if shape is None:
             self.output.append(NO_DATA)
         else:

@@ -50,7 +50,8 @@ from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
 from tenure.schema_change.job import KIND, Payload, is_taken_back
-from tenure.schema_change.stages import can_be_undone, can_fail, with_job, work_before
+from tenure.schema_change.stages import Kind as WorkKind
+from tenure.schema_change.stages import Work, can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -148,7 +149,7 @@ class SchemaChanger:
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
         waiter = Waiter(use.started_at, use, asked.check)
-        if staged or _refers_to_others(use, declared):
+        if staged or any(map(use.draft.is_emptied, use.draft.declared)) or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
                 return commit_at
@@ -156,7 +157,7 @@ class SchemaChanger:
                 return self._by_job(use, declared, ids, asked, timeout)
             return self._by_children(use, declared, asked, timeout)
         settled = self._publisher.settle(ids, waiter, timeout=timeout)
-        self._complete_new(use, declared)
+        self._complete_own(use)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
     def _check_idle(self, use: Use, ids: Sequence[int], asked: Asked) -> None:
@@ -201,7 +202,7 @@ class SchemaChanger:
                 settled = self._publisher.alone(use.txn, ids)
                 for descriptor in declared:
                     self._complete(use, descriptor)
-                self._complete_new(use, declared)
+                self._complete_own(use)
                 session, commit_at = self._publish(use, final, settled)
             return self._published(use, final, session, commit_at)
 
@@ -218,22 +219,31 @@ class SchemaChanger:
 
     def _complete(self, use: Use, descriptor: AnyDescriptor) -> None:
         """Does in the transaction itself all the work that lies between the stages."""
-        if not isinstance(descriptor, Table) or use.draft.is_new(descriptor.id):
+        if not isinstance(descriptor, Table) or use.draft.has_own_rows(descriptor.id):
             return
-        worker = self._worker.over(use.draft.made())
+        worker = self._worker.over(use.draft.of_own_rows())
         stage: AnyDescriptor = descriptor
         while isinstance(stage, Table) and not is_finished(stage):
             for work in work_before(stage):
+                if self._is_left(work):
+                    continue
                 for _ in worker.do(work, stage, use.txn, lambda run: run(use.txn)):
                     pass
             stage = advance(stage)
 
-    def _complete_new(self, use: Use, declared: Sequence[AnyDescriptor]) -> None:
-        """A table made in this very transaction may have got rows before its indexes."""
-        worker = self._worker.over(use.draft.made())
-        for table in declared:
-            if isinstance(table, Table) and use.draft.is_new(table.id):
-                worker.complete_new(use.txn, table)
+    def _is_left(self, work: Work) -> bool:
+        """Whether an index that goes is left as it is, as `walk.Fill.discard` says: it has files.
+
+        They are for readers of the past and not read here: damage is no reason to keep the index.
+        """
+        if work.kind is not WorkKind.EMPTY_INDEX:
+            return False
+        head = self._store.keyspace.head(work.table, work.element)
+        return self._store.bases.of(head) is not None
+
+    def _complete_own(self, use: Use) -> None:
+        """A table made or emptied in this very transaction may have got rows before its indexes."""
+        self._worker.over(use.draft.of_own_rows()).complete_own(use.txn, use.draft)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
         with self._leases.still():
@@ -284,8 +294,11 @@ class SchemaChanger:
         return commit_at
 
     def _can_be_undone_by_job(self, use: Use, declared: Sequence[AnyDescriptor]) -> bool:
-        """Whether nothing of the transaction but its additions would stay, if those were in the way."""
-        if use.txn.written(self._user_tables):
+        """Whether nothing of the transaction but its additions would stay, if those were in the way.
+
+        A table that is emptied stays closed to all others meanwhile, so that is not left to a job.
+        """
+        if use.txn.written(self._user_tables) or any(map(use.draft.is_emptied, use.draft.declared)):
             return False
         snapshot = self._store.snapshot()
         return not any(map(can_fail, declared)) or all(

@@ -8,6 +8,13 @@ Other nodes must know of what is being added before the parent's commit makes it
 publish those stages, each a commit of its own. What only shows (names, drops, defaults) waits for
 the parent. Any end but the parent's commit leaves the job: whoever adopts it walks back.
 
+A table that the parent empties (TRUNCATE) is closed by the first child: others wait until the parent has
+ended. When all leases on the version before are gone nobody uses the former indexes any more, and the
+parent's commit puts the new ones in their place. So a row of another came before that, or comes after it.
+
+Invariant (emptied-alone): between the version that closes a table and the one that has its new indexes nobody
+but the transaction that empties it reads or writes it.
+
 The rows that the parent has written itself are its own affair: children leave them out of what they fill and
 prove, and look for the targets of references in the store as the parent would leave it. So what it cleaned up
 before is clean, and what it removed is gone. At the very end the parent comes up to date and completes its
@@ -113,7 +120,7 @@ class InTransaction:
             fence = self._jobs.claim(child, job.id, self._session().id)
             assert fence is not None, "a job of one's own making was not to be had"
             stages = [
-                with_job(with_preparations(former, each), job.id)
+                with_job(with_preparations(former, each, is_emptied=use.draft.is_emptied(each.id)), job.id)
                 for each in declared
                 if (former := stored[each.id]) is not None
             ]
@@ -145,7 +152,7 @@ class InTransaction:
             job=fence.job,
             transact=_Children(use.txn, self._jobs, fence),
             waiter=waiter,
-            worker=self._worker.over(use.draft.made()).beside(use.txn),
+            worker=self._worker.over(use.draft.of_own_rows()).beside(use.txn),
             view=lambda snapshot: Overlay(snapshot, use.txn),
             timeout=timeout,
         )
@@ -156,11 +163,11 @@ class InTransaction:
         """In the parent, right before its commit: rows completed, the job ended."""
         use.refresh()
         self._jobs.fenced(use.txn, prepared.fence)
-        worker = self._worker.over(use.draft.made())
+        worker = self._worker.over(use.draft.of_own_rows())
+        worker.complete_own(use.txn, use.draft)
         for each in declared:
-            if isinstance(each, Table):
-                complete = worker.complete_new if use.draft.is_new(each.id) else worker.complete
-                complete(use.txn, each)
+            if isinstance(each, Table) and not use.draft.has_own_rows(each.id):
+                worker.complete(use.txn, each)
         if all(map(is_finished, prepared.last)):
             self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
         else:

@@ -100,11 +100,14 @@ def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:
     return replace(descriptor, job=0 if is_finished(descriptor) else job)
 
 
-def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDescriptor:
+def with_preparations(
+    stored: AnyDescriptor, declared: AnyDescriptor, *, is_emptied: bool = False
+) -> AnyDescriptor:
     """What other nodes must know of a change before the version that shows it.
 
     That is what is being added, and which constraints and indexes are going. Names, columns that go and
-    everything that shows at once stay as they are until then.
+    everything that shows at once stay as they are until then. Of a table that is emptied others must know
+    only that they may not use it: what they wrote into its former indexes would be lost.
     """
     if isinstance(stored, EnumType) and isinstance(declared, EnumType):
         return replace(stored, members=declared.members)
@@ -112,18 +115,23 @@ def with_preparations(stored: AnyDescriptor, declared: AnyDescriptor) -> AnyDesc
         return replace(stored, dependents=_extended(stored.dependents, declared.dependents))
     if not (isinstance(stored, Table) and isinstance(declared, Table)):
         return stored
-    return replace(
+    marked = replace(
         stored,
-        columns=_prepared(stored.columns, declared.columns),
-        indexes=_prepared(stored.indexes, declared.indexes),
-        checks=_prepared(stored.checks, declared.checks),
-        foreign_keys=_prepared(stored.foreign_keys, declared.foreign_keys),
         # Marks of keys that go stay as well: as long as a key is there, its target looks out for it.
         inbound=_extended(stored.inbound, declared.inbound),
         sequences=_extended(stored.sequences, declared.sequences),
         next_column=declared.next_column,
         next_index=declared.next_index,
         next_constraint=declared.next_constraint,
+    )
+    if is_emptied:
+        return replace(marked, is_closed=True)
+    return replace(
+        marked,
+        columns=_prepared(stored.columns, declared.columns),
+        indexes=_prepared(stored.indexes, declared.indexes),
+        checks=_prepared(stored.checks, declared.checks),
+        foreign_keys=_prepared(stored.foreign_keys, declared.foreign_keys),
     )
 
 

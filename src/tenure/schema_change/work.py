@@ -12,8 +12,9 @@ and `table.validate`.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from tenure.base.errors import CommitTooLarge, CorruptData, UserError
+from tenure.base.errors import CommitTooLarge, CorruptData, RetryError, UserError
 from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
+from tenure.catalog.drafts import Draft
 from tenure.catalog.stored import Catalog
 from tenure.expr.compiled import Context
 from tenure.kv.keys import Keyspace
@@ -132,11 +133,24 @@ class Worker:
         layout = self._layout(txn, as_it_will_be(declared))
         complete_rows(txn, layout, self._tables(txn), self._context())
 
-    def complete_new(self, txn: Transaction, declared: Table) -> None:
-        """The same for a table that this transaction has made itself: none of its rows is committed.
+    def complete_own(self, txn: Transaction, draft: Draft) -> None:
+        """The same for the tables that this transaction has made or emptied: none of their rows is committed.
 
         Which of them were there before which element is not known: so all are looked at.
         """
+        for table in draft.of_own_rows().values():
+            if isinstance(table, Table) and draft.needs_completion(table.id):
+                self._complete_new(txn, table)
+            elif isinstance(table, Table):
+                self._check_in_place(txn, table)
+
+    def _check_in_place(self, txn: Transaction, table: Table) -> None:
+        """A statement that was planned before its table was emptied may have written to a former index."""
+        heads = {self._keyspace.head(table.id, index.id) for index in table.indexes}
+        if any(head_of(key) not in heads for key in txn.written(self._keyspace.table_span(table.id))):
+            raise RetryError(f'rows of "{table.name}" were written as if it had not been truncated')
+
+    def _complete_new(self, txn: Transaction, declared: Table) -> None:
         layout = self._layout(txn, declared)
         self._check_not_rewritten(txn, layout)
         if not written_keys(txn, layout):

@@ -117,14 +117,15 @@ class Block:
 
     def _bound(self) -> Use:
         """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
-        env = self._parts.env
-        until = env.monotonic() + LEASE_SECONDS
+        env, until = self._parts.env, None
         while True:
             try:
                 use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
                 return self._fenced(use)
             except RetryError:
-                if self.pause is None or env.monotonic() > until:
+                now = env.monotonic()
+                until = now + LEASE_SECONDS if until is None else until
+                if self.pause is None or now > until:
                     raise
             self.pause(LEASE_PAUSE_SECONDS)
 

@@ -21,6 +21,7 @@ Walk: `sql.statements.explain` calls these; `sql.explain_nodes` writes a node.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from tenure.expr.function import Context
 from tenure.sql.explain_nodes import Writer
 from tenure.sql.plans.facts import everything
 from tenure.sql.plans.free_values import nested_in
@@ -65,7 +66,7 @@ def _taken(query: Query, run: Run) -> dict[int, Seen]:
     rendered = getattr(run.instead, "rendered", None)
     if rendered is None:
         return {}
-    run = replace(run, query=query)
+    run = replace(run, query=query, context=_without_answers(run.context, query))
     found: dict[int, Seen] = {}
     waiting = [query.plan, *query.shared, *(each.plan for each in query.nested if not each.takes)]
     while waiting:
@@ -75,6 +76,12 @@ def _taken(query: Query, run: Run) -> dict[int, Seen]:
         else:
             waiting += inputs(plan)
     return found
+
+
+def _without_answers(context: Context, query: Query) -> Context:
+    """Where outer values and subqueries are NULL: what a plan is rendered as does not depend on them."""
+    given = [*context.given, *[None] * (query.givens - len(context.given))]
+    return replace(context, given=given, nested=[lambda *_: None for _ in query.nested])
 
 
 def _noted(plan: Plan, run: Run) -> tuple[str, ...]:

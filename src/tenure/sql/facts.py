@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from tenure.base.errors import InvalidParameter
+from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import from_bytes, to_text
 from tenure.catalog.descriptors import State
 from tenure.cluster.advisory import Key, Level
@@ -20,6 +20,7 @@ from tenure.expr.datatype import Datum
 from tenure.expr.session_functions import FACTS
 from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
+from tenure.sql.waits import waiting
 
 if TYPE_CHECKING:
     from tenure.sql.session import Session
@@ -101,15 +102,23 @@ class Answers:
         is_try = name.startswith("pg_try")
         is_in_transaction = "_xact" in name
         surroundings = session.surroundings
-        got = session.parts.advisory.acquire(
-            surroundings.owner_in(self._block) if is_in_transaction else surroundings.owner(),
-            Key(session.database, numbers),
-            level=Level.TRANSACTION if is_in_transaction else Level.SESSION,
-            mode=_mode(name),
-            wait=Wait.SKIP if is_try else Wait.WAIT,
-            timeout=session.variables.seconds("lock_timeout"),
-            canceled=session.check,
-        )
+        owner = surroundings.owner_in(self._block) if is_in_transaction else surroundings.owner()
+        key, got = Key(session.database, numbers), False
+        try:
+            with waiting(session, self._block) as how:
+                got = session.parts.advisory.acquire(
+                    owner,
+                    key,
+                    level=Level.TRANSACTION if is_in_transaction else Level.SESSION,
+                    mode=_mode(name),
+                    wait=Wait.SKIP if is_try else Wait.WAIT,
+                    timeout=how.timeout,
+                    canceled=how.canceled,
+                )
+        except RetryError:
+            if got and not is_in_transaction:
+                session.parts.advisory.unlock(owner, key, mode=_mode(name))  # it is run again
+            raise
         return got if is_try else ""
 
     def _unlock(self, name: str, numbers: tuple[Datum, ...]) -> bool:

@@ -34,6 +34,11 @@ class Interrupts:
         """A statement begins: what came before is forgotten."""
         if self._canceled.is_set():
             self._canceled.clear()
+        values = self._session.variables.values
+        if "statement_timeout" not in values and "transaction_timeout" not in values:
+            seconds = self._session.parts.settings.current()[STATEMENT_TIMEOUT]
+            self._ends_at = self._env.monotonic() + seconds if seconds else None
+            return
         ends_at, whole_ends_at = self._statement_ends_at(), self.transaction_ends_at()
         if ends_at is None or whole_ends_at is None:
             self._ends_at = whole_ends_at if ends_at is None else ends_at

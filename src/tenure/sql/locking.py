@@ -36,6 +36,7 @@ from tenure.sql.answers import NotShort
 from tenure.sql.execution import Execution
 from tenure.sql.plans.plan import Filter, Limit, Lock, Plan, Project, Query, Scan, walk
 from tenure.sql.rows.run import Tuple
+from tenure.sql.waits import waiting
 
 T = TypeVar("T")
 
@@ -194,15 +195,34 @@ def acquire(
         if not locks.try_acquire(owner, keys, mode):
             raise NotShort
         return keys
-    return locks.acquire(
-        owner,
-        keys,
-        mode=mode,
-        wait=wait,
-        timeout=session.variables.seconds("lock_timeout"),
-        canceled=session.check,
-        relation=relation,
-    ).keys
+    with waiting(session, block) as how:
+        return locks.acquire(
+            owner,
+            keys,
+            mode=mode,
+            wait=wait,
+            timeout=how.timeout,
+            canceled=how.canceled,
+            relation=relation,
+        ).keys
+
+
+def await_hold(execution: Execution, table: Table) -> None:
+    """Lets a transaction go first that holds a table which a statement is about to write to.
+
+    One that has written or locked rows of the table before goes on: others may be waiting for it already.
+    """
+    session, block = execution.session, execution.block
+    locks, span = session.parts.locks, session.parts.store.keyspace.table_span(table.id)
+    owner = session.surroundings.owner_in(block)
+    if locks.has_in_table(owner, table.id, span) or block.use.txn.written(span):
+        return
+    if locks.tables.left_seconds(table.id) <= 0:
+        return
+    if execution.inline:
+        raise NotShort
+    with waiting(session, block, what=f'relation "{table.name}"') as how:
+        locks.tables.await_end(owner, table.id, how)
 
 
 def is_fresh(execution: Execution) -> bool:

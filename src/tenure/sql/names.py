@@ -32,6 +32,7 @@ from tenure.sql import sequence_names
 from tenure.sql.answers import NotShort
 from tenure.sql.bind.relations import Relation
 from tenure.sql.block import Block
+from tenure.sql.closed_tables import await_open
 from tenure.sql.errors import UndefinedTable
 from tenure.sql.parse import TooComplex
 from tenure.sql.past_names import absence
@@ -125,7 +126,7 @@ class SessionNames:
         found = self.object(name)
         match found:
             case Table():
-                self._check_online(found)
+                self.require_usable(found)
                 return found
             case View():
                 return view_query(found, self)
@@ -135,6 +136,11 @@ class SessionNames:
         if past is not None:
             raise absence(self._session.parts, past, name, self.path, position)
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+
+    def require_usable(self, table: Table) -> None:
+        """Raises WrongState of a table that is offline, RetryError of one that was just being emptied."""
+        self._check_online(table)
+        await_open(self._session, self._block, table)
 
     def _check_online(self, table: Table) -> None:
         """Raises WrongState, if the store says so too: a job may have brought the table back just now."""

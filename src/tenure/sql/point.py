@@ -17,10 +17,12 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from tenure.catalog.descriptors import Table
 from tenure.expr.datatype import Datum
 from tenure.expr.expressions import And, Call, ColumnRef, Const, Given
 from tenure.expr.types import EnumLookup, type_of
-from tenure.sql.inline import check_rows_bytes
+from tenure.sql.answers import NotShort
+from tenure.sql.inline import ROWS_BYTES_MAX
 from tenure.sql.plans.plan import Access, Project, Query, Scan
 from tenure.table.rows import Layout
 
@@ -35,18 +37,14 @@ Rows = Sequence[Sequence[Datum]]
 class Lookup:
     """A query that is one row by its primary key, of which some columns are asked for."""
 
-    __slots__ = ("_columns", "_layout", "_pick", "_read", "_table", "_values")
+    __slots__ = ("_columns", "_layout", "_read", "_table", "_values")
 
     def __init__(
-        self,
-        scan: Scan,
-        values: Callable[[Values], Sequence[Datum]],
-        pick: Callable[[Sequence[Datum]], Sequence[Datum]] | None,
+        self, table: Table, columns: tuple[int, ...], values: Callable[[Values], Sequence[Datum]]
     ) -> None:
-        self._table = scan.table
-        self._columns = scan.columns
+        self._table = table
+        self._columns = columns
         self._values = values
-        self._pick = pick
         self._layout: Layout | None = None
         self._read: Any = None
 
@@ -70,9 +68,9 @@ class Lookup:
         if not revisions or revisions[0].value is None:
             return ()
         stored = revisions[0].value
-        check_rows_bytes(len(stored))
-        row = self._read(key, stored)
-        return (row if self._pick is None else self._pick(row),)
+        if len(stored) > ROWS_BYTES_MAX:
+            raise NotShort
+        return (self._read(key, stored),)
 
     def _compile(self, parts: "Parts") -> Layout:
         layout = parts.layouts.of(self._table)
@@ -87,7 +85,7 @@ def lookup_of(query: Query, enum: EnumLookup) -> Lookup | None:
     if isinstance(plan, Project):
         if not all(isinstance(each, ColumnRef) for each in plan.expressions):
             return None
-        picked = tuple(each.column for each in plan.expressions if isinstance(each, ColumnRef))
+        picked = [each.column for each in plan.expressions if isinstance(each, ColumnRef)]
         plan = plan.input
     if not isinstance(plan, Scan) or query.nested or query.shared:
         return None
@@ -97,18 +95,9 @@ def lookup_of(query: Query, enum: EnumLookup) -> Lookup | None:
     if any(each.type.enum for each in plan.table.columns) or not _is_implied(plan, access):
         return None
     values = _values_of(access, enum)
-    return None if values is None else Lookup(plan, values, _picking(picked, len(plan.columns)))
-
-
-def _picking(
-    picked: tuple[int, ...] | None, width: int
-) -> Callable[[Sequence[Datum]], Sequence[Datum]] | None:
-    if picked is None or picked == tuple(range(width)):
-        return None
-    if len(picked) == 1:
-        (only,) = picked
-        return lambda row: (row[only],)
-    return itemgetter(*picked)
+    # Only what is picked is read: the condition needs no column, as the key implies it.
+    columns = plan.columns if picked is None else tuple(plan.columns[each] for each in picked)
+    return None if values is None else Lookup(plan.table, columns, values)
 
 
 def _is_implied(scan: Scan, access: Access) -> bool:

@@ -14,7 +14,7 @@ Walk: `sql.session` keeps both tables; `statements.cursors` and `statements.prep
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tenure.expr.datatype import Datum, Type
 from tenure.sql.answers import Column
@@ -51,6 +51,8 @@ class Prepared:
     from_sql: bool = False
     has_enums: bool = False
     """Among its parameters: see `sql.preparing`."""
+    is_by_name: bool = False
+    """It is about another one, which it names (`ByName`)."""
     made_at_micros: int = 0
 
     @property
@@ -69,12 +71,9 @@ class Prepared:
         return given if self.constants is None else self.constants
 
 
-@dataclass(slots=True)
 class Portal:
-    prepared: Prepared
-    values: Sequence[Datum]
-    columns: tuple[Column, ...] | None
-    is_short: bool
+    """One is made for every statement: what is seldom set stands in the class, so making one is cheap."""
+
     rows: Iterator[Sequence[Datum]] | None = None
     """Still to come, once it runs."""
     stays: bool = True
@@ -92,13 +91,25 @@ class Portal:
     is_committed: bool = False
     """It has outlived it."""
     is_scrollable: bool = False
-    fetched: list[Sequence[Datum]] = field(default_factory=list)
-    """Of a scrollable cursor: what has passed, to go back to."""
+    fetched: list[Sequence[Datum]]
+    """Of a cursor: what has passed, for one that is scrollable to go back to."""
     position: int = 0
     is_at_end: bool = False
     """Of one that only goes forward: whether it has come to its end."""
     given_bytes: int = 0
     """How large what it has given so far is, about."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        values: Sequence[Datum],
+        columns: tuple[Column, ...] | None,
+        is_short: bool,
+    ) -> None:
+        self.prepared = prepared
+        self.values = values
+        self.columns = columns
+        self.is_short = is_short
 
     def start_over(self) -> None:
         """Nobody was told of what it gave: its statement is run once more."""
@@ -150,9 +161,13 @@ class Portals:
 
     def end_transaction(self, again: Portal | None = None, *, is_committed: bool) -> None:
         """What belonged to the transaction is gone, but for what is to be run again."""
-        if not self.portals:
+        portals = self.portals
+        if not portals:
             return
-        for each in self.portals.values():
+        if again is None and len(portals) == 1 and "" in portals:  # DECLARE makes none without a name
+            self.portals = {}
+            return
+        for each in portals.values():
             each.is_committed = each.is_committed or (each.is_held and is_committed)
         self.portals = {
             name: each for name, each in self.portals.items() if each.is_committed or each is again

@@ -24,7 +24,7 @@ from tenure.sql.errors import InFailedTransaction, PlanChanged
 from tenure.sql.inline import INPUT_BYTES_MAX
 from tenure.sql.plan_cache import Key, Made
 from tenure.sql.portals import Prepared
-from tenure.sql.statement import Statement
+from tenure.sql.statement import ByName, Statement
 from tenure.sql.statements.queries import Select
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Preparing:
         lookup = statement.lookup if is_short and isinstance(statement, Select) else None
         prepared = Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
         prepared.has_enums = any(each.ref.enum for each in statement.parameters)
+        prepared.is_by_name = isinstance(statement, ByName)
         return prepared
 
     def with_labels_now(self, name: str, prepared: Prepared) -> Prepared:

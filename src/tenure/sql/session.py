@@ -89,8 +89,7 @@ class Session:
         """The statement under way is one of several that are one implicit transaction: as in a block."""
         self.active_portal: Portal | None = None
         """The one that is being executed: it cannot close itself."""
-        self._path: tuple[str, Path] = "", Path(0)
-        """What search_path says, and what that means."""
+        self._path = Path(0)
         self.interrupts = Interrupts(self)
         self.check_time, self.start_reading = self.interrupts.check_time, self.interrupts.start
         self._copying: Block | None = None
@@ -170,14 +169,15 @@ class Session:
         if self.block is not None and self.block.is_failed:
             self.preparing.check_not_failed(prepared.text)
         columns = prepared.columns
-        if isinstance(prepared.statement, ByName):
+        if prepared.is_by_name and isinstance(prepared.statement, ByName):
             columns = prepared.statement.columns_now(self)
         made = Portal(prepared, prepared.values(values), columns, prepared.is_short and inline)
         self._portals.add(portal, made)
         return made
 
     def portal(self, name: str) -> Portal:
-        return self._portals.named(name)
+        found = self._portals.portals.get(name)
+        return self._portals.named(name) if found is None else found
 
     @property
     def portals(self) -> Portals:
@@ -198,12 +198,11 @@ class Session:
         if prepared.made is None:
             return EMPTY
         self.surroundings.fence()
-        check_may_run(self, portal, made)
         has_begun = made.rows is not None or made.is_done
-        lookup = prepared.lookup
-        is_alone = ends and inline and self.block is None and not has_begun
-        if lookup is not None and is_alone and prepared.made.path == self.path:
-            rows = lookup.rows(self.parts, prepared.made, made.values)
+        if has_begun or self.block is not None or made.is_failed:
+            check_may_run(self, portal, made)
+        elif prepared.lookup is not None and ends and inline and prepared.made.path == self.path:
+            rows = prepared.lookup.rows(self.parts, prepared.made, made.values)
             if rows is not None:
                 made.is_done, made.tag, made.counts = True, "SELECT", True
                 return Answer(rows, "SELECT", True, True)
@@ -233,14 +232,14 @@ class Session:
         statement = portal.prepared.statement
         if isinstance(statement, planning.Control):
             if self.block is None and statement.is_undone and (self.is_several or not ends):
-                self.block = self._begun()
+                self.block = self._begun(is_several=True)
             execution = Execution(self, self.block or self._begun(), portal.values, inline=inline)
             return control(execution, statement, portal, limit)
         block = self.block
         if block is None and ends:
             return self._implicit(portal, limit, inline)
         if block is None:
-            block = self.block = self._begun()
+            block = self.block = self._begun(is_several=True)
         if block.is_failed:
             raise InFailedTransaction
         answer = self._answer(portal, self._run_in(block, portal, inline), limit)
@@ -248,12 +247,13 @@ class Session:
             return self._ended(block, answer, inline)
         return answer
 
-    def _begun(self, *, is_explicit: bool = False) -> Block:
+    def _begun(self, *, is_explicit: bool = False, is_several: bool = False) -> Block:
         block = Block(self.parts, is_explicit=is_explicit, variables=self.variables.state)
         block.fence = self.surroundings.fence
         block.is_read_only = transaction_modes.reads_only(self)
-        if is_explicit:
-            block.pause = self._pause
+        block.pause = self._pause if is_explicit else None
+        if is_explicit or is_several:
+            self.surroundings.retries.hold(block)
         return block
 
     def _pause(self, seconds: float) -> None:
@@ -323,7 +323,6 @@ class Session:
             except BaseException:
                 self.abandon()
                 raise
-            del self.notices[told:]
             self.interrupts.pause(pause_seconds)
             pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
 
@@ -359,7 +358,8 @@ class Session:
 
     def _commit(self, block: Block) -> None:
         try:
-            block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
+            with self.surroundings.retries.noting(block):
+                block.commit(Asked(self.user, self.statement, self.interrupts.check_time))
         except BaseException:
             self.abandon()
             raise
@@ -400,7 +400,7 @@ class Session:
         return None
 
     def failed(self, error: BaseException | None = None) -> None:
-        self.surroundings.name_schema(error)
+        self.surroundings.failed(error)
         block = self.block
         self._is_string = self._has_executed = False
         if block is None:
@@ -478,12 +478,10 @@ class Session:
 
     @property
     def path(self) -> Path:
-        text = self.variables["search_path"]
-        known, path = self._path
-        if text != known or path.database != self.database:
-            path = Path(self.database, self.variables.search_path(), self.user)
-            self._path = text, path
-        return path
+        schemas = self.variables.effects.search_path
+        if schemas is not self._path.schemas:
+            self._path = Path(self.database, schemas, self.user)
+        return self._path
 
     def check(self) -> None:
         """Raises if the statement must not go on."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from tenure.base.errors import SessionLost
+from tenure.base.errors import RetryError, SessionLost
 from tenure.catalog.descriptors import Sequence as Sequence_
 from tenure.cluster.lock_table import Owner
 from tenure.expr.datatype import Datum
@@ -17,6 +17,7 @@ from tenure.sql.answers import NotShort
 from tenure.sql.block import Block
 from tenure.sql.errors import LocksLost, UndefinedTable, UndefinedVariable
 from tenure.sql.facts import Answers, Facts
+from tenure.sql.retries import Retries
 from tenure.sql.tables import regs
 from tenure.sql.transaction_modes import set_modes
 from tenure.sql.variables import MODES, definition
@@ -45,6 +46,7 @@ class Surroundings:
         )
         self.discard_sequences = self._sequence_values.discard
         session.on_discard.append(self.discard_sequences)
+        self.retries = Retries(session)
 
     def context(self, block: Block, values: Sequence[Datum]) -> Context:
         env = self._parts.env
@@ -82,7 +84,14 @@ class Surroundings:
             session.variables.set(name, value)
         return session.variables.show(name)[1]
 
-    def name_schema(self, error: BaseException | None) -> None:
+    def failed(self, error: BaseException | None) -> None:
+        """A statement has failed; its block has not been closed yet."""
+        block = self._session.block
+        if isinstance(error, RetryError) and block is not None:
+            self.retries.lost(block)
+        self._name_schema(error)
+
+    def _name_schema(self, error: BaseException | None) -> None:
         """Tables know the numbers of their schemas only; clients are told names."""
         if isinstance(error, ConstraintViolation):
             block, newest = self._session.block, self._parts.leases.newest
@@ -131,6 +140,11 @@ class Surroundings:
             self._session.on_close.append(lambda: self._parts.advisory.release_all(owner))
             self._session.on_discard.append(lambda: self._parts.advisory.unlock_all(owner))
         return self._owner
+
+    @property
+    def owner_number(self) -> int | None:
+        """Of the owner of this session's locks, if it has locked anything yet."""
+        return None if self._owner is None else self._owner.number
 
     def owner_in(self, block: Block) -> Owner:
         """The same, about to lock something that ends with the transaction."""

@@ -30,7 +30,7 @@ ISOLATION, READ_ONLY, DEFERRABLE = MODES
 
 def reads_only(session: "Session") -> bool:
     """Whether a transaction that begins now may only read."""
-    return session.variables[READ_ONLY] == "on"
+    return session.variables.effects.is_read_only
 
 
 def begin(session: "Session") -> None:

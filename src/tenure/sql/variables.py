@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 from tenure.base.errors import InvalidParameter
@@ -331,6 +332,7 @@ class Variables:
         self._hidden: dict[str, str | None] = {}
         self.reported: dict[str, str] = {}
         """Changes that the client is to be told of."""
+        self._effects = Effects(self)
 
     def fix(self, name: str, value: str) -> None:
         """Sets what the node says about itself."""
@@ -442,13 +444,35 @@ class Variables:
         return number / 1000 if number else None
 
     @property
+    def effects(self) -> "Effects":
+        effects = self._effects
+        if effects.of is not self.values:
+            effects = self._effects = Effects(self)
+        return effects
+
+    @property
     def zone(self) -> tzinfo:
         """The session's time zone."""
-        name = self["TimeZone"]
-        return UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
+        return self.effects.zone
 
-    def search_path(self) -> tuple[str, ...]:
-        return tuple(split_names(self["search_path"]))
+
+class Effects:
+    """What values come to that every statement asks for: worked out once, as long as none of them changes."""
+
+    __slots__ = ("is_read_only", "of", "search_path", "zone")
+
+    def __init__(self, variables: Variables) -> None:
+        self.of = variables.values
+        self.search_path = _search_path(variables["search_path"])
+        self.is_read_only = variables["transaction_read_only"] == "on"
+        name = variables["TimeZone"]
+        self.zone = UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
+
+
+@lru_cache(maxsize=1024)
+def _search_path(text: str) -> tuple[str, ...]:
+    """The very same for the same text, most of the time."""
+    return tuple(split_names(text))
 
 
 def split_names(text: str) -> list[str]:

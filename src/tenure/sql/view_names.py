@@ -44,6 +44,7 @@ class ViewNames:
         found = self._names.descriptor(source.id)
         match found:
             case Table():
+                self._names.require_usable(found)
                 return NamedColumns(found, source.columns)
             case View():
                 return view_query(found, self._names, source)

@@ -33,6 +33,7 @@ from tenure.expr.function import Context
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
+from tenure.table.entry_makers import MakeEntry, entry_maker
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
@@ -115,20 +116,46 @@ def refill_index(
 
 
 def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:
+    make = entry_maker(layout, index)
+    if make is not None:
+        return _add_made(txn, layout, index, make, keys)
     added = 0
     for row, entry in _entries(txn, layout, index, context, keys):
         _check_primary(txn, layout, index, row)
-        check_length(index, entry)
-        if index.is_primary and index.has_null(row.values):
-            raise _null(layout, index, row)
-        stored = txn.get(entry.key)
-        if stored == entry.value:
-            continue
-        if stored is not None and not layout.is_of(index, stored, entry, row):
-            raise duplicated(layout, index, row)
-        txn.put(*entry)
-        added += 1
+        added += _add_one(txn, layout, index, row, entry)
     return added
+
+
+def _add_made(txn: Transaction, layout: Layout, index: Keyed, make: MakeEntry, keys: list[bytes]) -> int:
+    """The same where rows need not be taken apart, but for those that something is in the way of."""
+    txn.read_ahead(keys)
+    stored = [(key, value) for key in keys if (value := txn.get(key)) is not None]
+    made = [make(key, value) for key, value in stored]
+    txn.read_ahead(entry.key for entry, _ in made if fits(entry))
+    added = 0
+    for (key, value), (entry, values) in zip(stored, made, strict=True):
+        if fits(entry) and not (index.is_primary and None in values):
+            there = txn.get(entry.key)
+            if there is None:
+                txn.put(*entry)
+                added += 1
+            if there is None or there == entry.value:
+                continue
+        added += _add_one(txn, layout, index, layout.row(layout.primary, key, value), entry)
+    return added
+
+
+def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: Entry) -> int:
+    check_length(index, entry)
+    if index.is_primary and index.has_null(row.values):
+        raise _null(layout, index, row)
+    stored = txn.get(entry.key)
+    if stored == entry.value:
+        return 0
+    if stored is not None and not layout.is_of(index, stored, entry, row):
+        raise duplicated(layout, index, row)
+    txn.put(*entry)
+    return 1
 
 
 def _entries(

@@ -6,6 +6,7 @@ written before it existed (`filled`), and what a writer gives it when nobody els
 Walk: `table.rows` compiles them once per table version; `table.write` evaluates them per row.
 """
 
+import builtins
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -38,10 +39,12 @@ class Kept:
         "generated",
         "id",
         "is_enforced",
+        "is_filled_once",
         "is_public",
         "is_written",
         "name",
         "omits_null",
+        "pack",
         "type",
     )
 
@@ -58,14 +61,22 @@ class Kept:
         self.filled: Datum = None if column.filled is None else self.type.unpack(unpack(column.filled))
         # Without a filled value, no value reads as NULL. Until public, "no value" may mean "not yet".
         self.omits_null = self.is_public and self.filled is None
+        self.pack = None if builtins.type(type)._pack is Type._pack else type._pack
+        """Makes a value packable, but NULL; None if it is packed as it is."""
         self.default = None if column.default is None else compiled(column.default)
         self.generated = None if column.generated is None else compiled(column.generated)
         # Once public it has a value of its own.
         self.computed = None if column.computed is None or self.is_public else compiled(column.computed)
+        # A default that differs from row to row, as of a sequence: no later write of the row changes it.
+        self.is_filled_once = column.computed is not None and not column.computed.columns
 
-    def key(self, value: Datum, is_descending: bool) -> KeyValue:
-        element = self.type.key(value)
-        return Descending(element) if is_descending else element
+    def key_maker(self, is_descending: bool) -> Callable[[Datum], KeyValue] | None:
+        """Makes the element of a key of a value; None if that is the value itself."""
+        key = self.type.key
+        if is_descending:
+            return lambda value: Descending(key(value))
+        is_plain = self.type.has_order and type(self.type)._key is Type._key
+        return None if is_plain else key
 
     def from_key(self, element: KeyValue) -> Datum:
         return self.type.from_key(element.value if isinstance(element, Descending) else element)

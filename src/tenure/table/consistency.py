@@ -4,7 +4,7 @@
     public        exactly the entries of the rows
     write_only    the same once it has been filled; before, a part of them
     delete_only   a part of them
-    no such index nothing, unless the lake has it: that waits for the garbage collector
+    no such index nothing, unless it was left as it was: that waits for the garbage collector
 
 Walk: tests call it after every commit, and the check of a whole cluster does.
 """
@@ -25,18 +25,19 @@ def check_indexes(
     context: Context,
     *,
     filled: Collection[int] = (),
-    in_lake: Collection[int] = (),
+    left: Collection[int] = (),
 ) -> list[str]:
     """What is wrong, in words.
 
-    `filled` are the write_only indexes whose backfill is over, `in_lake` those that have files in the lake.
+    `filled` are the write_only indexes whose backfill is over; `left` those that went with all their entries,
+    because they have files in the lake or their table was truncated.
     """
     stored = _by_index(source, layout)
     found = list(rows(source, layout))
     wrong = [
         f"{len(entries)} keys of index {id}, which does not exist"
         for id, entries in stored.items()
-        if id not in layout.indexes and id not in in_lake
+        if id not in layout.indexes and id not in left
     ]
     for index in layout.indexes.values():
         expected = _expected(layout, index, found, context)

@@ -46,7 +46,7 @@ from tenure.expr.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.errors import ForeignKeyViolation, RestrictViolation
-from tenure.table.read import at, exists, find
+from tenure.table.read import exists, find
 from tenure.table.references import Lookup, Lookups, together
 from tenure.table.rows import Layout, Row
 
@@ -90,8 +90,10 @@ class Reference(NamedTuple):
 
     foreign_key: ForeignKey
     referencing: Layout
-    key: bytes
-    """Of the row, in its primary index."""
+    row: Row
+    """As it was written; another write of the statement may have changed it since."""
+    value: bytes | None = None
+    """What was put under its key, if the writer says so: as long as that is there, the row is the same."""
 
 
 class ForeignKeys:
@@ -102,16 +104,18 @@ class ForeignKeys:
         self._writer = writer
         self._owed: list[Lost | Reference] = []
 
-    def written(self, layout: Layout, old: Row | None, new: Row | None) -> None:
-        """Notes what a write of a row owes."""
+    def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
+        """Notes what a write of a row owes. `value` is what was put under its key, if that is known."""
         if old is not None:
             self._owed += self._lost_by(layout, old, new)
         if new is not None:
             for foreign_key in enforced(layout):
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
-                    self._owed.append(Reference(foreign_key, layout, new.key))
+                    self._owed.append(Reference(foreign_key, layout, new, value))
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
+        if not self._owed:
+            return
         # A chain of cascades may be long: it is kept here, not on Python's stack.
         waiting = [self._taken()]
         while waiting:
@@ -142,19 +146,23 @@ class ForeignKeys:
             _check_lost(txn, owed)
 
     def _check_references(self, txn: Transaction, references: list[Reference], check: Check) -> None:
-        for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
-            before = txn.mark_reads()
-            error = lookup.error(txn)
-            if error is not None:
-                raise error
-            txn.relax_reads(before)
+        before, missing = txn.mark_reads(), None
+        try:
+            for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
+                error = lookup.error(txn)
+                if error is not None:
+                    missing = lookup.key
+                    raise error
+        finally:
+            txn.relax_reads(before, without=missing)
 
     def _lookups(self, txn: Transaction, references: list[Reference]) -> Iterator[Lookup]:
         by_key: dict[tuple[int, int], Lookups] = {}
-        for (table, key), of_row in groupby(references, lambda each: (each.referencing.table.id, each.key)):
+        for (table, _), of_row in groupby(references, lambda each: (each.referencing.table.id, each.row.key)):
             row = None
-            for foreign_key, layout, _ in of_row:
-                row = row or at(txn, layout, key)
+            for reference in of_row:
+                foreign_key, layout = reference.foreign_key, reference.referencing
+                row = row or _now(txn, reference)
                 if row is None:  # it was gone again before the statement ended
                     break
                 lookups = by_key.get((table, foreign_key.id))
@@ -186,6 +194,14 @@ class ForeignKeys:
                 writer.update(txn, row, _changes(lost, writer))
         if lost.action is Action.SET_DEFAULT:
             self._owed.append(lost._replace(is_done=True))
+
+
+def _now(txn: Transaction, reference: Reference) -> Row | None:
+    stored = txn.get(reference.row.key)
+    if stored is None or stored is reference.value:
+        return None if stored is None else reference.row
+    layout = reference.referencing
+    return layout.row(layout.primary, reference.row.key, stored)
 
 
 def _changes(lost: Lost, writer: RowWriter) -> Values:

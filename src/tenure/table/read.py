@@ -131,7 +131,7 @@ def find_any(
     kept = [layout.columns[id] for id in columns]
 
     def comparable(values: Sequence[Datum]) -> bytes:
-        return encode([each.key(value, False) for each, value in zip(kept, values, strict=True)])
+        return encode([each.type.key(value) for each, value in zip(kept, values, strict=True)])
 
     wanted = {comparable(values) for values in keys}
     for row in rows(source, layout):

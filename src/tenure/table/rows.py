@@ -75,6 +75,7 @@ class Keyed:
     """An index as keys: what it holds, in which order, and where."""
 
     __slots__ = (
+        "_elements",
         "columns",
         "head",
         "id",
@@ -105,15 +106,16 @@ class Keyed:
         self.in_key = frozenset(kept.id for kept, _ in self.parts if kept.type.key_is_exact)
         """The columns whose values the key gives back to the last digit."""
         self.predicate = None if index.predicate is None else compiled(index.predicate)
+        self._elements = tuple((kept.id, kept.key_maker(is_descending)) for kept, is_descending in self.parts)
 
     def suffix(self, values: Values) -> bytes:
         """The key columns of a row, as they stand in the index."""
-        return encode([kept.key(values[kept.id], is_descending) for kept, is_descending in self.parts])
+        return encode([values[id] if make is None else make(values[id]) for id, make in self._elements])
 
     def prefix(self, values: Iterable[Datum]) -> bytes:
         """The start of all keys whose first columns have these values."""
-        parts = zip(self.parts, values, strict=False)
-        return self.head + encode(kept.key(value, is_descending) for (kept, is_descending), value in parts)
+        parts = zip(self._elements, values, strict=False)
+        return self.head + encode([value if make is None else make(value) for (_, make), value in parts])
 
     def span(
         self, prefix: tuple[Datum, ...] = (), *, start: Bound | None = None, end: Bound | None = None
@@ -155,6 +157,17 @@ class Layout:
         self.public = tuple(kept.id for kept in self.columns.values() if kept.is_public)
         self.has_enums = any(column.type.enum for column in table.columns)
         self.following = _following(self.columns.values())
+        self.enforced = tuple(kept for kept in self.columns.values() if kept.is_enforced)
+        """Columns that must not be NULL in what is written."""
+        self._packers = {
+            index.id: [
+                (kept.id, kept.pack, kept.omits_null)
+                for kept in self.columns.values()
+                if kept.is_written and kept.id not in index.in_key
+            ]
+            for index in self.indexes.values()
+            if index.is_primary
+        }
         self._readers: dict[tuple[int, tuple[int, ...]], Read] = {}
         self._entry_readers: dict[tuple[int, tuple[int, ...]], Read | None] = {}
 
@@ -186,12 +199,17 @@ class Layout:
 
     def _packed(self, index: Keyed, row: Row) -> bytes:
         packed = dict(row.unknown)
-        for id, value in row.values.items():
-            kept = self.columns[id]
-            if value is None and kept.omits_null:
+        values, absent = row.values, row.absent
+        for id, make, omits_null in self._packers[index.id]:
+            value = values[id]
+            if value is None:
+                if omits_null or id in absent:
+                    continue
+            elif id in absent:
                 continue
-            if kept.is_written and id not in index.in_key and id not in row.absent:
-                packed[id] = kept.type.pack(value)
+            elif make is not None:
+                value = make(value)
+            packed[id] = value
         return FORMAT + pack(packed)
 
     def is_of(self, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:

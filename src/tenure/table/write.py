@@ -26,6 +26,9 @@ Invariant (write-all): nothing of a row is written before all of it has been che
 
 A row whose primary key changes has other keys in all indexes: that is all there is to it.
 
+A constraint that is DEFERRABLE is looked at when the statement ends. What UPDATE adds to its index waits
+until all entries of the former rows are gone, so `i = i + 1` meets nobody. Others are looked at row by row.
+
 Walk: SQL's INSERT, UPDATE and DELETE -> `Writer` -> `Layout.entry` per index -> `txn`; at the end
 of the statement `finish` -> `table.foreign_keys`.
 """
@@ -35,7 +38,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.base.interruptible import Check, unchecked
+from tenure.base.interruptible import Check, interruptible, unchecked
 from tenure.expr.datatype import Datum
 from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
@@ -44,6 +47,8 @@ from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolatio
 from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
 from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
+
+_NONE: frozenset[int] = frozenset()
 
 ROWS_AT_ONCE = 500
 """Rows that are made before what may be in their way is read."""
@@ -57,6 +62,14 @@ class Step(NamedTuple):
 
     removed: bytes | None
     added: Entry | None
+
+
+class Postponed(NamedTuple):
+    """An entry of a deferrable index that is added when the statement ends."""
+
+    keyed: Keyed
+    row: Row
+    entry: Entry
 
 
 class Writer:
@@ -81,6 +94,9 @@ class Writer:
         self._context = context
         self._following = layout.following
         self._read = read
+        self._postponed: list[Postponed] = []
+        self._postpones = foreign_keys is None
+        """What foreign keys do to rows is checked at once: they may come to a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
             tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
         )
@@ -139,6 +155,7 @@ class Writer:
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         """Ends the statement: foreign keys act on other rows, and all are checked."""
+        self._add_postponed(txn, check)
         self._foreign_keys.finish(txn, check)
 
     def default(self, column: int) -> Datum:
@@ -156,11 +173,13 @@ class Writer:
                 absent.append(id)
             elif id in given:
                 assert kept.is_public, f'column "{kept.name}" cannot be given a value'
-                values[id] = kept.type.accept(given[id])
+                value = given[id]
+                values[id] = None if value is None else kept.type._accept(value)
             else:
                 values[id] = self.default(id)
-        self._compute(values)
-        return self._checked(Row(self.layout.key(values), values, frozenset(absent)))
+        if self._following:
+            self._compute(values)
+        return self._checked(Row(self.layout.key(values), values, frozenset(absent) if absent else _NONE))
 
     def _changed(self, old: Row, changes: Values) -> Row:
         values = dict(old.values)
@@ -174,20 +193,28 @@ class Writer:
             if not kept.is_written and id not in absent:
                 values[id] = kept.filled
                 absent.add(id)
-        absent.difference_update(self._compute(values))
+        absent.difference_update(self._compute(values, absent))
         return self._checked(Row(self.layout.key(values), values, frozenset(absent), old.unknown))
 
-    def _compute(self, values: dict[int, Datum]) -> Iterable[int]:
-        """Puts in what follows from the row; returns which columns that is."""
+    def _compute(self, values: dict[int, Datum], absent: Collection[int] | None = None) -> Iterable[int]:
+        """Puts in what follows from the row; returns which columns that is.
+
+        Of a row that was there, what follows from nothing in it is kept: a sequence gives it one number only.
+        """
         for group in self._following:
             values.update(
-                {kept.id: kept.type.accept(follow(values, self._context)) for kept, follow in group}
+                {
+                    kept.id: kept.type.accept(follow(values, self._context))
+                    for kept, follow in group
+                    if absent is None or kept.id in absent or not kept.is_filled_once
+                }
             )
         return [kept.id for group in self._following for kept, _ in group]
 
     def _checked(self, row: Row) -> Row:
-        for id, kept in self._columns.items():
-            if kept.is_enforced and row.values[id] is None:
+        values = row.values
+        for kept in self.layout.enforced:
+            if values[kept.id] is None:
                 raise self._null(kept, row)
         for check in self.layout.checks:
             if check.is_enforced and check.is_broken_by(row.values, self._context):
@@ -227,14 +254,18 @@ class Writer:
                 for index, entry in of_row
                 if entry is not None and index.collides(row.values) and fits(entry)
             )
+        has_keys = bool(self._table.foreign_keys)
         for row, of_row in zip(rows, entries, strict=True):
             for index, entry in of_row:
                 if entry is not None:
                     self._check_addable(txn, index, None, None, row, entry, late=late)
-            for _, entry in of_row:
+            value = None
+            for index, entry in of_row:
                 if entry is not None:
                     txn.put(*entry)
-            self._foreign_keys.written(self.layout, None, row)
+                    value = entry.value if index is self.layout.primary else value
+            if has_keys:
+                self._foreign_keys.written(self.layout, None, row, value)
 
     def _write(self, txn: Transaction, old: Row, new: Row | None) -> None:
         self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])
@@ -262,10 +293,29 @@ class Writer:
         if not index.is_written:
             after = None
         if new is not None and after is not None:
-            self._check_addable(txn, index, old, before, new, after)
+            if self._is_postponed(index, before, new, after):
+                self._postponed.append(Postponed(index, new, after))
+                after = None
+            else:
+                self._check_addable(txn, index, old, before, new, after)
         if old is None or before is None or (after is not None and after.key == before.key):
             return Step(None, after)
         return Step(before.key if self._is_removable(txn, index, old, before) else None, after)
+
+    def _is_postponed(self, index: Keyed, before: Entry | None, new: Row, after: Entry) -> bool:
+        """Whether an entry is to be added when all that may be in its way is gone."""
+        if not (self._postpones and index.index.is_deferrable and index.collides(new.values)):
+            return False
+        self._check_fitting(index, new, after)
+        return before is None or before.key != after.key
+
+    def _add_postponed(self, txn: Transaction, check: Check) -> None:
+        postponed, self._postponed = self._postponed, []
+        txn.read_ahead(entry.key for _, _, entry in postponed)
+        for index, row, entry in interruptible(postponed, check):
+            if txn.get(entry.key) is not None:
+                raise self._taken(index, row)
+            txn.put(*entry)
 
     def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
         if not fits(entry):
@@ -302,9 +352,7 @@ class Writer:
         *,
         late: bool = False,
     ) -> None:
-        check_length(index, after)
-        if index.is_primary and index.has_null(new.values):
-            raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
+        self._check_fitting(index, new, after)
         if not index.collides(new.values):
             return
         mine = before if before is not None and before.key == after.key else None
@@ -318,6 +366,11 @@ class Writer:
         if old is not None and mine is not None and self.layout.is_of(index, stored, mine, old):
             return
         raise self._taken(index, new)
+
+    def _check_fitting(self, index: Keyed, new: Row, after: Entry) -> None:
+        check_length(index, after)
+        if index.is_primary and index.has_null(new.values):
+            raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
 
     def _taken(self, index: Keyed, new: Row) -> UniqueViolation:
         return UniqueViolation(

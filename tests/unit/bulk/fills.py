@@ -86,7 +86,7 @@ class Filling(Importing):
         """What is wrong with the indexes at a time."""
         snapshot = self.node.store.snapshot() if at is None else self.node.store.snapshot(at)
         in_lake = [id for id, manifest in self.manifests().items() if manifest.files]
-        return check_indexes(snapshot, self.layout(), self.node.context(), in_lake=in_lake)
+        return check_indexes(snapshot, self.layout(), self.node.context(), left=in_lake)
 
     def manifests(self) -> dict[int, Manifest]:
         """Of secondary indexes, those that are gone included."""

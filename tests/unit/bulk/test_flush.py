@@ -108,6 +108,25 @@ def test_answers_are_the_same_after_a_flush_and_after_cleaning(served: Served) -
     assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at}") == [(500,)]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_table_is_truncated_while_its_former_index_is_flushed(served: Served, is_first: bool) -> None:
+    ((before_at,),) = served.run("SELECT cluster_logical_timestamp()")
+    ((id,),) = served.run("SELECT 't'::regclass::oid::int8")
+    if is_first:
+        served.run("TRUNCATE t")
+    job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=500, name="t"))
+    if not is_first:
+        served.run("TRUNCATE t")
+    assert job is not None
+    served.run("INSERT INTO t VALUES (7, 'new')")
+    served.until(lambda: not served.node.jobs.is_open(served.node.store.snapshot(), job.id))
+    served.flush("t", 2)
+    assert served.run("SELECT * FROM t") == [(7, "new")]
+    assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at}") == [(500,)]
+    control = served.node.jobs.control(served.node.store.snapshot(), job.id)
+    assert control is not None and control.state is State.SUCCEEDED
+
+
 def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:
     served.flush()
     served.run("SET CLUSTER SETTING lake.clean_after = '0s'")

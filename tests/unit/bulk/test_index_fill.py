@@ -353,3 +353,31 @@ def test_dropping_an_index_of_the_lake_costs_nothing_for_its_entries(t: Filling)
     assert t.rows(f"SELECT count(*) FROM t AS OF SYSTEM TIME '{time}' WHERE a = 7") == [("1",)]
     t.done("CREATE INDEX ON t (a)")
     assert t.wrong() == []
+
+
+def test_many_entries_of_a_former_primary_key_are_left_for_readers_of_the_past(
+    filling: Filling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.bulk.filling.job.EMPTIED_ROWS_MAX", 5)
+    t = filling
+    t.done("CREATE TABLE t (id int NOT NULL, a text)")
+    t.done("INSERT INTO t SELECT g, 'text ' || g FROM generate_series(1, 20) g")
+    store, former = t.node.store, t.table()
+    ((time,),) = t.rows("SELECT cluster_logical_timestamp()")
+    t.done("ALTER TABLE t ADD PRIMARY KEY (id)")
+    span = store.keyspace.index_span(former.id, former.primary)
+    assert len(list(store.snapshot().scan(span))) == 20
+    assert t.rows("SELECT count(*), min(a) FROM t WHERE id > 0") == [("20", "text 1")]
+    assert t.rows(f"SELECT count(*) FROM t AS OF SYSTEM TIME '{time}'") == [("20",)]
+    t.done("UPDATE t SET a = 'other' WHERE id = 7")
+    assert t.rows("SELECT a FROM t WHERE id = 7") == [("other",)]
+
+
+def test_few_entries_of_an_index_that_goes_are_removed(t: Filling) -> None:
+    t.done("SET CLUSTER SETTING pipeline.spark_min_rows = 100000")
+    t.done("CREATE INDEX ON t (a)")
+    ((index,),) = [[each.id for each in t.table().indexes if each.name == "t_a_idx"]]
+    t.done("DROP INDEX t_a_idx")
+    span = t.node.store.keyspace.index_span(t.table().id, index)
+    assert list(t.node.store.snapshot().scan(span)) == []
+    assert t.wrong() == []

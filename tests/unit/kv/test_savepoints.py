@@ -120,3 +120,43 @@ def test_savepoints_behave_like_copies_of_a_dict(store: Store, seed: int) -> Non
                 txn.put(row(name), value)
                 model[name] = value
         assert named(txn.scan(TABLE)) == sorted(model.items())
+
+
+def test_writes_of_a_span_are_forgotten_up_to_a_savepoint(store: Store) -> None:
+    write(store, a=b"0", c=b"0")
+    txn = store.begin()
+    txn.put(row("a"), b"1")
+    txn.put(row("b"), b"1")
+    savepoint = txn.mark()
+    txn.delete(row("c"))
+    txn.put(row("b"), b"2")
+    txn.forget_writes(TABLE)
+    assert named(txn.scan(TABLE)) == [("a", b"0"), ("c", b"0")]
+    assert not txn.has_writes
+    txn.put(row("d"), b"3")
+    txn.back_to(savepoint)
+    assert named(txn.scan(TABLE)) == [("a", b"1"), ("b", b"1"), ("c", b"0")]
+    txn.forget_writes(TABLE)
+    txn.put(row("b"), b"4")
+    txn.release(savepoint)
+    txn.commit()
+    assert named(store.begin().scan(TABLE)) == [("a", b"0"), ("b", b"4"), ("c", b"0")]
+
+
+def test_what_is_forgotten_makes_room() -> None:
+    buffer = Buffer(Limits(rows_max=2, bytes_max=100))
+    for _ in range(3):
+        buffer.write(Write(row("a"), b"x" * 20))
+        buffer.write(Write(row("b"), b"x" * 20))
+        buffer.forget(TABLE)
+    assert buffer.writes == {} and buffer.within(TABLE) == {}
+
+
+def test_a_view_keeps_what_is_forgotten_later(store: Store) -> None:
+    txn = store.begin()
+    txn.put(row("a"), b"1")
+    view = txn.view()
+    txn.forget_writes(TABLE)
+    txn.put(row("b"), b"2")
+    assert named(view.scan(TABLE)) == [("a", b"1")]
+    assert named(txn.scan(TABLE)) == [("b", b"2")]

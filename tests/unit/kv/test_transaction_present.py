@@ -46,6 +46,21 @@ def test_a_row_that_goes_after_the_refresh_fails_the_commit(store: Store, txn: T
         txn.commit()
 
 
+@pytest.mark.invariant("I2")
+def test_a_row_that_was_not_found_stays_read(store: Store) -> None:
+    write(store, parent=b"1")
+    txn = store.begin()
+    before = txn.mark_reads()
+    assert [txn.get(row(name)) for name in ("parent", "missing")] == [b"1", None]
+    txn.relax_reads(before, without=row("missing"))
+    txn.put(row("child"), b"refers to one of them")
+    write(store, parent=b"2")
+    txn.refresh()
+    write(store, missing=b"1")
+    with pytest.raises(RetryError):
+        txn.refresh()
+
+
 def test_rows_that_are_counted_on_are_looked_at_again_together(engine: BreakingEngine, store: Store) -> None:
     write(store, **dict.fromkeys("abcdef", b"1"))
     txn = store.begin()

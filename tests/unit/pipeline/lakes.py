@@ -64,8 +64,9 @@ class Lake:
         found = self.manifests.get(self.store.snapshot(), self.table.id, index)
         return found or no_base(self.table.id, index)
 
-    def flush(self, index: int = 1) -> Manifest:
-        began_with, until_at = self.manifest(index), self.store.snapshot().at
+    def flush(self, index: int = 1, *, until_at: Timestamp | None = None) -> Manifest:
+        """Up to now, or to a time at which all that is there was committed."""
+        began_with, until_at = self.manifest(index), until_at or self.store.snapshot().at
         made = merge(self.place, Version(self.table, ()), began_with, self.store, until_at, self._run)
 
         def work(txn: Transaction) -> None:

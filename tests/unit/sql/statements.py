@@ -117,6 +117,16 @@ SELECT id, x FROM a WHERE x = 3 ORDER BY id LIMIT 1
 """
 
 JOINS = """
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x = 2) OR (a.id = b.a_id AND b.v = 'aa')
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x > 2) OR a.id = b.a_id
+SELECT a.id, b.id FROM a, b WHERE (a.id = b.a_id AND a.x = 2 AND b.v = 'aa') OR (b.a_id = 3 AND a.id = b.a_id AND a.y < 3)
+SELECT a.id, b.id FROM a JOIN b ON (a.x = 2 AND b.id < 9) OR (a.x = 3 AND b.id > 30 AND a.y > b.id % 3)
+SELECT a.id, b.id FROM a LEFT JOIN b ON (a.id = b.a_id AND b.id < 9) OR (a.id = b.a_id AND a.x = 3)
+SELECT a.id, b.id FROM a RIGHT JOIN b ON (a.x = 2 AND b.id < 9) OR (a.x = 3 AND b.id > 30)
+SELECT a.id, b.id FROM a FULL JOIN b ON (a.id = b.a_id AND a.x = 2) OR (a.id = b.a_id AND b.v = 'aa')
+SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE (b.a_id = a.id AND a.x = 2) OR (b.a_id = a.id AND b.id > 20))
+SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE (b.a_id = a.id AND a.x = 2) OR (b.a_id = a.id AND b.id > 20))
+SELECT id FROM a WHERE (x = 2 AND y = 1) OR (x = 2 AND y IS NULL) OR (y > 2 AND x = 2)
 SELECT a.id, b.id FROM a JOIN b ON a.id = b.a_id
 SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id
 SELECT a.id, b.id FROM a RIGHT JOIN b ON a.id = b.a_id
@@ -208,6 +218,117 @@ SELECT id FROM a WHERE x > ANY (SELECT m FROM p WHERE k = 'k1')
 SELECT id FROM a WHERE x >= ALL (SELECT z FROM e)
 SELECT id FROM a WHERE x IN (SELECT m FROM p WHERE p.m = a.y)
 SELECT id, x IN (SELECT y FROM a) FROM a
+SELECT id, (x, y) = ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) = ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) = ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) = ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x = ANY (SELECT z FROM e), f = ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y = ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) = ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) = ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) = ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) = ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) = ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) = ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x = ALL (SELECT z FROM e), f = ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y = ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) = ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) = ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) <> ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) <> ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) <> ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) <> ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x <> ANY (SELECT z FROM e), f <> ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y <> ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) <> ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) <> ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) <> ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) <> ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) <> ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) <> ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x <> ALL (SELECT z FROM e), f <> ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y <> ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) <> ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) <> ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) < ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) < ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) < ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) < ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x < ANY (SELECT z FROM e), f < ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y < ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) < ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) < ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) < ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) < ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) < ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) < ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x < ALL (SELECT z FROM e), f < ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y < ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) < ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) < ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) <= ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) <= ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) <= ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) <= ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x <= ANY (SELECT z FROM e), f <= ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y <= ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) <= ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) <= ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) <= ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) <= ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) <= ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) <= ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x <= ALL (SELECT z FROM e), f <= ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y <= ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) <= ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) <= ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) > ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) > ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) > ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) > ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x > ANY (SELECT z FROM e), f > ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y > ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) > ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) > ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) > ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) > ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) > ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) > ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x > ALL (SELECT z FROM e), f > ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y > ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) > ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) > ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) >= ANY (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) >= ANY (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) >= ANY (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) >= ANY (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x >= ANY (SELECT z FROM e), f >= ANY (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y >= ANY (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) >= ANY (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) >= ANY (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id, (x, y) >= ALL (SELECT y, x FROM a) FROM a
+SELECT id, (x, y) >= ALL (SELECT z, id FROM e) FROM a
+SELECT id FROM a WHERE (x, y) >= ALL (SELECT i.y, i.x FROM a AS i WHERE i.id > a.id)
+SELECT id FROM a WHERE NOT (y, f) >= ALL (SELECT i.x, i.f FROM a AS i WHERE i.y = a.y)
+SELECT id, x >= ALL (SELECT z FROM e), f >= ALL (SELECT f FROM a AS i WHERE i.x = 2) FROM a
+SELECT id FROM a WHERE y >= ALL (SELECT i.x FROM a AS i WHERE i.y = a.x)
+SELECT id, (x, n, d) >= ALL (SELECT y, n, d FROM a AS i WHERE i.id < 40) FROM a
+SELECT id, (x, d) >= ALL (SELECT y, d + interval '1 day' FROM a AS i) FROM a
+SELECT id FROM a WHERE (x, y) IN (SELECT y, x FROM a)
+SELECT id FROM a WHERE (x, y) NOT IN (SELECT y, x FROM a WHERE x > 2)
+SELECT id FROM a WHERE (x, y) NOT IN (SELECT y, x FROM a WHERE false)
+SELECT id FROM a WHERE (x, y) NOT IN (SELECT i.y, i.x FROM a AS i WHERE i.flag = a.flag)
+SELECT id FROM a WHERE (id, x) IN (SELECT DISTINCT a_id, length(v) + 1 FROM b ORDER BY 1)
+SELECT id FROM a WHERE (id, x) IN (SELECT a_id, count(*) FROM b GROUP BY a_id)
+SELECT id FROM a WHERE (id, x) IN (SELECT a_id, id FROM b ORDER BY id LIMIT 5)
+SELECT id FROM a WHERE (id, 'aa') IN (SELECT a_id, v FROM b) AND x IN (SELECT z FROM e WHERE e.id > a.id)
+SELECT id FROM a WHERE x IN (SELECT z + a.y FROM e WHERE e.z = a.x)
+SELECT id FROM a WHERE x NOT IN (SELECT (SELECT max(z) FROM e) FROM b WHERE b.a_id = a.id)
+SELECT id FROM a WHERE (x, y) = (SELECT y, x FROM a AS i WHERE i.id = a.id)
+SELECT id FROM a WHERE (x, y) ~ ANY (SELECT s, s FROM a)
+SELECT id FROM a WHERE (x, y) < ANY (SELECT s, x FROM a)
+SELECT id FROM a WHERE s LIKE ANY (SELECT 's' || z || '%' FROM e)
+SELECT id FROM a WHERE (NULL, x) IN (SELECT x, y FROM a) OR (NULL, NULL) NOT IN (SELECT z, z FROM e WHERE false)
 SELECT id, x NOT IN (SELECT y FROM a WHERE y IS NOT NULL) FROM a
 SELECT id, (SELECT v FROM b WHERE b.id = a.id) FROM a
 SELECT (SELECT id FROM b)

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.node import Node
-from tests.unit.sql.sessions import Oracle, compare
+from tests.unit.sql.sessions import Oracle, Talk, compare
 
 TARGET_IN_FROM = """
 CREATE TABLE t (id int PRIMARY KEY, v text)
@@ -168,6 +168,44 @@ UPDATE pn SET k = 2.0
 SELECT * FROM cn
 """
 
+DROPPED_KEYS = """
+CREATE TABLE t (id int PRIMARY KEY, v int)
+INSERT INTO t VALUES (1, 1), (2, 2)
+BEGIN
+ALTER TABLE t DROP CONSTRAINT t_pkey
+0A000: INSERT INTO t VALUES (1, 3)
+ROLLBACK
+BEGIN
+ALTER TABLE t DROP CONSTRAINT t_pkey
+0A000: UPDATE t SET id = 1
+ROLLBACK
+BEGIN
+ALTER TABLE t DROP CONSTRAINT t_pkey
+0A000: INSERT INTO t VALUES (1, 3) ON CONFLICT DO NOTHING
+ROLLBACK
+BEGIN
+ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, v)
+0A000: INSERT INTO t VALUES (1, 3)
+ROLLBACK
+BEGIN
+SAVEPOINT s
+ALTER TABLE t DROP CONSTRAINT t_pkey
+ROLLBACK TO s
+INSERT INTO t VALUES (1, 3)
+ROLLBACK
+BEGIN
+ALTER TABLE t ADD UNIQUE (v)
+INSERT INTO t VALUES (1, 3)
+ROLLBACK
+BEGIN
+ALTER TABLE t DROP CONSTRAINT t_pkey
+SELECT * FROM t ORDER BY id
+COMMIT
+INSERT INTO t VALUES (1, 3)
+INSERT INTO t VALUES (1, 3)
+SELECT * FROM t ORDER BY id, v
+"""
+
 SCRIPTS = {
     "the target of UPDATE and DELETE is not in sight of FROM": TARGET_IN_FROM,
     "alias lists over joins": JOIN_ALIASES,
@@ -184,3 +222,19 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_answered_as_postgres_answers_it(node: Node, oracle: Oracle, name: str) -> None:
     compare(node, oracle, SCRIPTS[name])
+
+
+def test_a_key_that_a_block_drops_is_refused_by_name_until_commit(nodes: Node, oracle: Oracle) -> None:
+    compare(nodes, oracle, DROPPED_KEYS)
+
+
+def test_the_refusal_names_the_key_and_says_what_to_do(nodes: Node) -> None:
+    talk = Talk(nodes)
+    for statement in ("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "BEGIN"):
+        assert talk.say(statement).sqlstate == ""
+    talk.say("ALTER TABLE t DROP CONSTRAINT t_pkey")
+    said = talk.say("INSERT INTO t VALUES (1)")
+    talk.close()
+    assert said.sqlstate == "0A000"
+    assert said.message.startswith('the primary key "t_pkey" of "t" is dropped when the transaction commits')
+    assert said.hint == "COMMIT first, and write the rows then."

@@ -126,7 +126,14 @@ def test_an_aggregate_of_outer_columns_belongs_to_the_outer_query() -> None:
 def test_in_asks_by_its_comparison() -> None:
     query = bound("SELECT id FROM people WHERE id IN (SELECT id FROM orders)")
     (subquery,) = query.nested
-    assert (subquery.kind, subquery.function) == (NestedKind.IN, "=(int8,int4)")
+    assert (subquery.kind, subquery.functions) == (NestedKind.IN, ("=(int8,int4)",))
+
+
+def test_a_row_before_a_subquery_is_an_operand_for_each_column() -> None:
+    query = bound("SELECT id FROM people WHERE (id, age) < ANY (SELECT id, id FROM orders)")
+    (subquery,) = query.nested
+    assert subquery.functions == ("<(int8,int4)", "<(int4,int4)")
+    assert not subquery.takes  # so it is run once
 
 
 def test_lateral_items_get_the_columns_of_their_left() -> None:

@@ -171,6 +171,12 @@ WHOLE = [
     "SELECT p.id FROM people p WHERE p.id IN (SELECT person FROM orders WHERE amount > 300)",
     "SELECT p.id FROM people p WHERE p.id NOT IN (SELECT person FROM orders WHERE person IS NOT NULL)",
     "SELECT p.id FROM people p WHERE p.id NOT IN (SELECT person FROM orders)",
+    "SELECT p.id FROM people p WHERE (p.id, p.age) IN (SELECT person, amount FROM orders)",
+    "SELECT p.id FROM people p WHERE p.age IN (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE p.age NOT IN (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE p.age < ALL (SELECT amount FROM orders WHERE person = p.id)",
+    "SELECT p.id FROM people p WHERE NOT (p.age, p.id) < ANY "
+    "(SELECT o.amount, o.id FROM orders o WHERE o.person = p.id)",
     "SELECT p.id, (SELECT max(o.amount) FROM orders o WHERE o.person = p.id) FROM people p",
     "SELECT id FROM people WHERE age > (SELECT avg(age)::int FROM people)",
     "SELECT DISTINCT city, mood FROM people",
@@ -244,6 +250,15 @@ WHOLE = [
     "SELECT substring(name, 2, 2), left(name, 2), replace(name, 'n', 'm'), position('n' IN name), "
     "trim(name), starts_with(name, 'a') FROM people",
     "SELECT city FROM people GROUP BY city HAVING sum(age) > (SELECT count(*) FROM t)",
+    "SELECT person FROM orders GROUP BY person HAVING sum(amount * id) > "
+    "(SELECT sum(amount * id) * 0.0712345678 FROM orders)",
+    "SELECT person FROM orders GROUP BY person HAVING -7.00000000001 <= sum(amount * id)",
+    "SELECT person FROM orders GROUP BY person HAVING sum(amount * id) < 1500.00000000001",
+    "SELECT p.id, p.age IN (SELECT amount FROM orders WHERE person = p.id), "
+    "p.age > ALL (SELECT amount FROM orders WHERE person = p.id), "
+    "(p.age, p.id) <= ANY (SELECT o.amount, o.id FROM orders o WHERE o.person = p.id) FROM people p",
+    "SELECT p.id FROM people p WHERE p.age IN (SELECT amount FROM orders WHERE person = p.id) OR p.id = 7",
+    "SELECT p.id, (SELECT min(o.amount) FROM orders o, t WHERE o.id = p.id AND t.a = o.person) FROM people p",
 ]
 """Queries that run in DuckDB whole."""
 

@@ -242,8 +242,15 @@ def test_locks_are_shown(served: Served) -> None:
         other.execute("SELECT pg_advisory_lock(7)")
         other.execute("BEGIN")
         other.execute("SELECT * FROM app FOR UPDATE")
-        shown = served.rows("SELECT kind, mode, is_held FROM tenure_internal.locks ORDER BY 1")
-        assert shown == [("advisory", "exclusive", True), ("row", "exclusive", True)]
+        shown = served.rows(
+            "SELECT kind, mode, is_held, node_id, relation FROM tenure_internal.locks ORDER BY 1"
+        )
+        assert shown == [
+            ("advisory", "exclusive", True, 1, None),
+            ("row", "exclusive", True, 1, None),
+        ]
+        whose = "SELECT DISTINCT user_name FROM tenure_internal.locks JOIN tenure_internal.sessions"
+        assert served.rows(f"{whose} USING (session_id)") == [("root",)]
 
 
 def test_kept_plans_are_shown(served: Served) -> None:

@@ -161,6 +161,27 @@ def test_validate_unique_gives_the_first_row_whose_key_is_anothers(bench: Bench)
     assert offence.error.detail == "Key (a)=(10) is duplicated."
 
 
+def test_validate_unique_lets_nulls_be_equal_and_leaves_out_rows_of_others(bench: Bench) -> None:
+    bench.show(table(NEW, version=2))
+    _fill(bench, 2, rows_max=100)
+    for id in (2, 3):
+        bench.update(id, {A: None})
+    assert validate_unique(bench.store.snapshot(), bench.layout(), 2, CONTEXT) is None
+    bench.update(5, {A: 10}, version=table())
+    layout = bench.layout()
+    without = {layout.primary.prefix((5,))}
+    assert validate_unique(bench.store.snapshot(), layout, 2, CONTEXT, without=without) is None
+
+
+def test_validate_unique_tells_the_same_of_a_transactions_own_rows(bench: Bench) -> None:
+    bench.show(table(NEW, version=2))
+    _fill(bench, 2, rows_max=100)
+    bench.update(5, {A: 10}, version=table())
+    for source in (bench.store.snapshot(), bench.store.begin()):
+        offence = validate_unique(source, bench.layout(), 2, CONTEXT)
+        assert offence is not None and offence.row.values[ID] == 5
+
+
 def test_validate_unique_needs_an_index_that_is_filled(bench: Bench) -> None:
     bench.show(table(NEW, version=2))
     with pytest.raises(CorruptData, match="lacks a row"):

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tenure.base.settings import SPARK_MIN_ROWS
-from tenure.base.timestamp import Timestamp
+from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases, Tell
 from tenure.catalog.descriptors import Table
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.1
 """Between two looks at an index that a flush is at work on."""
+
+EMPTIED_ROWS_MAX = 10_000
+"""Entries of an index that goes: so many are deleted, in a second, and more are left as they are."""
 
 PAGE_KEYS = 5_000
 """Keys of the delta that are looked up in the base at a time."""
@@ -77,9 +80,12 @@ class IndexFill:
         """Takes away the base of an index that this job has filled, and that nobody has ever read.
 
         True if the base is another's: readers of the past may need it, and neither file nor entry is touched.
+        Nor are the entries of an index that has many: deleting them would only add to what the store keeps.
         What is left of a dropped index is for the garbage collector, as of a dropped table.
         """
         lake = self._lake
+        span = lake.store.keyspace.index_span(table, index)
+        has_many = lake.store.engine.spread(span.lo, span.hi, ZERO_AT, 1 << 40).keys > EMPTIED_ROWS_MAX
 
         def work(txn: Transaction) -> tuple[bool, bool]:
             made = lake.manifests.get(txn, table, index)
@@ -96,7 +102,7 @@ class IndexFill:
         is_discarded, is_kept = run.transact(work)
         if is_discarded:
             lake.bases.newer(lake.store.keyspace.head(table, index), None)
-        return is_kept
+        return is_kept or has_many
 
     def _is_large(self, table: Table, index: int) -> bool:
         """Whether there is much to do. What has to do with a new primary index is left to transactions."""

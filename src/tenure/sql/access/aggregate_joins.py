@@ -8,7 +8,8 @@
         Aggregate(m.part; avg(m.quantity))
 
 Run for each outer row, such a subquery reads its table each time. So this is done where no index leads to
-the rows of one group; where one does, looking them up is as good, and better for few outer rows.
+the rows of one group. Where one does, looking them up is better for few outer rows: of a select list, which a
+LIMIT may cut, and of a filter whose own rows are read by key. For a filter of many rows it is a join, too.
 
 An outer row without a group finds NULL, as the aggregate of no rows is, or 0 of a count. Groups that no
 outer row asks for are computed as well: so only aggregates that cannot fail are moved.
@@ -16,6 +17,7 @@ outer row asks for are computed as well: so only aggregates that cannot fail are
 Walk: `sql.access.planner` calls `aggregates_joined` before it moves conditions.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -61,15 +63,20 @@ WIDE = ("int2", "int4", "int8", "numeric")
 """Types whose sums are wider than they are."""
 
 
-def aggregates_joined(plan: Plan, query: Query) -> Plan:
-    """Turns scalar subqueries of filters and select lists that aggregate by outer values into joins."""
-    plan = with_inputs(plan, [aggregates_joined(each, query) for each in inputs(plan)])
+def aggregates_joined(plan: Plan, query: Query, is_few: Callable[[Plan], bool]) -> Plan:
+    """Turns scalar subqueries of filters and select lists that aggregate by outer values into joins.
+
+    `is_few` says of a plan whether it gives few rows, as far as can be told.
+    """
+    plan = with_inputs(plan, [aggregates_joined(each, query, is_few) for each in inputs(plan)])
     if not isinstance(plan, Filter | Project):
         return plan
     below: Plan = plan.input
     instead: list[tuple[Nested, Node]] = []
     for asked in _asked(plan):
         grouped = _grouped(query.nested[asked.number], asked, len(below.outputs))
+        if grouped is not None and grouped.is_indexed and (isinstance(plan, Project) or is_few(plan)):
+            continue
         if grouped is not None:
             below = Join(JoinKind.LEFT, below, grouped.plan, grouped.condition)
             instead.append((asked, grouped.value))
@@ -101,6 +108,8 @@ class _Grouped(NamedTuple):
     """Of the join: over the outer row followed by the group's."""
     value: Node
     """What the subquery gives, over both."""
+    is_indexed: bool
+    """Whether an index leads to the rows of one group."""
 
 
 def _grouped(subquery: Subquery, asked: Nested, width: int) -> _Grouped | None:
@@ -134,7 +143,7 @@ def _inner(plan: Plan, takes: set[int]) -> _Inner | None:
     if takes & set(givens(inside)) or any(has_nested(each) or is_volatile(each) for each in inside):
         return None
     keys = [key for each in ties if (key := _key(each, takes)) is not None]
-    if not ties or len(keys) < len(ties) or any(_is_indexed(key, source) for key in keys):
+    if not ties or len(keys) < len(ties):
         return None
     filtered = conjoined(rest)
     return _Inner(source if filtered is None else Filter(source, filtered), ties, keys)
@@ -155,7 +164,8 @@ def _joined(subquery: Subquery, asked: Nested, aggregate: Aggregate, inner: _Inn
     top = subquery.plan.expressions[0] if isinstance(subquery.plan, Project) else ColumnRef(0)
     condition = conjoined(tied)
     assert condition is not None
-    return _Grouped(grouped, condition, _moved(top, outer, results))
+    is_indexed = any(_is_indexed(key, source) for key in keys)
+    return _Grouped(grouped, condition, _moved(top, outer, results), is_indexed)
 
 
 def _unfiltered(plan: Plan) -> tuple[Plan, list[Node]]:

@@ -12,11 +12,12 @@ A projection lets pass what asks for its plain columns only, so nothing is compu
 Walk: `sql.access.planner` calls `pushed` first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tenure.expr.expressions import ColumnRef, Node, columns
 from tenure.expr.rewrite import shifted
+from tenure.sql.access.disjunctions import factored, implied
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
@@ -39,7 +40,7 @@ from tenure.sql.plans.trees import conjoined, conjuncts, is_volatile, moved
 def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
     """The plan with only the rows for which all the conditions, over its outputs, are true."""
     if isinstance(plan, Filter):
-        return pushed(plan.input, [*conjuncts(plan.condition), *conditions])
+        return pushed(plan.input, [*_conditions(plan.condition), *conditions])
     staying = [each for each in conditions if is_volatile(each)]
     moving = [each for each in conditions if not is_volatile(each)]
     match plan:
@@ -70,6 +71,10 @@ def pushed(plan: Plan, conditions: Sequence[Node] = ()) -> Plan:
     return done if rest is None else Filter(done, rest)
 
 
+def _conditions(tree: Node | None) -> list[Node]:
+    return [part for each in conjuncts(tree) for part in factored(each)]
+
+
 def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
     """Which of its columns are columns of its input."""
     match plan:
@@ -85,7 +90,7 @@ def _places(plan: Project | Aggregate | ProjectSet) -> dict[int, int]:
 def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]]:
     """The join with what can go into it, and what has to stay above."""
     width = len(plan.left.outputs)
-    own = conjuncts(plan.condition)
+    own = _conditions(plan.condition)
     if plan.kind is JoinKind.INNER:
         own, conditions = [*own, *conditions], ()
     left = [each for each in conditions if _is_left(each, width) and plan.kind in _KEEPS_LEFT]
@@ -94,6 +99,10 @@ def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]
     down_left = [each for each in own if _is_left(each, width) and plan.kind in _FILTERS_LEFT]
     down_right = [each for each in own if _is_right(each, width) and plan.kind in _FILTERS_RIGHT]
     staying = [each for each in own if each not in down_left and each not in down_right]
+    if plan.kind in _FILTERS_LEFT:
+        down_left += _implied(staying, lambda part: _is_left(part, width))
+    if plan.kind in _FILTERS_RIGHT:
+        down_right += _implied(staying, lambda part: _is_right(part, width))
     joined = replace(
         plan,
         left=pushed(plan.left, [*left, *down_left]),
@@ -101,6 +110,11 @@ def _into_join(plan: Join, conditions: Sequence[Node]) -> tuple[Join, list[Node]
         condition=conjoined(staying),
     )
     return joined, above
+
+
+def _implied(conditions: Sequence[Node], is_of_side: Callable[[Node], bool]) -> list[Node]:
+    found = [implied(each, is_of_side) for each in conditions]
+    return [each for each in found if each is not None]
 
 
 _KEEPS_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)

@@ -9,38 +9,30 @@
 Tables that are joined by INNER joins are taken in an order in which each has something to do with
 those before it, beginning with one that is read by key. A table whose index begins with columns that
 must be equal to columns of a few left rows is looked up for each of these rows, which is what a lateral
-join does. EXISTS and NOT EXISTS become joins where the inner query uses outer values in its conditions
-only.
+join does.
 
-Walk: `sql.access.planner` calls `exists_joined` before conditions move down, and `arranged` after.
+Walk: `sql.access.planner` calls `arranged` when the conditions are where they belong.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, Not, columns
+from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, columns
 from tenure.expr.rewrite import rewrite, shifted
 from tenure.sql.access.indexes import best_access
 from tenure.sql.plans.plan import (
     Aggregate,
-    Filter,
     FunctionScan,
     Join,
     JoinKind,
     Limit,
-    NestedKind,
     Plan,
     Project,
-    Query,
     Scan,
     Shared,
-    Sort,
-    Subquery,
     Virtual,
-    expressions,
     inputs,
-    walk,
     with_inputs,
 )
 from tenure.sql.plans.trees import (
@@ -48,7 +40,6 @@ from tenure.sql.plans.trees import (
     conjoined,
     conjuncts,
     equated,
-    givens,
     has_nested,
     is_volatile,
     moved,
@@ -207,73 +198,3 @@ def _tables_of(tree: Node, starts: Sequence[int]) -> set[int]:
         for place in columns(tree)
         if starts[number] <= place < starts[number + 1]
     }
-
-
-# ── EXISTS ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def exists_joined(plan: Plan, query: Query) -> Plan:
-    """Turns conditions EXISTS (...) and NOT EXISTS (...) of filters into joins."""
-    plan = with_inputs(plan, [exists_joined(each, query) for each in inputs(plan)])
-    if not isinstance(plan, Filter):
-        return plan
-    below, staying = plan.input, []
-    for each in conjuncts(plan.condition):
-        joined = _exists_join(below, each, query)
-        if joined is None:
-            staying.append(each)
-        else:
-            below = joined
-    rest = conjoined(staying)
-    return below if rest is None else Filter(below, rest)
-
-
-def _exists_join(plan: Plan, tree: Node, query: Query) -> Join | None:
-    kind = JoinKind.ANTI if isinstance(tree, Not) else JoinKind.SEMI
-    asked = tree.operand if isinstance(tree, Not) else tree
-    if not isinstance(asked, Nested):
-        return None
-    subquery = query.nested[asked.number]
-    if subquery.kind is not NestedKind.EXISTS or not subquery.takes:
-        return None
-    if any(has_nested(each) or is_volatile(each) for each in asked.arguments):
-        return None
-    found = _without_outer(subquery, query)
-    if found is None:
-        return None
-    inner, conditions = found
-    width = len(plan.outputs)
-    outer = dict(zip(subquery.takes, asked.arguments, strict=True))
-    ties = [_with_outer(each, width, outer) for each in conditions]
-    return Join(kind, plan, inner, conjoined(ties))
-
-
-def _without_outer(subquery: Subquery, query: Query) -> tuple[Plan, Conditions] | None:
-    """The inner query without its conditions on outer values, and these conditions."""
-    plan = exists_joined(subquery.plan, query)
-    while isinstance(plan, Project | Sort):
-        plan = plan.input
-    conditions: Conditions = []
-    while isinstance(plan, Filter):
-        conditions = [*conjuncts(plan.condition), *conditions]
-        plan = plan.input
-    takes = set(subquery.takes)
-    ties = [each for each in conditions if takes & set(givens([each]))]
-    if any(has_nested(each) or is_volatile(each) for each in conditions):
-        return None
-    inside = [tree for node in walk(plan) for tree in expressions(node)]
-    if takes & set(givens(inside)) or any(has_nested(each) for each in inside):
-        return None
-    rest = conjoined([each for each in conditions if each not in ties])
-    return (plan if rest is None else Filter(plan, rest)), ties
-
-
-def _with_outer(tree: Node, width: int, outer: dict[int, Node]) -> Node:
-    """A condition of the inner query as one of the join."""
-
-    def change(node: Node) -> Node | None:
-        if isinstance(node, Given) and node.number in outer:
-            return outer[node.number]
-        return ColumnRef(node.column + width) if isinstance(node, ColumnRef) else None
-
-    return rewrite(tree, change)

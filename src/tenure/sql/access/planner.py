@@ -5,7 +5,7 @@
 Each step is a function from plan to plan, and correct by itself:
 
     aggregates_joined aggregates that are asked for by outer values: a join with groups
-    exists_joined     EXISTS (...) that asks for outer values in its conditions only: a join
+    exists_joined     EXISTS, IN, ANY, ALL that ask for outer values in their conditions only: joins
     pushed            conditions down to the scans and joins
     arranged          an index for each scan; joins in a good order, small ones by lookups
     ordered           sorts that an index makes needless; scans backwards
@@ -30,8 +30,9 @@ from tenure.expr.resolution import array_of
 from tenure.sql.access.aggregate_joins import aggregates_joined
 from tenure.sql.access.columns import whole
 from tenure.sql.access.filters import pushed
-from tenure.sql.access.joins import arranged, exists_joined, is_small
+from tenure.sql.access.joins import arranged, is_small
 from tenure.sql.access.order import ordered
+from tenure.sql.access.semi_joins import exists_joined
 from tenure.sql.plans.facts import everything, is_bounded, is_point_query, is_volatile_plan
 from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Lock, NestedKind, Plan, Query, Subquery
@@ -62,9 +63,12 @@ class _Planning:
         return replace(query, plan=plan, nested=tuple(nested), shared=shared, givens=next(self._numbers))
 
     def _planned(self, plan: Plan) -> Plan:
-        plan = aggregates_joined(plan, self._query)
+        plan = aggregates_joined(plan, self._query, self._is_few)
         plan = pushed(exists_joined(plan, self._query))
         return whole(ordered(arranged(plan, self)))
+
+    def _is_few(self, plan: Plan) -> bool:
+        return is_small(arranged(pushed(plan), self))
 
     def _subquery(self, number: int) -> Subquery:
         if number not in self._nested:
@@ -93,7 +97,9 @@ def _is_list(inner: Subquery) -> bool:
     """Whether an index can be asked for its values: x = ANY (SELECT ...), by the index's own equality."""
     if inner.kind is not NestedKind.IN or inner.takes or isinstance(inner.plan.outputs[0].type, ArrayOf):
         return False
-    function = function_with_id(inner.function)
+    if len(inner.functions) > 1:
+        return False
+    function = function_with_id(inner.functions[0])
     return function.name == "=" and compares_as_is((function.arguments[0], function.arguments[-1]))
 
 

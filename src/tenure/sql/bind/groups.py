@@ -325,6 +325,8 @@ class Mover:
         if item.table is None:
             return False
         primary = item.table.index(item.table.primary)
+        if primary.is_deferrable:
+            return False
         places = {each.origin.number: at for at, each in enumerate(item.columns)}
         for part in primary.parts:
             key = self._key_equal_to(ColumnRef(item.start + places[part.column]))

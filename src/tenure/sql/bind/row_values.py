@@ -65,13 +65,17 @@ def compared(name: str, left: Sequence[Typed], right: Sequence[Typed]) -> Typed:
         return build.conjunction(*(_truth("=", *each) for each in pairs))
     if name == "<>":
         return build.disjunction(*(_truth("<>", *each) for each in pairs))
-    if name not in _ORDERINGS:
-        raise NotSupported(f"could not determine interpretation of row comparison operator {name}")
+    check_row_operator(name)
     decided = _truth(name, *pairs[-1])
     for each in reversed(pairs[:-1]):
         equal_so_far = build.conjunction(_truth("=", *each), decided)
         decided = build.disjunction(_truth(_ORDERINGS[name], *each), equal_so_far)
     return decided
+
+
+def check_row_operator(name: str) -> None:
+    if name not in ("=", "<>", *_ORDERINGS):
+        raise NotSupported(f"could not determine interpretation of row comparison operator {name}")
 
 
 def _check_lengths(left: Sequence[Typed], right: Sequence[Typed]) -> None:

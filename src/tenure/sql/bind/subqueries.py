@@ -1,17 +1,16 @@
 """Subqueries in expressions: EXISTS, IN, ANY, ALL, ARRAY(...), and those that are a value.
 
 A subquery becomes a `plan.Subquery` and a `Nested` node that asks it. The node's arguments are the
-operand, where there is one, and what the subquery takes from the rows around it; without the latter
+operands, where there are some, and what the subquery takes from the rows around it; without the latter
 it has one answer for the whole statement.
 
-A row in front of a subquery goes into it: (a, b) IN (SELECT x, y ...) asks whether there is a true
-one among SELECT a = x AND b = y ..., with NULLs as SQL has them.
+A row in front of a subquery is several operands, each compared with its column.
 
 Walk: `sql.bind.expressions` comes here with SubLinks.
 """
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from tenure.expr import build
 from tenure.expr.build import Typed
@@ -22,7 +21,7 @@ from tenure.expr.resolution import array_of, resolve
 from tenure.sql.bind.binding import refuse_recursion
 from tenure.sql.bind.clauses import check_subquery
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.row_values import compared, operator_name
+from tenure.sql.bind.row_values import check_row_operator, compared, operator_name
 from tenure.sql.bind.scope import Level, seen_from
 from tenure.sql.bind.values import BOOL
 from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
@@ -123,7 +122,7 @@ def _asked(
     plan: Plan,
     type: Type,
     operands: Sequence[Node] = (),
-    function: str = "",
+    functions: Sequence[str] = (),
 ) -> Typed:
     binding = level.binding
     refuse_recursion(plan, binding, "a subquery")
@@ -133,7 +132,8 @@ def _asked(
         owner, position = binding.origins[given.number]
         arguments.append(ColumnRef(position) if owner is level else Given(given.number, given.type))
     value = type if kind in (NestedKind.SCALAR, NestedKind.ARRAY) else None
-    binding.nested.append(Subquery(kind, plan, tuple(each.number for each in taken), function, value))
+    takes = tuple(each.number for each in taken)
+    binding.nested.append(Subquery(kind, plan, takes, tuple(functions), value))
     return Typed(Nested(len(binding.nested) - 1, tuple(arguments), type.ref), type)
 
 
@@ -146,10 +146,7 @@ def _compared(tree: Tree, form: str, level: Level, inner: Level) -> Typed:
     with at(tree.location):
         _check_width(plan, operands)
         asked = NestedKind.IN if form == "ANY" else NestedKind.ALL
-        if len(operands) > 1:
-            plan, name = _tested(plan, name, operands, level, inner), "="
-            operands = [build.const(True, BOOL)]
-        return _over_column(level, asked, name, operands[0], plan)
+        return _over_columns(level, asked, name, operands, plan)
 
 
 def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: Level, inner: Level) -> Plan:
@@ -159,12 +156,30 @@ def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: Level, inne
     return Project((Output("?column?", BOOL),), plan, (compared(name, outside, columns).node,))
 
 
-def _over_column(level: Level, asked: NestedKind, name: str, operand: Typed, plan: Plan) -> Typed:
-    output = plan.outputs[0]
-    function, (left, right) = resolve(name, [operand.type, output.type])
+def _over_columns(level: Level, asked: NestedKind, name: str, operands: Sequence[Typed], plan: Plan) -> Typed:
+    """Operands and columns as the types that the operator compares, pair by pair."""
+    pairs = [
+        _compared_pair(name, operand, Typed(ColumnRef(place), output.type))
+        for place, (operand, output) in enumerate(zip(operands, plan.outputs, strict=True))
+    ]
+    if len(pairs) > 1:
+        check_row_operator(name)
+    columns = [pair.column for pair in pairs]
+    if [each.node for each in columns] != [ColumnRef(place) for place in range(len(columns))]:
+        outputs = [Output(output.name, each.type) for output, each in zip(plan.outputs, columns, strict=True)]
+        plan = Project(tuple(outputs), plan, tuple(each.node for each in columns))
+    lefts, functions = [pair.operand for pair in pairs], [pair.function for pair in pairs]
+    return _asked(level, asked, plan, BOOL, lefts, functions)
+
+
+class _Pair(NamedTuple):
+    function: str
+    operand: Node
+    column: Typed
+
+
+def _compared_pair(name: str, operand: Typed, column: Typed) -> _Pair:
+    function, (left, right) = resolve(name, [operand.type, column.type])
     if function.result != "bool":
         raise DatatypeMismatch(f"operator {name} must return boolean, not type {function.result}")
-    column = build.coerce(Typed(ColumnRef(0), output.type), right)
-    if column.node != ColumnRef(0):
-        plan = Project((Output(output.name, column.type),), plan, (column.node,))
-    return _asked(level, asked, plan, BOOL, [build.coerce(operand, left).node], function.id)
+    return _Pair(function.id, build.coerce(operand, left).node, build.coerce(column, right))

@@ -216,7 +216,8 @@ class _Connection:
         self._cursor = cursor
         self._query = query
         for id, columns in tables.items():
-            cursor.register(f"a{id}", columns.data)
+            if not _is_empty(columns):
+                cursor.register(f"a{id}", columns.data)
 
     def batches(self) -> Iterator[Any]:
         sql, bitmaps, copies = self._query
@@ -237,18 +238,19 @@ def _query(
 ) -> _Query:
     withs: list[str] = []
     bitmaps: dict[str, bytes] = {}
-    visible = {id: f"SELECT * FROM a{id}{' WHERE alive' * each.has_dead}" for id, each in tables.items()}
+    held = {id: each for id, each in tables.items() if not _is_empty(each)}
+    visible = {id: f"SELECT * FROM a{id}{' WHERE alive' * each.has_dead}" for id, each in held.items()}
     copies: tuple[str, ...] = ()
     if _gain_bounds(rendered, tables) and _held_bytes(tables) <= copied_bytes_max:
         copies = tuple(f"CREATE OR REPLACE TEMP TABLE n{id} AS {sql}" for id, sql in visible.items())
-        visible = {id: f"SELECT * FROM n{id}" for id in tables}
+        visible = {id: f"SELECT * FROM n{id}" for id in held}
     is_alone = sum(used.times for used in rendered.tables.values()) == 1
     is_first = is_alone and rendered.is_first
     for id, columns in tables.items():
         base = BaseSql([], {})
         if columns.base is not None:
             base = base_sql(id, columns.base, lake, is_alone=is_alone, is_first=is_first)
-        withs += _table(id, columns, visible[id], rendered.tables[id].times, base.selects)
+        withs += _table(id, columns, visible.get(id), rendered.tables[id].times, base.selects)
         bitmaps |= base.bitmaps
     withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
     sql = f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select
@@ -273,14 +275,20 @@ def _is_stream(columns: Columns) -> bool:
     return isinstance(columns.data, pa.RecordBatchReader)
 
 
-def _table(id: int, columns: Columns, visible: str, times: int, based: Sequence[str]) -> Iterator[str]:
+def _is_empty(columns: Columns) -> bool:
+    """Whether all rows lie in the base: what is held need not be shown to DuckDB."""
+    has_files = columns.base is not None and bool(columns.base.scans)
+    return has_files and not _is_stream(columns) and not len(columns.data)
+
+
+def _table(id: int, columns: Columns, visible: str | None, times: int, based: Sequence[str]) -> Iterator[str]:
     """What d<id> is: what the base has, and the visible rows of what was registered."""
-    is_stream = _is_stream(columns)
-    # A stream can be read but once.
-    kept = "MATERIALIZED" if is_stream and times > 1 else "NOT MATERIALIZED"
-    yield f"e{id} AS {kept} ({visible})"
-    is_empty = based and not is_stream and not len(columns.data)
-    selects = [*based] if is_empty else [*based, f"SELECT {_names(columns)} FROM e{id}"]
+    selects = [*based]
+    if visible is not None:
+        # A stream can be read but once.
+        kept = "MATERIALIZED" if _is_stream(columns) and times > 1 else "NOT MATERIALIZED"
+        yield f"e{id} AS {kept} ({visible})"
+        selects.append(f"SELECT {_names(columns)} FROM e{id}")
     yield f"d{id} AS NOT MATERIALIZED ({' UNION ALL '.join(selects)})"
 
 

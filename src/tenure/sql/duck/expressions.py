@@ -59,9 +59,11 @@ from tenure.sql.duck.numbers import (
     common_decimal,
     comparable_decimal,
     from_numeric,
+    shortened,
     to_numeric,
 )
 from tenure.sql.duck.shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
+from tenure.sql.plans.trees import comparison, with_sign
 
 SQL_LENGTH_MAX = 500_000
 """Of one expression: templates that name an argument several times may grow it without end."""
@@ -168,7 +170,24 @@ class Expressions:
         if (made := self._with_unit(tree)) is not None:
             return made
         arguments = [self._argument(tree.function, each) for each in tree.arguments]
-        return self.called(tree.function, arguments, self._pattern(tree))
+        try:
+            return self.called(tree.function, arguments, self._pattern(tree))
+        except NotShared:
+            if (made := self._with_short_constant(tree, arguments)) is None:
+                raise
+            return made
+
+    def _with_short_constant(self, tree: Call, arguments: Sequence[Value]) -> Value | None:
+        """A decimal compared with a constant of so many digits that no decimal holds both."""
+        found = comparison(tree)
+        if found is None or found.sign == "=" or found.families != ("numeric", "numeric"):
+            return None
+        for each, value in ((found, arguments[0]), (found.turned, arguments[1])):
+            if value.shape.is_plain and not self._is_fixed(each.left) and self._is_fixed(each.right):
+                kind, number = self.value(each.right)
+                sign, short = shortened(each.sign, number, value.shape.scale)
+                return self.called(with_sign(tree.function, sign), (value, literal(kind, short)))
+        return None
 
     def _argument(self, id: str, tree: Node) -> Value:
         """A literal beside a char(n) has no length, but as little to say about its spaces."""

@@ -12,6 +12,7 @@ Walk: `sql.duck.expressions` asks here for calls and casts on numeric.
 """
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
 
 from tenure.expr.datatype import Type
 from tenure.expr.numbers import NumericType
@@ -67,6 +68,21 @@ def _comparison(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
         return f"({left} {sign} {right})", Shape("BOOLEAN")
 
     return make
+
+
+def shortened(sign: str, constant: Decimal, scale: int) -> tuple[str, Decimal]:
+    """The same comparison (not =) of numbers with `scale` digits after the point, by a constant with no more.
+
+    x > 1.234 is x > 1.23, and x < 1.234 is x <= 1.23.
+    """
+    below = constant.quantize(Decimal(1).scaleb(-scale), ROUND_FLOOR, EXACT)
+    if below == constant:
+        return sign, below
+    return (">" if sign[0] == ">" else "<="), below
+
+
+EXACT = Context(prec=1_000)
+"""Wider than any constant that was a literal before it came here."""
 
 
 def comparable_decimal(a: Shape, b: Shape) -> Shape:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenure.catalog.descriptors import Table
-from tenure.expr.expressions import Nested
+from tenure.expr.expressions import ColumnRef, Nested
 from tenure.expr.function import Context
 from tenure.expr.resolution import BOOL
 from tenure.expr.types import EnumLookup
@@ -49,6 +49,7 @@ from tenure.sql.plans.plan import (
     Values,
     Window,
 )
+from tenure.sql.plans.trees import rows_compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,14 @@ class _Renderer:
     # ── where rows come from ───────────────────────────────────────────────────────────────────
 
     def _scan(self, plan: Scan, outer: Mapping[int, Value]) -> Relation:
+        relation = self._scanned(plan, outer)
+        if plan.condition is None:
+            return relation
+        where = self._over(relation, outer).condition(plan.condition)
+        return self._select(relation, relation.columns, f" WHERE {where}")
+
+    def _scanned(self, plan: Scan, outer: Mapping[int, Value]) -> Relation:
+        """A table's rows, whatever the condition is."""
         used = self.tables.setdefault(plan.table.id, Used(plan.table))
         if used.table != plan.table:
             raise NotShared("two versions of a table")
@@ -203,11 +212,7 @@ class _Renderer:
             Value(f"{name}.c{id}", output.type, shape_of(output.type))
             for id, output in zip(plan.columns, plan.outputs, strict=True)
         )
-        relation = Relation(f"d{plan.table.id} AS {name}", columns)
-        if plan.condition is None:
-            return relation
-        where = self._over(relation, outer).condition(plan.condition)
-        return self._select(relation, columns, f" WHERE {where}")
+        return Relation(f"d{plan.table.id} AS {name}", columns)
 
     def _values(self, plan: Values, outer: Mapping[int, Value]) -> Relation:
         name = self._name()
@@ -254,16 +259,25 @@ class _Renderer:
     def _join(self, plan: Join, outer: Mapping[int, Value]) -> Relation:
         left = self.relation(plan.left, outer)._replace(order=())
         inner = {**outer, **{given: left.columns[place] for given, place in plan.lateral}}
-        right = self.relation(plan.right, inner)._replace(order=())
         if plan.lateral and plan.kind not in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
             raise NotShared("a lateral join of this kind")
+        conditions: list[str] = []
+        is_lookup = bool(plan.lateral) and isinstance(plan.right, Scan)
+        if is_lookup and isinstance(plan.right, Scan):
+            # Each left row's lookup in an index: for DuckDB a join like any other.
+            right = self._scanned(plan.right, inner)
+            if plan.right.condition is not None:
+                conditions.append(self._over(right, inner).condition(plan.right.condition))
+        else:
+            right = self.relation(plan.right, inner)._replace(order=())
         both = (*left.columns, *right.columns)
-        on = "TRUE"
         if plan.condition is not None:
-            on = self._expressions(both, outer).condition(plan.condition)
+            conditions.append(self._expressions(both, outer).condition(plan.condition))
+        on = " AND ".join(conditions) or "TRUE"
+        is_lateral = bool(plan.lateral) and not is_lookup
         if plan.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            return self._semi(plan, left, right, on)
-        lateral = "LATERAL " if plan.lateral else ""
+            return self._semi(plan.kind, left, right, on, is_lateral=is_lateral)
+        lateral = "LATERAL " if is_lateral else ""
         word = {
             JoinKind.INNER: "INNER",
             JoinKind.LEFT: "LEFT",
@@ -273,13 +287,15 @@ class _Renderer:
         source = f"{left.source} {word[plan.kind]} JOIN {lateral}{right.source} ON {on}"
         return self._select(Relation(source, both), both)
 
-    def _semi(self, plan: Join, left: Relation, right: Relation, on: str) -> Relation:
-        if plan.lateral:
-            word = "EXISTS" if plan.kind is JoinKind.SEMI else "NOT EXISTS"
+    def _semi(
+        self, kind: JoinKind, left: Relation, right: Relation, on: str, *, is_lateral: bool
+    ) -> Relation:
+        if is_lateral:
+            word = "EXISTS" if kind is JoinKind.SEMI else "NOT EXISTS"
             return self._select(
                 left, left.columns, f" WHERE {word} (SELECT 1 FROM {right.source} WHERE {on})"
             )
-        word = "SEMI" if plan.kind is JoinKind.SEMI else "ANTI"
+        word = "SEMI" if kind is JoinKind.SEMI else "ANTI"
         source = f"{left.source} {word} JOIN {right.source} ON {on}"
         return self._select(Relation(source, left.columns), left.columns)
 
@@ -357,18 +373,41 @@ class _Renderer:
                 return column._replace(
                     sql=f"(SELECT {column.sql} FROM {inner.source}{_order_by(inner.order)})"
                 )
+            case NestedKind.IN | NestedKind.ALL if nested.takes:
+                return self._compared(nested, arguments[: len(nested.functions)], inner, outer)
             case NestedKind.IN:
-                if nested.takes or over.known.outer:
+                if over.known.outer:
                     # There a NULL of one row makes DuckDB answer NULL for the other rows, too.
                     raise NotShared("IN (a subquery that depends on the row)")
-                (column,) = inner.columns
-                over.called(nested.function, (arguments[0], column))
-                if not nested.function.startswith("=(") or arguments[0].shape != column.shape:
+                if len(nested.functions) > 1:
+                    raise NotShared("a row among the rows of a subquery")
+                ((column,), (function,)) = inner.columns, nested.functions
+                over.called(function, (arguments[0], column))
+                if not function.startswith("=(") or arguments[0].shape != column.shape:
                     raise NotShared("a comparison with a subquery")
                 sql = f"({arguments[0].sql} IN (SELECT {column.sql} FROM {inner.source}))"
                 return Value(sql, BOOL, Shape("BOOLEAN"))
             case _:
                 raise NotShared(f"a subquery of kind {nested.kind.value}")
+
+    def _compared(
+        self, nested: Subquery, operands: Sequence[Value], inner: Relation, outer: Mapping[int, Value]
+    ) -> Value:
+        """op ANY and op ALL, three truths: is there a row that decides, or one that leaves it open?
+
+        DuckDB's own ANY of a subquery that depends on the row lets a NULL of one row count for others.
+        """
+        width = len(operands)
+        both = self._expressions((*operands, *inner.columns), outer)
+        places = [ColumnRef(place) for place in range(2 * width)]
+        compared = both.condition(rows_compared(nested.functions, places[:width], places[width:]))
+        is_any = nested.kind is NestedKind.IN
+        decides = compared if is_any else f"NOT {compared}"
+        decided = f"EXISTS (SELECT 1 FROM {inner.source} WHERE {decides})"
+        is_open = f"EXISTS (SELECT 1 FROM {inner.source} WHERE {compared} IS NULL)"
+        words = ("TRUE", "FALSE") if is_any else ("FALSE", "TRUE")
+        sql = f"(CASE WHEN {decided} THEN {words[0]} WHEN {is_open} THEN NULL ELSE {words[1]} END)"
+        return Value(sql, BOOL, Shape("BOOLEAN"))
 
 
 def _sorts_rows(plan: Plan) -> bool:

@@ -366,7 +366,7 @@ class NestedKind(Enum):
     """Its one value; NULL of no row; an error (21000) of several."""
     EXISTS = "exists"
     IN = "in"
-    """operand = ANY (...), by `function`: the first argument is the operand."""
+    """operands op ANY (...), by `functions`: the first arguments are the operands."""
     ALL = "all"
     ARRAY = "array"
     """ARRAY(SELECT ...)."""
@@ -374,14 +374,14 @@ class NestedKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """A query inside an expression. Its arguments: the operand (of IN and ALL), then its outer values."""
+    """A query inside an expression. Its arguments: the operands (of IN and ALL), then its outer values."""
 
     kind: NestedKind
     plan: Plan
     takes: tuple[int, ...] = ()
     """The Given numbers that its outer values fill; none: it has one answer for the whole statement."""
-    function: str = ""
-    """The comparison, by id, of IN and ALL."""
+    functions: tuple[str, ...] = ()
+    """The comparisons, by id, of IN and ALL: one for each operand and column. Those of rows have one sign."""
     type: Type | None = None
     """Of SCALAR and ARRAY: the value's."""
 

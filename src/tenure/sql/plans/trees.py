@@ -19,6 +19,7 @@ from tenure.expr.expressions import (
     Given,
     Nested,
     Node,
+    Or,
     columns,
     nodes,
 )
@@ -27,6 +28,8 @@ from tenure.expr.rewrite import rewrite, shifted
 
 COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What each becomes when its sides change places."""
+
+NEGATIONS = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def conjuncts(tree: Node | None) -> list[Node]:
@@ -89,6 +92,27 @@ def comparison(tree: Node) -> Comparison | None:
         return None
     left, _, right = rest.removesuffix(")").partition(",")
     return Comparison(sign, *tree.arguments, (left, right))
+
+
+def with_sign(function: str, sign: str) -> str:
+    """Another comparison of the same types, by id."""
+    return sign + function[function.index("(") :]
+
+
+def rows_compared(functions: Sequence[str], lefts: Sequence[Node], rights: Sequence[Node]) -> Node:
+    """The comparison of two rows whose members are compared by these functions, all of one sign."""
+    sign = functions[0].partition("(")[0]
+    triples = list(zip(functions, lefts, rights, strict=True))
+    calls: list[Node] = [Call(function, (left, right)) for function, left, right in triples]
+    if len(calls) == 1:
+        return calls[0]
+    if sign in ("=", "<>"):
+        return And(tuple(calls)) if sign == "=" else Or(tuple(calls))
+    decided = calls[-1]
+    for function, left, right in reversed(triples[:-1]):
+        equal = Call(with_sign(function, "="), (left, right))
+        decided = Or((Call(with_sign(function, sign[0]), (left, right)), And((equal, decided))))
+    return decided
 
 
 _NUMBERS = (("int2", "int4", "int8"), ("float4", "float8"))

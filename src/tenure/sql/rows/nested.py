@@ -5,24 +5,20 @@ different set of outer values, and remembers the last few thousand answers. A WI
 far as somebody reads it: an endless one under a LIMIT ends. Inside the recursive term of WITH
 RECURSIVE both are run anew in each round, if they read its rows.
 
-    x IN (...)      true if one is equal; else NULL if x or one of them is NULL; false of no rows at all
-
-Invariant (nested-null): IN, ANY and ALL have three truths, as PostgreSQL's.
-
-Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context.
+Walk: `sql.rows.runner` makes these and puts the subqueries into the expressions' Context; `rows_quantified`
+answers for IN, ANY and ALL.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from tenure.base.errors import UserError
 from tenure.expr.arrays import check_shape
-from tenure.expr.functions import function_with_id
 from tenure.sql.plans.facts import is_volatile_plan
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
-from tenure.sql.plans.trees import compares_as_is
-from tenure.sql.rows.ordering import comparable_of, exactly, row_key
+from tenure.sql.rows.ordering import exactly, row_key
+from tenure.sql.rows.quantified import quantified
 from tenure.sql.rows.run import BATCH_ROWS, Account, Compiler, RowNode, Rows, Run, Tuple
 
 ANSWERS_MAX = 4_096
@@ -42,20 +38,19 @@ class CompiledSubquery:
         self._free = sorted(compiler.free.givens(subquery.plan))
         self._workings = sorted(compiler.free.workings(subquery.plan))
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
-        self._answer = _ANSWERS.get(subquery.kind) or _quantified(subquery)
+        self._answer = _ANSWERS.get(subquery.kind) or quantified(subquery)
 
     def asked(self, run: Run) -> Ask:
-        """What a run's Context calls: with the operand, if it has one, then the outer values."""
+        """What a run's Context calls: with the operands, if it has some, then the outer values."""
         if self._free or self._workings:
             run = replace(run, instead=None)
         subquery, node, free, given = self._subquery, self._node, self._free, run.given
         workings, rounds = self._workings, run.rounds
-        has_operand = subquery.kind in (NestedKind.IN, NestedKind.ALL)
+        operands = len(subquery.functions)
         answers: dict[Any, Any] = {}
 
         def ask(context: object, *values: Any) -> Any:
-            outer = values[1:] if has_operand else values
-            for number, value in zip(subquery.takes, outer, strict=True):
+            for number, value in zip(subquery.takes, values[operands:], strict=True):
                 given[number] = value
             key = exactly([given[number] for number in free]) if free else ()
             if workings:
@@ -68,7 +63,7 @@ class CompiledSubquery:
                     answers.clear()
                 if self._remembers:
                     answers[key] = found
-            return found(values[0]) if has_operand else found
+            return found(*values[:operands]) if operands else found
 
         return ask
 
@@ -96,65 +91,6 @@ _ANSWERS: dict[NestedKind, Callable[[Run, RowNode], Any]] = {
     NestedKind.EXISTS: _exists,
     NestedKind.ARRAY: _array,
 }
-
-
-def _quantified(subquery: Subquery) -> Callable[[Run, RowNode], Callable[[Any], bool | None]]:
-    """Gives, of a run, what answers for an operand."""
-    kind = subquery.plan.outputs[0].type
-    function = function_with_id(subquery.function)
-    compare = function.run(kind, kind) if function.wants_types else function.run
-    families = function.arguments[0], function.arguments[-1]
-    hashes = function.name == "=" and subquery.kind is NestedKind.IN and compares_as_is(families)
-    comparable = comparable_of(kind) or (lambda value: value)
-    stop = subquery.kind is NestedKind.IN
-
-    def gathered(run: Run, node: RowNode) -> Callable[[Any], bool | None]:
-        values = _values(run, node)
-        if hashes:
-            return _in_set({comparable(value) for value in values}, comparable)
-        return _tried(values, compare, stop)
-
-    return gathered
-
-
-def _values(run: Run, node: RowNode) -> list[Any]:
-    account = Account(run.memory)
-    values: list[Any] = []
-    for row in node.start(run):
-        values.append(row[0])
-        if not len(values) % BATCH_ROWS:
-            account.hold([(value,) for value in values[-BATCH_ROWS:]])
-    return values
-
-
-def _in_set(known: set[Any], comparable: Callable[[Any], Any]) -> Callable[[Any], bool | None]:
-    otherwise = None if None in known else False
-    is_empty = not known
-
-    def is_in(operand: Any) -> bool | None:
-        if is_empty:
-            return False
-        if operand is None:
-            return None
-        return True if comparable(operand) in known else otherwise
-
-    return is_in
-
-
-def _tried(
-    values: Sequence[Any], compare: Callable[[Any, Any], Any], stop: bool
-) -> Callable[[Any], bool | None]:
-    def answer(operand: Any) -> bool | None:
-        result: bool | None = not stop
-        for value in values:
-            truth: bool | None = None if operand is None or value is None else compare(operand, value)
-            if truth is stop:
-                return stop
-            if truth is None:
-                result = None
-        return result
-
-    return answer
 
 
 # ── WITH ───────────────────────────────────────────────────────────────────────────────────────

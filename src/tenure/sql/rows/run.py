@@ -140,6 +140,8 @@ class Run:
     """What the last round of a WITH RECURSIVE gave."""
     rounds: Counter[int] = field(default_factory=Counter)
     """How many rounds each WITH RECURSIVE has begun, however often it was started."""
+    scans: dict[int, Any] = field(default_factory=dict)
+    """What `rows.repeated_scans` holds of tables that are scanned again and again."""
 
 
 class RowNode(ABC):

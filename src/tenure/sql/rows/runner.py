@@ -83,7 +83,9 @@ class Runner:
         given += [None] * (query.givens - len(given))
         nested: list[Any] = []
         context = replace(run.context, given=given, nested=nested)
-        run = replace(run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter())
+        run = replace(
+            run, query=query, context=context, given=given, shared={}, working={}, rounds=Counter(), scans={}
+        )
         nested += [each.asked(run) for each in self._nested]
         return self._node.start(run, wanted)
 

@@ -25,6 +25,7 @@ from tenure.expr.set_functions import SET_FUNCTIONS
 from tenure.kv.keys import Span
 from tenure.sql.plans.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCall, Values, Virtual
 from tenure.sql.plans.plan import Bound as PlanBound
+from tenure.sql.rows.repeated_scans import repeated_scan
 from tenure.sql.rows.run import BATCH_ROWS, Compiler, RowNode, Rows, Run, Tuple, batches, types_of
 from tenure.table.readers import Read
 from tenure.table.rows import Bound, Entry, Keyed, Layout
@@ -44,17 +45,24 @@ class ScanRows(RowNode):
         types = types_of(plan.outputs)
         self._condition = None if plan.condition is None else compiler.evaluate(plan.condition, types)
         self._access = _CompiledAccess(plan.access or Access(plan.table.primary), compiler)
+        self._repeated = repeated_scan(plan, types, compiler)
 
     def rows(self, run: Run, wanted: int | None = None) -> Rows:
+        if self._repeated is None:
+            rows: Iterable[Tuple] = self._read(run, wanted)
+        else:
+            rows = self._repeated.rows(run, lambda: self._read(run, wanted))
+        condition, context = self._condition, run.context
+        if condition is None:
+            return iter(rows)
+        return (row for row in rows if condition(row, context) is True)
+
+    def _read(self, run: Run, wanted: int | None) -> Rows:
         layout = run.layouts(self.plan.table)
         keyed = layout.indexes[self._access.index]
         assert keyed.is_public, f'index "{keyed.name}" cannot be relied upon'
         entries = self._entries(run, keyed, wanted)
-        rows = starmap(*_reading(run, layout, keyed, self.plan.columns, entries))
-        condition, context = self._condition, run.context
-        if condition is None:
-            return rows
-        return (row for row in rows if condition(row, context) is True)
+        return starmap(*_reading(run, layout, keyed, self.plan.columns, entries))
 
     def _entries(self, run: Run, keyed: Keyed, wanted: int | None) -> Entries:
         access, is_reverse = self._access, self.plan.is_reverse

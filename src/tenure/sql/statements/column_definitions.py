@@ -32,11 +32,10 @@ SERIALS = {
     "bigserial": "int8",
     "serial8": "int8",
 }
-NOT_DEFERRED = "deferrable constraints are checked at the end of each statement"
+NOT_DEFERRED = "constraints that are INITIALLY DEFERRED are checked at the end of each statement"
 """Said of what clients ask for by habit: a check that comes earlier lets nothing wrong through."""
 NOT_ENFORCED = "constraints that are NOT ENFORCED are not supported"
 ATTRIBUTES = (
-    "CONSTR_ATTR_DEFERRED",
     "CONSTR_ATTR_NOT_DEFERRABLE",
     "CONSTR_ATTR_IMMEDIATE",
     "CONSTR_ATTR_ENFORCED",
@@ -87,8 +86,8 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
                 column.generated = child(each, "raw_expr")
             case "CONSTR_ATTR_NOT_ENFORCED":
                 raise NotSupported(NOT_ENFORCED)
-            case "CONSTR_ATTR_DEFERRABLE":
-                definer.notice(NOT_DEFERRED)
+            case "CONSTR_ATTR_DEFERRABLE" | "CONSTR_ATTR_DEFERRED" as attribute:
+                _defer(column, is_at_first=attribute == "CONSTR_ATTR_DEFERRED")
             case _ if option(each, "contype") in ATTRIBUTES:
                 pass
             case _:
@@ -100,6 +99,18 @@ def column_of(definer: Definer, table: str, tree: Tree) -> NewColumn:
     if column.default is not None and is_null(column.default):
         column.default = None
     return column
+
+
+def _defer(column: NewColumn, *, is_at_first: bool) -> None:
+    """DEFERRABLE or INITIALLY DEFERRED after a constraint that stands beside a column is about that one."""
+    if not column.constraints:
+        clause = "INITIALLY DEFERRED" if is_at_first else "DEFERRABLE"
+        raise WrongSyntax(f"misplaced {clause} clause")
+    constraint = type(column.constraints[-1])()
+    constraint.CopyFrom(column.constraints[-1])
+    constraint.deferrable = True
+    constraint.initdeferred = constraint.initdeferred or is_at_first
+    column.constraints[-1] = constraint
 
 
 def is_null(default: Expression) -> bool:

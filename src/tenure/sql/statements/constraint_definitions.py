@@ -38,7 +38,7 @@ def add_constraint(
 def changes_of(
     definer: Definer, schema: Schema, table: Table, tree: Tree, columns: tuple[str, ...]
 ) -> Iterator[Change]:
-    if tree.deferrable:
+    if tree.initdeferred:
         definer.notice(NOT_DEFERRED)
     if option(tree, "contype") in ("CONSTR_CHECK", "CONSTR_FOREIGN") and not tree.is_enforced:
         raise NotSupported(NOT_ENFORCED)
@@ -82,7 +82,13 @@ def primary_key(
     elif all(each.name != name for each in staying(table.indexes)):
         require_free(definer, schema, name)
     referring = referring_to(definer.draft, definer.known, table)
-    return AlterPrimaryKey(name, tuple(map(Part, columns)), is_added=is_added, referring=referring)
+    return AlterPrimaryKey(
+        name,
+        tuple(map(Part, columns)),
+        is_added=is_added,
+        referring=referring,
+        is_deferrable=tree.deferrable,
+    )
 
 
 def _unique(definer: Definer, schema: Schema, table: Table, tree: Tree, columns: tuple[str, ...]) -> AddIndex:
@@ -91,7 +97,12 @@ def _unique(definer: Definer, schema: Schema, table: Table, tree: Tree, columns:
     if tree.conname:
         require_free(definer, schema, tree.conname)
     name = tree.conname or index_name(definer, schema, table.name, columns, "key", names_in(table))
-    return AddIndex(name, tuple(map(Part, columns)), is_unique=True, is_constraint=True)
+    return AddIndex(
+        *(name, tuple(map(Part, columns))),
+        is_unique=True,
+        is_constraint=True,
+        is_deferrable=tree.deferrable,
+    )
 
 
 def _check(definer: Definer, table: Table, tree: Tree) -> AddCheck:

@@ -29,6 +29,7 @@ from tenure.sql.execution import Execution
 from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names
 from tenure.sql.statement import Result
 from tenure.sql.statements import queries
+from tenure.sql.statements.forgotten_keys import explain_violation
 from tenure.sql.statements.queries import Select, SelectAsOf
 from tenure.sql.statements.writes import WrongKind, refuse_system
 from tenure.sql.statements.writing import writer_of
@@ -84,7 +85,11 @@ class _Incoming:
 
     def _insert(self, rows: Iterator[Values]) -> None:
         written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)
-        self._count += sum(1 for _ in written)
+        try:
+            self._count += sum(1 for _ in written)
+        except UserError as error:
+            explain_violation(self._execution, error)
+            raise
 
     def _from_text(self, rows: Iterator[list[Field]]) -> Iterator[Values]:
         copy = self._copy

@@ -22,7 +22,13 @@ from tenure.catalog.sequence_changes import set_owned_by
 from tenure.expr import build
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.sql.parse import Tree, items, kind, names, option
-from tenure.sql.statements.column_definitions import NewColumn, addition, column_of, make_sequence
+from tenure.sql.statements.column_definitions import (
+    NOT_DEFERRED,
+    NewColumn,
+    addition,
+    column_of,
+    make_sequence,
+)
 from tenure.sql.statements.constraint_definitions import add_constraint
 from tenure.sql.statements.definitions import Definer, path_of
 from tenure.sql.statements.like import Copied, copied
@@ -110,6 +116,7 @@ def make_table(
         columns=[addition(definer, each, known, sequences.get(each.name)) for each in columns],
         row_id=row_id_default(definer),
         key=key,
+        is_key_deferrable=_is_key_deferrable(definer, columns, constraints, likes),
         key_name=key_name or index_name(definer, schema, name, (), "pkey", ()),
     )
     for column, sequence in sequences.items():
@@ -174,6 +181,16 @@ def _several_keys(table: str) -> InvalidTable:
 
 def _is_primary(constraint: Tree) -> bool:
     return option(constraint, "contype") == "CONSTR_PRIMARY"
+
+
+def _is_key_deferrable(
+    definer: Definer, columns: Sequence[NewColumn], constraints: Sequence[Tree], likes: Sequence[Copied]
+) -> bool:
+    trees = [*(each for column in columns for each in column.constraints), *constraints]
+    declared = [each for each in trees if _is_primary(each)]
+    if any(each.initdeferred for each in declared):
+        definer.notice(NOT_DEFERRED)
+    return any(each.deferrable for each in declared) or any(like.has_deferrable_key for like in likes)
 
 
 def _primary_key(

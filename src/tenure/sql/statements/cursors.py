@@ -60,18 +60,10 @@ class Declare:
         statement = session.preparing.statement_for(self.prepared, block)
         values = self.prepared.values(execution.values)
         result = statement.run(Execution(session, block, values, stays=not self.is_held))
-        portal = Portal(
-            self.prepared,
-            values,
-            self.prepared.columns,
-            is_short=False,
-            rows=result.rows,
-            tag="SELECT",
-            counts=True,
-            is_cursor=True,
-            is_held=self.is_held,
-            is_scrollable=self.is_scrollable,
-        )
+        portal = Portal(self.prepared, values, self.prepared.columns, is_short=False)
+        portal.rows, portal.tag, portal.counts = result.rows, "SELECT", True
+        portal.is_cursor, portal.is_held, portal.is_scrollable = True, self.is_held, self.is_scrollable
+        portal.fetched = []
         session.portals.add(self.name, portal)
         if self.is_held:
             # All of it now: what the rows are read from ends with the transaction.

@@ -36,6 +36,11 @@ class Copied:
     columns: list[NewColumn]
     key: tuple[str, ...]
 
+    @property
+    def has_deferrable_key(self) -> bool:
+        source = self.source
+        return bool(self.key) and source is not None and source.index(source.primary).is_deferrable
+
     def finish(self, definer: Definer, schema: Schema, id: int) -> None:
         """Adds what refers to the new table's columns."""
         source = self.source
@@ -67,7 +72,11 @@ def _add_index(
     label = "key" if index.is_constraint else "idx"
     name = index_name(definer, schema, table.name, [each.column for each in parts], label, names_in(table))
     predicate = None if index.predicate is None else _moved(index.predicate, ids)
-    copy = AddIndex(name, parts, index.is_unique, predicate, is_constraint=index.is_constraint)
+    copy = AddIndex(
+        *(name, parts, index.is_unique, predicate),
+        is_constraint=index.is_constraint,
+        is_deferrable=index.is_deferrable,
+    )
     alter(definer.draft, definer.known, id, copy)
 
 

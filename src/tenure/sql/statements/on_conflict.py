@@ -3,12 +3,13 @@
 Walk: `statements.writes` -> `plan_conflict`; `statements.writing` runs what it returns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import UserError
 from tenure.catalog.descriptors import Column as TableColumn
-from tenure.catalog.descriptors import Expression, Table, visible
+from tenure.catalog.descriptors import Expression, Index, Table, visible
+from tenure.catalog.errors import WrongState
 from tenure.expr.cheap import cost
 from tenure.expr.errors import NotSupported, UndefinedColumn
 from tenure.expr.expressions import Node, decode
@@ -38,6 +39,7 @@ class UndefinedConstraint(UserError):
 
 def plan_conflict(planner: "Planner", level: Level, table: Table, tree: Tree) -> Conflict | None:
     if planner.is_upsert:
+        _require_immediate([table.index(table.primary)])
         return Conflict((table.primary,), overwrites=True)
     clause = child(tree, "on_conflict_clause")
     if clause is None:
@@ -80,12 +82,14 @@ def plan_conflict(planner: "Planner", level: Level, table: Table, tree: Tree) ->
 def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None) -> tuple[int, ...]:
     """The unique indexes that a conflict target means; none: any of them."""
     if infer is None:
+        _require_immediate(visible(table.indexes))
         return ()
     unique = [each for each in visible(table.indexes) if each.is_unique or each.id == table.primary]
     if infer.conname:
         found = [each.id for each in unique if each.name == infer.conname]
         if not found:
             raise UndefinedConstraint(f'constraint "{infer.conname}" for table "{table.name}" does not exist')
+        _require_immediate(each for each in unique if each.id in found)
         return tuple(found)
     wanted = {_conflict_column(table, each).id for each in items(infer.index_elems)}
     where = child(infer, "where_clause")
@@ -101,7 +105,15 @@ def _arbiters(planner: "Planner", level: Level, table: Table, infer: Tree | None
     ]
     if not found:
         raise NoArbiter("there is no unique or exclusion constraint matching the ON CONFLICT specification")
+    _require_immediate(each for each in unique if each.id in found)
     return tuple(found)
+
+
+def _require_immediate(indexes: Iterable[Index]) -> None:
+    if any(each.is_deferrable for each in indexes):
+        raise WrongState(
+            "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters"
+        )
 
 
 def _covers(

@@ -1,53 +1,34 @@
-"""TRUNCATE: all rows of some tables, as one change of the transaction.
+"""TRUNCATE: new, empty indexes take the place of all indexes of some tables.
 
-Rows are deleted one by one within the transaction's bounds: a table that is too large for one
-commit is refused (54000). Sequences restart at once, whatever becomes of the transaction.
+No row and no key is read, so it costs the same however many rows there are, and a damaged table can be
+emptied. What the transaction itself has written there is forgotten; the committed rows stay in the former
+indexes, which reads of the past use. Others must not write to those once the new ones are there:
+`schema_change.in_transaction` closes the tables to them until this transaction has ended.
 
-Walk: `sql.planning` -> `truncate` -> `table.write.Writer.delete`.
+Sequences restart at once, whatever becomes of the transaction.
+
+Walk: `sql.planning` -> `truncate` -> `catalog.changes.empty`; the commit hands all to the schema changer.
 """
 
-from tenure.catalog.changes import owned_sequences, referring_to
+from tenure.catalog.changes import empty, owned_sequences, referring_to
 from tenure.catalog.descriptors import Table
 from tenure.expr.errors import NotSupported
 from tenure.sql.parse import Tree, items, option
 from tenure.sql.statements.definitions import Definer, path_of
-from tenure.sql.statements.writing import CHECKED_ROWS, writer_of
-from tenure.table import read
-from tenure.table.rows import Layout, Row
 
 
 def truncate(definer: Definer, tree: Tree) -> str | None:
     tables = {each.id: each for each in _named(definer, tree)}
     _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
-    txn, block, session = definer.use.txn, definer.execution.block, definer.session
-    writers = []
+    txn, session = definer.use.txn, definer.session
     for id in tables:
-        seen = block.descriptor(id)
-        assert isinstance(seen, Table), "the table was found a moment ago"
-        writer = writer_of(definer.execution, seen)
-        writers.append(writer)
-        for row in _rows(definer, writer.layout):
-            definer.execution.check()
-            writer.delete(txn, row)
-    for writer in writers:
-        writer.finish(txn, definer.execution.check)
+        empty(definer.draft, definer.known, id)
+        txn.forget_writes(session.parts.store.keyspace.table_span(id))
     if tree.restart_seqs:
         for table in tables.values():
             for sequence in owned_sequences(definer.draft, definer.known, table):
                 session.parts.sequences.restart(sequence, fence=session.surroundings.fence)
     return None
-
-
-def _rows(definer: Definer, layout: Layout) -> list[Row]:
-    """All of them; too many are refused before any is deleted."""
-    found: list[Row] = []
-    for row in read.rows(definer.use.txn, layout):
-        found.append(row)
-        if not len(found) % CHECKED_ROWS:
-            definer.execution.check()
-            definer.use.txn.check_rows(len(found))
-    definer.use.txn.check_rows(len(found))
-    return found
 
 
 def _named(definer: Definer, tree: Tree) -> list[Table]:

@@ -202,9 +202,10 @@ def _given_rows(
                 position=location_of(row[len(targets)]) + 1,
             )
         # What is wrong with an expression comes before what is wrong with its column.
-        typed = [
-            None if parse.kind(value) == "SetToDefault" else level.bind(value, "VALUES") for value in row
-        ]
+        with level.binding_of("VALUES"):
+            typed = [
+                None if parse.kind(value) == "SetToDefault" else level.expression(value) for value in row
+            ]
         try:
             bound.append(
                 [

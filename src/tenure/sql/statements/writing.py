@@ -24,12 +24,14 @@ from tenure.expr.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.sql.answers import Column
 from tenure.sql.block import Block
+from tenure.sql.closed_tables import await_open
 from tenure.sql.execution import Execution
 from tenure.sql.inline import RowsBudget
-from tenure.sql.locking import Passing, acquire, freshen, settled
+from tenure.sql.locking import Passing, acquire, await_hold, freshen, settled
 from tenure.sql.rows.run import Tuple
 from tenure.sql.rows.runner import Runner
 from tenure.sql.statement import Result
+from tenure.sql.statements.forgotten_keys import check_key_stays, explain_violation
 from tenure.sql.statements.queries import run_of
 from tenure.table import read
 from tenure.table.columns import Values
@@ -111,9 +113,12 @@ class PastRows(NamedTuple):
 
 def _fold(context: Context, *parts: Given | Conflict | Returning | Runner | PastRows | None) -> None:
     for part in parts:
-        if part is not None and not isinstance(part, Runner | PastRows):
+        if isinstance(part, _WITH_CONSTANTS):
             for fold in part.constants:
                 fold(context)
+
+
+_WITH_CONSTANTS = (Given, Conflict, Returning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +145,19 @@ class Insert:
     def run(self, execution: Execution) -> Result:
         txn = execution.block.txn("INSERT")
         _fold(execution.context, self.source, self.conflict, self.returning)
-        writer = writer_of(execution, self.table)
+        # Only ON CONFLICT reads rows that others wrote.
+        budget = RowsBudget() if execution.inline and self.conflict is not None else None
+        writer = writer_of(execution, self.table, budget)
         try:
-            rows = interruptible(self._written(execution, txn, writer), execution.check)
+            rows = self._written(execution, txn, writer)
+            if not self.is_small:
+                rows = interruptible(rows, execution.check)
             written = [(old, new) for old, new in rows if new is not None]
             writer.finish(txn, execution.check)
             return self._result(written, execution)
-        except UserError:
+        except UserError as error:
             txn.check_absent()  # what is wrong with a row that came before is said first
+            explain_violation(execution, error)
             raise
 
     def _result(self, written: list[tuple[Row | None, Row]], execution: Execution) -> Result:
@@ -166,8 +176,10 @@ class Insert:
         """Each row as it was, if it was there, and as it is; that is None where nothing is done."""
         if self.conflict is None:
             late = execution.block.proves_late and self.is_small
-            yield from ((None, row) for row in writer.insert_all(txn, self._values(execution), late=late))
+            for added in writer.insert_all(txn, self._values(execution), late=late):
+                yield None, added
             return
+        check_key_stays(execution, self.table.id)
         proposals = list(self._values(execution))
         self._lock(execution, writer, proposals)
         resolving = _Resolving(self.conflict, self.targets, self.visible, execution.context)
@@ -309,12 +321,27 @@ class Change:
             target=self.table,
             known=self._known_keys(execution, writer.layout),
         )
-        changed = [(self._written(txn, writer, each), each) for each in interruptible(found, execution.check)]
-        writer.finish(txn, execution.check)
+        if len(found) > 1 and self._moves_keys(writer.layout):
+            # Each is checked against the rows as they are by then: so their order must not be by chance.
+            found.sort(key=lambda each: each.row.key)
+        checked = interruptible(found, execution.check)
+        try:
+            changed = [(self._written(txn, writer, each), each) for each in checked]
+            writer.finish(txn, execution.check)
+        except UserError as error:
+            explain_violation(execution, error)
+            raise
         if self.returning is None:
             return Result(f"{self.verb} {len(changed)}")
         rows = [self._returned(self.returning, row, each, execution.context) for row, each in changed]
         return Result(self.verb, iter(rows), counts=True)
+
+    def _moves_keys(self, layout: Layout) -> bool:
+        """Whether it sets columns of which no two rows may have the same values."""
+        given = {*(self.targets or ()), *self.defaults}
+        return any(
+            index.is_unique and not given.isdisjoint(index.columns) for index in layout.indexes.values()
+        )
 
     def _returned(self, returning: Returning, row: Row, found: "_Found", context: Context) -> Tuple:
         now = _shown(row, self.visible)
@@ -359,17 +386,19 @@ class Change:
         return writer.update(txn, found.row, changes)
 
 
-def writer_of(execution: Execution, table: Table) -> Writer:
+def writer_of(execution: Execution, table: Table, budget: RowsBudget | None = None) -> Writer:
     block = execution.block
+    if table.id in execution.session.parts.locks.tables.held:
+        await_hold(execution, table)
 
     def layout_of(id: int) -> Layout:
         found = block.descriptor(id)
         if not isinstance(found, Table):
             # Another transaction makes that table, and has told writers of this one beforehand.
             raise RetryError(f'a table at the other end of a foreign key of "{table.name}" is being made')
+        await_open(execution.session, block, found)
         return block.layout(found)
 
-    budget = RowsBudget() if execution.inline else None
     return Writer(
         block.layout(table), layout_of, execution.context, read=None if budget is None else budget.spend
     )

@@ -120,7 +120,8 @@ def constraint_text(table: Table, each: Index | Check | ForeignKey, known: Objec
     match each:
         case Index():
             word = "PRIMARY KEY" if each.id == table.primary else "UNIQUE"
-            return f"{word} ({writer.names([part.column for part in each.parts])})"
+            deferrable = " DEFERRABLE" if each.is_deferrable else ""
+            return f"{word} ({writer.names([part.column for part in each.parts])}){deferrable}"
         case Check():
             return f"CHECK ({expression_text(table, each.expression, known)})"
         case ForeignKey():

@@ -21,12 +21,13 @@ from tenure.cluster.jobs import NOBODY
 from tenure.cluster.sessions import Sessions
 from tenure.cluster.settings import Stored
 from tenure.cluster.versions import PROGRAM
-from tenure.kv.keys import ADVISORY_LOCKS, SETTINGS
+from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.facts import VERSION, session_bytes
 from tenure.sql.tables import blockers as blocker_tables
+from tenure.sql.tables import locks as lock_tables
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import decimal_of, time_of
@@ -131,15 +132,7 @@ def _descriptor_cache(execution: "Execution") -> Rows:
         yield each.id, kind, each.name, each.version, each.state.value, modified_at, lease_at
 
 
-# Locks and plans
-
-
-def _locks(execution: "Execution") -> Rows:
-    parts = execution.session.parts
-    for each in parts.locks.standings():
-        kind = "advisory" if each.name.table == ADVISORY_LOCKS else "row"
-        mode = each.mode.name.lower()
-        yield kind, each.name.key, mode, each.is_held, each.owner.number, time_of(each.owner.started_at)
+# Plans
 
 
 def _plan_cache(execution: "Execution") -> Rows:
@@ -256,7 +249,8 @@ def _users(execution: "Execution") -> Rows:
 def definitions() -> Iterator[Definition]:
     yield from _of_sessions()
     yield from _of_leases()
-    yield from _of_locks()
+    yield from lock_tables.definitions()
+    yield from _of_plans()
     yield from _of_cluster()
     yield from _of_program()
 
@@ -324,18 +318,7 @@ def _of_leases() -> Iterator[Definition]:
     yield from blocker_tables.definitions()
 
 
-def _of_locks() -> Iterator[Definition]:
-    yield define(
-        "tenure_internal.locks",
-        _locks,
-        "Row and advisory locks of this node's transactions.",
-        ("kind", "text not null", "row or advisory."),
-        ("key", "bytea not null", "The row's key, a digest of a long one, or the advisory lock's name."),
-        ("mode", "text not null", "share or exclusive."),
-        ("is_held", "bool not null", "Whether it is held; else it is waited for."),
-        ("owner", "int8 not null", "The number of who holds or awaits it, on this node."),
-        ("started", "timestamptz", "When that began."),
-    )
+def _of_plans() -> Iterator[Definition]:
     yield define(
         "tenure_internal.plan_cache",
         _plan_cache,

@@ -27,7 +27,7 @@ NAMES_MAX = 5
 
 DAMAGED_HINT = (
     "Put the file back as it was, from a copy of the lake of this store. The rest of the table can be read "
-    "by key; DROP TABLE works. See docs/reference/damaged-files.md."
+    "by key; TRUNCATE and DROP TABLE work. See docs/reference/damaged-files.md."
 )
 
 MISSING_HINT = f"Is this the lake that belongs to the store? See --lake. If it is: {DAMAGED_HINT}"

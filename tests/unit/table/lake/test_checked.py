@@ -226,7 +226,7 @@ def test_what_is_left_is_said(world: World, tmp_path: Path) -> None:
     assert f"{others} other files of the index are not affected" in caught.value.detail
     assert "is in the store." in caught.value.detail
     assert "Files that merges have replaced are there until they are deleted" in caught.value.detail
-    assert "DROP TABLE works" in caught.value.hint
+    assert "DROP TABLE work" in caught.value.hint
 
 
 def test_a_reader_with_an_old_manifest_starts_over_when_a_file_is_damaged(world: World) -> None:

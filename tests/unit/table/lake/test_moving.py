@@ -164,3 +164,17 @@ def test_many_keys_are_found_as_each_is_at_every_time(lake: Lake, wanted: int) -
             asked = [*keys[first : first + wanted], *missing]
             each = {key: base.get(key, at) for key in asked}
             assert base.get_many(asked[::-1], at) == {k: v for k, v in each.items() if v is not None}
+
+
+@pytest.mark.invariant("base-exact")
+@pytest.mark.parametrize("read", [_get, _scan, _backwards, _together])
+def test_what_went_at_the_very_time_of_a_flush_is_there_right_before_it(
+    lake: Lake, read: Callable[..., dict[bytes, bytes | None]]
+) -> None:
+    span = lake.store.keyspace.index_span(lake.table.id)
+    expected = dict(lake.store.snapshot().scan(span))
+    gone_at = lake.write(lambda txn: [txn.delete(key) for key in expected])
+    assert lake.flush(until_at=gone_at).flushed_at == gone_at
+    lake.clean()
+    assert read(lake.store.snapshot(gone_at - 1), span, list(expected)) == expected
+    assert read(lake.store.snapshot(gone_at), span, list(expected)) == dict.fromkeys(expected)

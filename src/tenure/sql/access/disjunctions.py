@@ -1,0 +1,43 @@
+"""What an OR of ANDs has to say before it is asked as a whole.
+
+    (a = b AND x) OR (a = b AND y)                    a = b AND (x OR y): the join has its equality
+    (l.n = 1 AND r.m = 2) OR (l.n = 3 AND r.m = 4)    implies l.n = 1 OR l.n = 3, of the left rows alone
+
+Both hold with NULLs, too: a row for which the whole is true makes true what it implies.
+
+Walk: `sql.access.filters` asks while it moves conditions down.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tenure.expr.expressions import Node, Or
+from tenure.sql.plans.trees import conjoined, conjuncts, has_nested, is_volatile
+
+
+def factored(tree: Node) -> list[Node]:
+    """Conditions that together mean the same: what all alternatives share stands by itself."""
+    if not isinstance(tree, Or) or is_volatile(tree):
+        return [tree]
+    alternatives = [conjuncts(each) for each in tree.operands]
+    shared = [part for part in alternatives[0] if all(part in each for each in alternatives[1:])]
+    if not shared:
+        return [tree]
+    rest = [[part for part in each if part not in shared] for each in alternatives]
+    return [*shared, *([_either(rest)] if all(rest) else [])]
+
+
+def implied(tree: Node, is_of_side: Callable[[Node], bool]) -> Node | None:
+    """What a disjunction says about one side of a join alone; None if one alternative says nothing."""
+    if not isinstance(tree, Or) or has_nested(tree) or is_volatile(tree):
+        return None
+    parts = [[part for part in conjuncts(each) if is_of_side(part)] for each in tree.operands]
+    return _either(parts) if all(parts) else None
+
+
+def _either(alternatives: Sequence[Sequence[Node]]) -> Node:
+    either: list[Node] = []
+    for parts in alternatives:
+        both = conjoined(parts)
+        assert both is not None
+        either.append(both)
+    return Or(tuple(either))

@@ -1,0 +1,106 @@
+"""A table that is scanned again and again for outer values: held by the columns that must be equal to them.
+
+    SELECT id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.n > a.n) OR a.x FROM a
+
+Where no index leads to the rows and the subquery is no join, each outer value would read all of b. A scan
+that has been read to its end once, and is asked again, holds its rows by b.k. Then only those with an equal
+key are tried, with the whole condition. One that ends early each time, as under EXISTS, reads on as it did.
+
+Rows that do not fit into the query's memory are not held: then each run reads them, as before.
+
+Walk: `sql.rows.scan` asks `repeated_scan` when it compiles a scan, and `RepeatedScan.rows` when one is run.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenure.base.memory import OutOfMemory
+from tenure.expr.datatype import Type
+from tenure.expr.expressions import ColumnRef, Given, Node
+from tenure.sql.plans.plan import Scan
+from tenure.sql.plans.trees import compares_as_is, comparison, conjuncts, is_volatile
+from tenure.sql.rows.ordering import comparable_of
+from tenure.sql.rows.run import Account, Compiler, Rows, Run, Tuple, batches
+
+HELD_SHARE = 4
+"""One part in so many of the query's memory may be taken by one table: the rest is for what needs it."""
+
+
+def repeated_scan(plan: Scan, types: Mapping[int, Type], compiler: Compiler) -> "RepeatedScan | None":
+    """None if there is no outer value that a column must be equal to, or an index that leads to the rows."""
+    outer = compiler.free.givens(plan)
+    if plan.access is not None or plan.condition is None or not outer or is_volatile(plan.condition):
+        return None
+    ties = [tie for each in conjuncts(plan.condition) if (tie := _tie(each, outer)) is not None]
+    return RepeatedScan(ties, types) if ties else None
+
+
+def _tie(tree: Node, outer: frozenset[int]) -> tuple[int, int] | None:
+    """The column and the outer value that an equality compares; casts may fail, so there are none."""
+    found = comparison(tree)
+    if found is None or found.sign != "=" or not compares_as_is(found.families):
+        return None
+    for each in (found, found.turned):
+        if isinstance(each.left, ColumnRef) and isinstance(each.right, Given) and each.right.number in outer:
+            return each.left.column, each.right.number
+    return None
+
+
+@dataclass(slots=True)
+class _State:
+    """What one run knows of a scan."""
+
+    was_whole: bool = False
+    """Whether it has been read to its end."""
+    is_too_large: bool = False
+    table: dict[Tuple, list[Tuple]] | None = None
+    account: Account | None = field(default=None)
+
+
+class RepeatedScan:
+    def __init__(self, ties: Sequence[tuple[int, int]], types: Mapping[int, Type]) -> None:
+        self._columns = [column for column, _ in ties]
+        self._givens = [given for _, given in ties]
+        self._comparables = [comparable_of(types[column]) or _same for column in self._columns]
+
+    def rows(self, run: Run, read: Callable[[], Rows]) -> Iterable[Tuple]:
+        """The rows that may satisfy the condition, or all; `read` gives them of the store."""
+        state: _State = run.scans.setdefault(id(self), _State())
+        if state.was_whole and state.table is None and not state.is_too_large:
+            self._hold(run, state, read())
+        if state.table is None:
+            return _noting_end(read(), state)
+        return state.table.get(self._key([run.given[number] for number in self._givens]), ())
+
+    def _hold(self, run: Run, state: _State, rows: Rows) -> None:
+        account = Account(run.memory)
+        table: defaultdict[Tuple, list[Tuple]] = defaultdict(list)
+        columns = self._columns
+        try:
+            for batch in batches(run, rows):
+                account.hold(batch)
+                if account.held_bytes * HELD_SHARE > run.memory.limit_bytes:
+                    raise OutOfMemory("a table that is not held")
+                for row in batch:
+                    table[self._key([row[column] for column in columns])].append(row)
+        except OutOfMemory:
+            account.give_back()
+            state.is_too_large = True
+            return
+        # NULL is equal to nothing: rows with one are found by no outer value, and no row by a NULL.
+        state.table = {key: found for key, found in table.items() if None not in key}
+        state.account = account
+
+    def _key(self, values: Sequence[Any]) -> Tuple:
+        return tuple([of(value) for of, value in zip(self._comparables, values, strict=True)])
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _noting_end(rows: Rows, state: _State) -> Iterator[Tuple]:
+    yield from rows
+    state.was_whole = True
