@@ -176,7 +176,7 @@ class Node:
         """Ends what a dead predecessor on this machine has left, and lets a successor do so for this one."""
         self._lifeline: Lifeline | None = None
         # Spark's executors may outlive the process that has it.
-        lifelines = None if self._spark is not None else open_lifelines(address)
+        lifelines = None if self._spark is not None else open_lifelines(address, self._env)
         if lifelines is not None:
             undo.callback(lifelines.close)
             self._lifeline = lifelines.own()

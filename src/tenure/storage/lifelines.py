@@ -21,11 +21,11 @@ Walk: `node.py` makes one before its session; `cluster.reaped` asks `is_dead` fo
 import fcntl
 import logging
 import os
-import secrets
 import tempfile
 from contextlib import suppress
 from typing import NamedTuple
 
+from tenure.base.env import Env
 from tenure.storage.addresses import SQLITE_PREFIX, is_local
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -48,9 +48,10 @@ class Lifeline(NamedTuple):
 class Lifelines:
     """The lifelines that this process can judge, and its own."""
 
-    def __init__(self, directory: str, *, kernel: str) -> None:
+    def __init__(self, directory: str, env: Env, *, kernel: str) -> None:
         """OSError if files cannot be locked there."""
         self._directory = directory
+        self._env = env
         self._kernel = kernel
         os.makedirs(directory, mode=0o700, exist_ok=True)
         found = os.lstat(directory)
@@ -60,7 +61,7 @@ class Lifelines:
 
     def _hold(self) -> tuple[str, int]:
         while True:
-            token = secrets.token_hex(16)
+            token = f"{self._env.rng.getrandbits(128):032x}"
             path = os.path.join(self._directory, token)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -111,7 +112,7 @@ class Lifelines:
         os.close(self._descriptor)
 
 
-def open_lifelines(store: str) -> Lifelines | None:
+def open_lifelines(store: str, env: Env) -> Lifelines | None:
     """Those of a store's processes on this machine; None where no death can be proved."""
     kernel = _boot_id()
     if not kernel:
@@ -119,7 +120,7 @@ def open_lifelines(store: str) -> Lifelines | None:
     is_beside = is_local(store)
     directory = f"{store.removeprefix(SQLITE_PREFIX)}-nodes" if is_beside else _runtime_directory()
     try:
-        return Lifelines(directory, kernel=kernel)
+        return Lifelines(directory, env, kernel=kernel)
     except OSError as error:
         _log.info("the death of this process cannot be proved, its sessions will have to expire: %s", error)
         return None

@@ -9,19 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from tenure.base.env import SystemEnv
 from tenure.storage.lifelines import KEPT_SECONDS, Lifeline, Lifelines, open_lifelines
 
 HOLDER = """
 import sys, time
+from tenure.base.env import SystemEnv
 from tenure.storage.lifelines import Lifelines
-print(*Lifelines(sys.argv[1], kernel="k").own(), flush=True)
+held = Lifelines(sys.argv[1], SystemEnv(), kernel="k")
+print(*held.own(), flush=True)
 time.sleep(600)
 """
 
 
 @pytest.fixture
 def lifelines(tmp_path: Path) -> Iterator[Lifelines]:
-    found = Lifelines(str(tmp_path / "nodes"), kernel="k")
+    found = Lifelines(str(tmp_path / "nodes"), SystemEnv(), kernel="k")
     yield found
     found.close()
 
@@ -70,13 +73,13 @@ def test_a_copy_of_the_file_proves_nothing(
 ) -> None:
     lifeline = named(holder)
     shutil.copytree(tmp_path / "nodes", tmp_path / "copy")
-    elsewhere = Lifelines(str(tmp_path / "copy"), kernel="k")
+    elsewhere = Lifelines(str(tmp_path / "copy"), SystemEnv(), kernel="k")
     assert not elsewhere.is_dead(lifeline)  # it is not locked there, and its process lives
     elsewhere.close()
 
 
 def test_a_file_that_is_missing_proves_nothing(lifelines: Lifelines, tmp_path: Path) -> None:
-    other = Lifelines(str(tmp_path / "nodes"), kernel="k")
+    other = Lifelines(str(tmp_path / "nodes"), SystemEnv(), kernel="k")
     lifeline = other.own()
     other.close()
     assert not lifelines.is_dead(lifeline)
@@ -105,4 +108,4 @@ def test_a_directory_of_others_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "tenure-nodes").mkdir()
     (tmp_path / "tenure-nodes").chmod(0o777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert open_lifelines("postgresql://host/database") is None
+    assert open_lifelines("postgresql://host/database", SystemEnv()) is None
