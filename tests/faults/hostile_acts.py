@@ -63,9 +63,10 @@ class _RunningStatements:
         if self._holder is not None:
             self._holder.execute(act.holder.encode())
         self._clients = [connect() for _ in range(CONNECTIONS)]
-        for client in self._clients:
-            if act.first:
+        if act.first:
+            for client in self._clients:  # before any of them keeps the others of its user waiting
                 client.execute(act.first.encode())
+        for client in self._clients:
             client.pgconn.send_query(act.text.encode())
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
