@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tenure.pgwire.bound import REMEMBERED_STATEMENTS_MAX
+from tenure.pgwire.bound_statements import REMEMBERED_STATEMENTS_MAX
 from tests.unit.pgwire.toy import Toys
 from tests.unit.pgwire.wire import (
     FLUSH,

@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from tenure.base.env import SystemEnv
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.duck.taking import Duck
-from tenure.sql.parse import one
-from tenure.sql.rows.run import Run
+from tenure.sql.duck.offload import Duck
+from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
 from tenure.storage.sqlite import SqliteEngine
@@ -160,7 +160,7 @@ class Based:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self._names, Parameters(())))
         txn = self.store.begin()
-        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
+        run = QueryRun(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

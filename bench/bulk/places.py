@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from bench.sql.places import STOP_SECONDS, Place
 from tenure.base.env import SystemEnv
-from tenure.catalog.descriptors import Table
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files

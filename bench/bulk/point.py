@@ -13,7 +13,7 @@ from bench.bulk.bases import SALES, Based, based
 from bench.ratio import Bar, Ratio, compare
 from tenure.kv.keys import Span
 from tenure.table.lake.base import LakeBase
-from tenure.table.lake.groups import Groups
+from tenure.table.lake.groups import DecodedGroups
 
 ROWS, QUICK_ROWS = 1_000_000, 20_000
 LOOKUPS, QUICK_LOOKUPS = 300, 10
@@ -51,7 +51,9 @@ def _base(place: Based, cache_bytes: int) -> LakeBase:
     head = place.store.keyspace.head(SALES.id, 1)
     known = place.bases.of(head)
     assert isinstance(known, LakeBase)
-    return LakeBase(known.manifest, Groups(place.bases.checked, place.env, bytes_max=cache_bytes), head)
+    return LakeBase(
+        known.manifest, DecodedGroups(place.bases.checked, place.env, bytes_max=cache_bytes), head
+    )
 
 
 def _cold(place: Based) -> LakeBase:

@@ -16,9 +16,9 @@ from bench.jobs.crew import Duty, Report, Work
 from bench.store.places import TABLE
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.runner import Kind, Run
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Keyspace
 from tenure.kv.store import DEFAULT_TENANT, Store
@@ -74,7 +74,7 @@ def serve(duty: Duty, pipe: "Connection[Any, Any]", counter: Any) -> None:
     )
     logging.disable(logging.CRITICAL)  # as the peer: a lost claim is expected here, and counted
     report = Report(pipe, counter)
-    kinds = {KIND: Kind(lambda run: _work(run, duty, report))}
+    kinds = {KIND: JobKind(lambda run: _work(run, duty, report))}
     node = Node(duty.address, SystemEnv(), settings=settings, kinds=kinds)
     report.ready()
     report.await_stop()

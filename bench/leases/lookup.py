@@ -28,7 +28,7 @@ from bench.leases.places import (
 from bench.ratio import Bar, Ratio, compare
 from bench.store.rounds import note
 from tenure.base.errors import RetryError
-from tenure.catalog.descriptors import Place, Table, place_of
+from tenure.catalog.descriptors.definitions import NameKey, Table, place_of
 from tenure.node import Node
 
 TRANSACTIONS, TRANSACTIONS_QUICK = 2_000, 20
@@ -63,7 +63,7 @@ def run(quick: bool) -> list[Ratio]:
     ]
 
 
-def _measure(node: Node, used: list[tuple[Place, int]], transactions: int) -> list[float]:
+def _measure(node: Node, used: list[tuple[NameKey, int]], transactions: int) -> list[float]:
     """Microseconds of each lookup."""
     rng = random.Random(1)
     took: list[float] = []

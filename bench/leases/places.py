@@ -10,23 +10,23 @@ from bench.store.places import store_path
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     ROOT,
     AnyDescriptor,
     Column,
     Database,
+    DescriptorState,
     Index,
     KeyPart,
-    Place,
+    NameKey,
     Schema,
     SchemaEntry,
-    State,
     Table,
     TypeRef,
     next_version,
     place_of,
 )
-from tenure.catalog.stored import Catalog
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
@@ -43,8 +43,8 @@ def objects(databases: int, tables: int) -> list[AnyDescriptor]:
     made: list[AnyDescriptor] = []
     for number in range(databases):
         id = FIRST_ID + 2 * number
-        made.append(Database(id, 0, ZERO_AT, f"db{number}", ROOT, State.PUBLIC, (), ()))
-        made.append(Schema(id + 1, 0, ZERO_AT, "public", ROOT, State.PUBLIC, (), (), id))
+        made.append(Database(id, 0, ZERO_AT, f"db{number}", ROOT, DescriptorState.PUBLIC, (), ()))
+        made.append(Schema(id + 1, 0, ZERO_AT, "public", ROOT, DescriptorState.PUBLIC, (), (), id))
     first_table = FIRST_ID + 2 * databases
     for number in range(tables):
         database = FIRST_ID + 2 * (number % databases)
@@ -64,7 +64,7 @@ def table(id: int, name: str, database: int, schema: int) -> Table:
         ZERO_AT,
         name,
         ROOT,
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database,
@@ -85,7 +85,7 @@ def fill(store: Store, catalog: Catalog, made: Sequence[AnyDescriptor]) -> None:
                 catalog.put_name(txn, place_of(each), each.id)
                 if isinstance(each, Schema):
                     catalog.put_schema_entry(
-                        txn, SchemaEntry(each.database, each.name, each.id, State.PUBLIC)
+                        txn, SchemaEntry(each.database, each.name, each.id, DescriptorState.PUBLIC)
                     )
 
         store.transact(run)
@@ -121,7 +121,7 @@ def nodes(count: int, *, settings: Settings | None = None) -> Iterator[list[Node
                 node.stop()
 
 
-def place(made: Sequence[AnyDescriptor], number: int) -> Place:
+def place(made: Sequence[AnyDescriptor], number: int) -> NameKey:
     """The place of the so manieth table."""
     tables = [each for each in made if isinstance(each, Table)]
     return place_of(tables[number])

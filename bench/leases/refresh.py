@@ -18,9 +18,9 @@ from bench.leases.places import DATABASES, DATABASES_QUICK, TABLES, TABLES_QUICK
 from bench.ratio import Bar, Ratio, compare
 from bench.store.places import sqlite_store, store_path
 from bench.store.rounds import note
-from tenure.catalog.cache import Cache
-from tenure.catalog.descriptors import AnyDescriptor, place_of
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of
+from tenure.catalog.leases.catalog_cache import Cache
 from tenure.kv.store import Store
 
 LOADS, LOADS_QUICK = 3, 1

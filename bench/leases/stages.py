@@ -20,23 +20,23 @@ from bench.ratio import Bar, Ratio, compare
 from bench.store.rounds import note
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
     Column,
     Database,
+    DescriptorState,
     ElementState,
     Index,
     KeyPart,
     Schema,
-    State,
     Table,
     TypeRef,
     replace,
 )
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.uses import Use
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.catalog.leases.uses import Use
 from tenure.node import Node
 from tenure.storage.engine import Group, Outcome
 
@@ -64,7 +64,7 @@ def _stage(times: int) -> Ratio:
 def _publish(node: Node, members: Sequence[Node], id: int) -> float:
     """Writes a version, and waits until no node uses the one before it."""
     began = time.perf_counter()
-    settled = node.publisher.settle([id], Waiter(node.store.clock.now()))
+    settled = node.publisher.settle([id], LeaseWaiter(node.store.clock.now()))
 
     def publish(txn: object) -> None:
         stored = node.catalog.get(txn, id)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def _publish(node: Node, members: Sequence[Node], id: int) -> float:
         node.publisher.publish(txn, [stored], settled)  # type: ignore[arg-type]
 
     node.store.transact(publish)
-    node.publisher.settle([id], Waiter(node.store.clock.now()))
+    node.publisher.settle([id], LeaseWaiter(node.store.clock.now()))
     took = time.perf_counter() - began
     versions = {_version(member, id) for member in members}
     assert len(versions) == 1, f"nodes use different versions: {versions}"
@@ -165,7 +165,7 @@ def _declare_schema(node: Node, use: Use) -> None:
     id = node.catalog.fresh_id(use.txn)
     database = use.descriptor(DEFAULT_DATABASE)
     assert isinstance(database, Database)
-    use.draft.create(Schema(id, 0, ZERO_AT, "app", ROOT, State.PUBLIC, (), (), DEFAULT_DATABASE))
+    use.draft.create(Schema(id, 0, ZERO_AT, "app", ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE))
     use.draft.touch(database)
 
 

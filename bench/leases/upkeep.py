@@ -32,16 +32,16 @@ from bench.ratio import Bar, Ratio, compare
 from bench.store.rounds import note
 from tenure.base.settings import LEASE_DURATION, LEASE_POLL_INTERVAL, LIVENESS_TTL
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.blockers import SchemaLeaseTable
-from tenure.catalog.descriptor_leases import LOOK, RENEWAL, DescriptorLeases
-from tenure.catalog.descriptors import AnyDescriptor, Table
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.leases import Leases
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.stored import Catalog
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.deaths import GAP_SECONDS, Deaths
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+from tenure.catalog.expiring_leases.descriptor_leases import LOOK, RENEWAL, DescriptorLeases
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.leases.blockers import SchemaLeaseTable
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.catalog.leases.node_leases import Leases
+from tenure.catalog.leases.wait_records import WaitRecords
+from tenure.cluster.sessions.deaths import GAP_SECONDS, Deaths
 from tenure.kv.keys import OLD_LEASES, SCHEMA_LEASES
 
 NODES, NODES_QUICK = 300, 6

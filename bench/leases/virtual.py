@@ -19,11 +19,11 @@ from bench.leases.places import fill
 from tenure.base.env import ManualEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, Settings
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor
-from tenure.catalog.stored import Catalog
-from tenure.cluster.liveness import JITTER, Liveness
-from tenure.cluster.sessions import Sessions
-from tenure.cluster.versions import PROGRAM
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.cluster.sessions.liveness import JITTER, Liveness
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.sessions.versions import PROGRAM
 from tenure.kv.keys import EXPIRATIONS, Span
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine

@@ -26,9 +26,9 @@ from bench.ratio import Bar, Ratio, compare
 from bench.store.places import postgres, postgres_store, sqlite_store, store_path
 from bench.store.rounds import Spread, note, spread
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.store import Store
 
 TTL_SECONDS = 2

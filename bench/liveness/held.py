@@ -18,9 +18,9 @@ from bench.store.places import sqlite_store, store_path
 from bench.store.rounds import note
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.runner import Kind, Run
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import EXPIRATIONS
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
@@ -44,7 +44,7 @@ def _held(jobs: int, seconds: float) -> Ratio:
         holder = Node(address, env, settings=SETTINGS)  # it runs nothing: its claims just stand
         try:
             _claim(holder, jobs)
-            waiting = Node(address, env, settings=SETTINGS, kinds={KIND: Kind(_must_not_run)})
+            waiting = Node(address, env, settings=SETTINGS, kinds={KIND: JobKind(_must_not_run)})
             try:
                 beats, others = _count_writes(holder, seconds)
             finally:

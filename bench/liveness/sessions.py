@@ -19,8 +19,8 @@ from bench.ratio import Bar, Ratio, compare
 from bench.store.places import postgres, postgres_store, sqlite_store, store_path
 from bench.store.rounds import Spread, note, spread
 from tenure.base.settings import DEFINITIONS, Settings
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 
 ROUNDS = 10

@@ -15,11 +15,11 @@ from datetime import UTC, tzinfo
 
 from tenure.base.env import SystemEnv
 from tenure.expr import type_of
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.types import parse_type_name
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import parse_type_name
 from tenure.pgwire.door import RECEIVE_BYTES
 from tenure.pgwire.server import Server
-from tenure.sql.answers import Answer, Column, Endpoints, Notice, Pending, Status, Timeouts
+from tenure.sql.session.answers import Answer, BlockStatus, Endpoints, Notice, Pending, ResultColumn, Timeouts
 
 INT4 = type_of(parse_type_name("int4"))
 
@@ -28,7 +28,7 @@ class CannedStatement:
     """Also its own portal: it has no values to keep."""
 
     parameters: Sequence[Type] = (INT4,)
-    columns: Sequence[Column] | None = (Column("abalance", INT4),)
+    columns: Sequence[ResultColumn] | None = (ResultColumn("abalance", INT4),)
     is_short = True
 
 
@@ -42,7 +42,7 @@ class CannedClient:
     """Every statement takes an int4 and answers with one row."""
 
     def __init__(self) -> None:
-        self.status = Status.IDLE
+        self.status = BlockStatus.IDLE
         self.doing = "canned"
         self.is_superuser = self.holds_locks = False
         self.notices: list[Notice] = []

@@ -28,10 +28,10 @@ from tenure.kv.transaction import Transaction
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.duck.taking import Duck
-from tenure.sql.parse import one
-from tenure.sql.rows.run import Run
+from tenure.sql.duck.offload import Duck
+from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.rows import Layout, Layouts, Row
 from tests import postgres_server
@@ -151,7 +151,7 @@ class _Ours:
         assert statement is not None
         query = with_access(bind_query(statement.tree, self.names, Parameters(())))
         txn = self.store.begin()
-        run = Run(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
+        run = QueryRun(CONTEXT, txn, self.layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
         run.instead = self.duck.taking()
         found = list(compile(query).rows(run))
         txn.commit()

@@ -17,9 +17,9 @@ from bench.ratio import Bar, Ratio, compare
 from bench.sql.places import Place, forget_peak, memory, node
 from bench.store.places import sqlite_store, store_path
 from bench.store.rounds import note
-from tenure.catalog.descriptors import Table
-from tenure.catalog.stored import Catalog
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Table
+from tenure.expr.functions.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.rows import Layout, Row
 

@@ -22,11 +22,11 @@ from datetime import UTC, datetime
 from functools import partial
 
 from tenure import __version__, processes, store_commands, worker
-from tenure.base.ending import DRAIN_SECONDS, Ending
 from tenure.base.env import Env, SystemEnv
 from tenure.base.errors import InvalidParameter, TenureError, for_operator
 from tenure.base.machine_memory import settle_allocator
-from tenure.cluster.versions import OLDEST, PROGRAM
+from tenure.base.process_ending import DRAIN_SECONDS, Ending
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline import masters

@@ -17,16 +17,16 @@ from tenure.base.errors import InputOutput, InvalidParameter
 from tenure.base.settings import USER_CONNECTIONS_MAX, USER_STATEMENTS_MAX
 from tenure.cluster.cancels import Cancels
 from tenure.cluster.inquiries import Inquiries
-from tenure.expr.datatype import Datum, Type
-from tenure.pgwire.authenticator import Authenticator
-from tenure.pgwire.codecs import BINARY, decoder, encoder
-from tenure.pgwire.hall import PLACES, PLACES_FAR, Limits, UserLimits
-from tenure.pgwire.login import Mode
+from tenure.expr.types.datatype import Datum, Type
+from tenure.pgwire.login.authenticator import Authenticator
+from tenure.pgwire.login.login_rules import LoginMode
+from tenure.pgwire.login.throttle import is_loopback
+from tenure.pgwire.login.tls import load
 from tenure.pgwire.server import Server
-from tenure.pgwire.throttle import is_loopback
-from tenure.pgwire.tls import load
-from tenure.sql.clients import SqlSessions
-from tenure.sql.parts import Parts
+from tenure.pgwire.threads.server_state import PLACES, PLACES_FAR, DoorLimits, UserLimits
+from tenure.pgwire.values.codecs import BINARY, decoder, encoder
+from tenure.sql.session.clients import SqlSessions
+from tenure.sql.session.services import Parts
 from tenure.sql.tables.running import answer
 
 DRAIN_SECONDS = 10.0
@@ -50,10 +50,10 @@ class Listen:
     """The descriptor of a listening socket that several processes share, if the parent has passed one."""
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> LoginMode:
         if self.certificate:
-            return Mode.CERTIFICATE
-        return Mode.INSECURE if self.is_insecure else Mode.LOCAL
+            return LoginMode.CERTIFICATE
+        return LoginMode.INSECURE if self.is_insecure else LoginMode.LOCAL
 
     def check(self) -> None:
         """Raises InvalidParameter unless it is safe to listen there."""
@@ -118,7 +118,7 @@ class Front:
             user_limits=self._user_limits,
             long_turns=self.parts.long_turns,
             inherited=listen.inherited,
-            limits=Limits(places_max=PLACES if self.parts.runs_inline else PLACES_FAR),
+            limits=DoorLimits(places_max=PLACES if self.parts.runs_inline else PLACES_FAR),
         )
 
     def _user_limits(self) -> UserLimits:

@@ -13,19 +13,19 @@ from typing import NamedTuple
 from tenure.base.errors import SessionLost
 from tenure.base.settings import Settings
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
-from tenure.catalog.descriptor_leases import DescriptorLeases
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.leases import Leases
-from tenure.catalog.mixed_leases import Finalized, MixedLeases
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.scheme import LeaseScheme
-from tenure.catalog.stored import Catalog
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.liveness import Session
-from tenure.cluster.sessions import Sessions
-from tenure.cluster.versions import OLDEST, PROGRAM, Versions
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.expiring_leases.mixed_scheme import Finalized, MixedLeases
+from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.catalog.leases.node_leases import Leases
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM, Versions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 
@@ -38,7 +38,7 @@ class Leaseholder(NamedTuple):
     sessions: Sessions
     versions: Versions
     deaths: Deaths
-    session: Callable[[], Session]
+    session: Callable[[], NodeSession]
     settings: Callable[[], Settings]
     is_alone: Callable[[], bool]
     is_finalized: Callable[[], bool]

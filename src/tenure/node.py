@@ -33,42 +33,42 @@ from tenure.base.settings import (
 )
 from tenure.bulk import flush
 from tenure.bulk.exporting import records as exporting
-from tenure.bulk.filling.job import IndexFill
+from tenure.bulk.filling.job import SparkIndexFill
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
+from tenure.catalog.accounts.users import Users
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.holders import Holders
-from tenure.catalog.lease_waits import LeaseWaits
-from tenure.catalog.publisher import Publisher
-from tenure.catalog.stored import Catalog
-from tenure.catalog.users import Users
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.advisory import AdvisoryLocks
+from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.leases.holder_eviction import Holders
+from tenure.catalog.leases.lease_waits import LeaseWaits
+from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.cluster.cancels import Cancels
-from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
-from tenure.cluster.deaths import Deaths
 from tenure.cluster.inquiries import Ask, Inquiries
-from tenure.cluster.job_retention import JobRetention
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.lock_waits import LockWaits
-from tenure.cluster.locks import RowLocks
-from tenure.cluster.neighbours import Neighbours
-from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
-from tenure.cluster.reaped import end_proved
-from tenure.cluster.runner import Kind, Run, Runner
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.job_retention import JobRetention
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.jobs.runner import JobKind, JobRunner, Run
+from tenure.cluster.locks.advisory_locks import AdvisoryLocks
+from tenure.cluster.locks.lock_waits import LockWaits
+from tenure.cluster.locks.row_locks import RowLocks
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
+from tenure.cluster.sessions.neighbours import Neighbours
+from tenure.cluster.sessions.reaped_sessions import end_proved
+from tenure.cluster.sessions.session_records import SessionId, Sessions
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM, Versions
 from tenure.cluster.settings import ClusterSettings
-from tenure.cluster.versions import OLDEST, PROGRAM, Versions
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
 from tenure.front import BinaryCodecs, Front, Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.leasing import Leaseholder, lease_scheme
-from tenure.pipeline.places import Place
+from tenure.pipeline.remote_handles import StoreHandle
 from tenure.pipeline.starter import Process, WorkerStarter
 from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
 from tenure.schema_change.changer import SchemaChanger
@@ -76,10 +76,10 @@ from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.work import Worker
-from tenure.sql.duck.taking import Duck
-from tenure.sql.parts import Parts
-from tenure.sql.plan_cache import PlanCache
-from tenure.sql.statements.exporting import rows_of
+from tenure.sql.duck.offload import Duck
+from tenure.sql.session.plan_cache import PlanCache
+from tenure.sql.session.services import Parts
+from tenure.sql.statements.jobs.exporting import rows_of
 from tenure.sql.tables import pg_catalog
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualTables
@@ -117,7 +117,7 @@ class Node:
         env: Env,
         *,
         settings: Settings | None = None,
-        kinds: Mapping[str, Kind] | None = None,
+        kinds: Mapping[str, JobKind] | None = None,
         version: int = PROGRAM,
         listen: Listen | None = None,
         lake: str = "",
@@ -184,7 +184,7 @@ class Node:
             lifelines.tidy(self._env.wall_micros() / 1_000_000)
 
     def _start_session(self, undo: ExitStack) -> None:
-        self._on_lost: list[Callable[[Session], None]] = []
+        self._on_lost: list[Callable[[NodeSession], None]] = []
         """What is done about a lost session, by those parts that are there."""
         self.liveness = self._old_liveness() if self._version == OLDEST else self._liveness()
         self.liveness.step()
@@ -333,7 +333,7 @@ class Node:
         return Lake(
             self.store,
             files,
-            Place(store, files.address, self.store.keyspace.tenant, files.credentials, identity.id),
+            StoreHandle(store, files.address, self.store.keyspace.tenant, files.credentials, identity.id),
             manifests,
             Merges(self.store.keyspace),
             bases,
@@ -355,9 +355,9 @@ class Node:
 
         self.jobs = Jobs(self.store.keyspace, self._sessions, self.store.clock, claims)
 
-    def _make_jobs(self, kinds: Mapping[str, Kind]) -> None:
+    def _make_jobs(self, kinds: Mapping[str, JobKind]) -> None:
         self.changer = self._make_changer()
-        fill = None if self.lake is None else IndexFill(self.lake, self.layouts, self.context)
+        fill = None if self.lake is None else SparkIndexFill(self.lake, self.layouts, self.context)
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk, fill)}
         if self.lake is not None:
             run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
@@ -366,7 +366,7 @@ class Node:
                 exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),
                 IMPORT: import_kind(self.lake, self.publisher, self.locations),
             }
-        self.runner = Runner(
+        self.runner = JobRunner(
             self.store,
             self.liveness,
             self.deaths,
@@ -481,7 +481,7 @@ class Node:
         undo.callback(loops.stop)
         loops.start()
 
-    def _lost(self, session: Session) -> None:
+    def _lost(self, session: NodeSession) -> None:
         for lost in self._on_lost:
             lost(session)
 
@@ -489,7 +489,7 @@ class Node:
         self._undo.close()
 
 
-def _drain_jobs(runner: Runner) -> None:
+def _drain_jobs(runner: JobRunner) -> None:
     if not runner.drain(timeout=DRAIN_SECONDS):
         _log.warning("some jobs did not stop within %.0f s; their claims end with the session", DRAIN_SECONDS)
 

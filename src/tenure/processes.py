@@ -12,8 +12,8 @@ A child names each of its sessions to the parent, on its standard output:
     ready sql=... instance=1 store=...
     session 1 1763323200000000        instance and epoch
 
-When the parent has reaped it, those sessions are ended at once (`cluster.reaped`): a schema change need not
-wait for one to expire. A session that a child could not name any more expires as ever.
+When the parent has reaped it, those sessions are ended at once (`cluster.sessions.reaped_sessions`): a schema
+change need not wait for one to expire. A session that a child could not name any more expires as ever.
 
 The parent only holds the port, starts, watches and stops the others; it serves nothing. The others end with
 it, however it ends: their standard input is a pipe that it holds.
@@ -34,13 +34,13 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import NoReturn
 
-from tenure.base.ending import Ending
 from tenure.base.env import Env
 from tenure.base.errors import InputOutput, InvalidParameter, SessionLost, TenureError, for_operator
 from tenure.base.machine_memory import PROCESSES_VARIABLE
-from tenure.cluster.liveness import Session
-from tenure.cluster.reaped import end_reaped
-from tenure.cluster.sessions import SessionId
+from tenure.base.process_ending import Ending
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.cluster.sessions.reaped_sessions import end_reaped
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.pgwire.listeners import BACKLOG
@@ -213,7 +213,7 @@ class Child:
 class SessionTeller:
     """The other side, in the child: names each session that the node gets to the parent."""
 
-    def __init__(self, session: Callable[[], Session]) -> None:
+    def __init__(self, session: Callable[[], NodeSession]) -> None:
         self._session = session
         self._told: SessionId | None = None
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from tenure.base.env import Env
 from tenure.base.errors import FileMissing
 from tenure.bulk.store_copy import copy_store
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.storage.addresses import SQLITE_PREFIX, default_lake, is_local, open_engine, redacted
 from tenure.storage.files import open_files

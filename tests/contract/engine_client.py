@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from tenure.base.timestamp import Timestamp
 from tenure.storage.engine import (
     Commit,
+    CommitStatus,
     Engine,
-    Found,
     Group,
     Guard,
     History,
     Outcome,
+    ReadResult,
     Revision,
     Scan,
-    Status,
     Write,
 )
 
@@ -40,11 +40,11 @@ def write(name: str, value: bytes | None = b"v", head: bytes = HEAD) -> Write:
     return Write(key(name, head), value)
 
 
-def names(found: Found) -> list[str]:
+def names(found: ReadResult) -> list[str]:
     return [revision.key[len(HEAD) :].decode() for revision in found.revisions]
 
 
-def values(found: Found) -> list[bytes | None]:
+def values(found: ReadResult) -> list[bytes | None]:
     return [revision.value for revision in found.revisions]
 
 
@@ -68,7 +68,7 @@ class Client:
     def write(self, *writes: Write) -> Timestamp:
         """Commits blindly; returns the commit timestamp."""
         outcome = self.try_one(Commit(0, writes=writes))
-        assert outcome.status is Status.COMMITTED
+        assert outcome.status is CommitStatus.COMMITTED
         return outcome.at
 
     def put(self, name: str, value: bytes | None = b"v", head: bytes = HEAD) -> Timestamp:
@@ -92,7 +92,7 @@ class Client:
         since_at: Timestamp | None = None,
         limit: int | None = None,
         reverse: bool = False,
-    ) -> Found:
+    ) -> ReadResult:
         return self.engine.scan(Scan(lo, hi, GUARD, at, since_at, limit, reverse))
 
     def history(
@@ -103,9 +103,9 @@ class Client:
         limit: int | None = None,
         lo: bytes = ALL[0],
         hi: bytes = ALL[1],
-    ) -> Found:
+    ) -> ReadResult:
         return self.engine.history(History(lo, hi, GUARD, since_at, until_at, limit))
 
 
-def statuses(outcomes: Sequence[Outcome]) -> list[Status]:
+def statuses(outcomes: Sequence[Outcome]) -> list[CommitStatus]:
     return [outcome.status for outcome in outcomes]

@@ -4,27 +4,27 @@ from collections.abc import Callable, Sequence
 
 from tenure.base.env import ManualEnv
 from tenure.base.settings import DEFINITIONS, LEASE_POLL_INTERVAL, VERSION, Settings
-from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.descriptor_leases import DescriptorLeases
-from tenure.catalog.descriptors import AnyDescriptor, place_of, replace
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.holders import Holders
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.lease_waits import LeaseWaits, Waiter
-from tenure.catalog.leases import Leases
-from tenure.catalog.mixed_leases import Finalized, MixedLeases
-from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
-from tenure.catalog.publisher import Publisher
-from tenure.catalog.scheme import LeaseScheme
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.old_way import OldHeartbeats, OldLiveness
-from tenure.cluster.sessions import Sessions
-from tenure.cluster.versions import Versions
+from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, place_of, replace
+from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.expiring_leases.mixed_scheme import Finalized, MixedLeases
+from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.holder_eviction import Holders
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
+from tenure.catalog.leases.node_leases import Leases
+from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.wait_records import WaitRecords
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.sessions.versions import Versions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Engine
@@ -161,7 +161,7 @@ class LeaseNode:
         timeout: float | None = None,
     ) -> None:
         """Waits until the table is leased in one version only, and writes the next."""
-        settled = self.publisher.settle([id], Waiter(self.store.clock.now(), use), timeout=timeout)
+        settled = self.publisher.settle([id], LeaseWaiter(self.store.clock.now(), use), timeout=timeout)
         changed = change(self.stored(id))
         self.store.transact(lambda txn: self.publisher.publish(txn, [changed], settled))
 

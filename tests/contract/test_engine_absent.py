@@ -2,10 +2,10 @@
 
 import pytest
 
-from tenure.storage.engine import Commit, Status
+from tenure.storage.engine import Commit, CommitStatus
 from tests.contract.engine_client import Client, key, statuses, write
 
-DONE, TAKEN = Status.COMMITTED, Status.TAKEN
+DONE, TAKEN = CommitStatus.COMMITTED, CommitStatus.TAKEN
 
 
 @pytest.mark.invariant("absent")
@@ -68,7 +68,7 @@ def test_a_member_that_was_refused_takes_no_key(client: Client) -> None:
         Commit(old_at, points=(key("x"),), writes=(write("a"),)),
         Commit(0, absent=(key("a"),), writes=(write("a"),)),
     )
-    assert statuses(outcomes) == [Status.CONFLICT, DONE]
+    assert statuses(outcomes) == [CommitStatus.CONFLICT, DONE]
 
 
 def test_a_key_is_said_to_be_taken_only_if_the_reads_hold_and_it_is_in_time(client: Client) -> None:
@@ -82,9 +82,9 @@ def test_a_key_is_said_to_be_taken_only_if_the_reads_hold_and_it_is_in_time(clie
         taken,
     )
     assert outcomes == [
-        (Status.CONFLICT, at, key("x"), 0),
-        (Status.TOO_LATE, at + 1, b"", 0),
-        (Status.TOO_EARLY, at + 1, b"", 0),
+        (CommitStatus.CONFLICT, at, key("x"), 0),
+        (CommitStatus.TOO_LATE, at + 1, b"", 0),
+        (CommitStatus.TOO_EARLY, at + 1, b"", 0),
         (TAKEN, at, key("x"), 0),
     ]
 

@@ -1,10 +1,10 @@
 """The engine contract: members of a group are decided in order, each after those before it."""
 
 from tenure.base.timestamp import to_bytes
-from tenure.storage.engine import Commit, Removal, Removes, Stamp, Status, Write
+from tenure.storage.engine import Commit, CommitStatus, Removal, Removes, Stamp, Write
 from tests.contract.engine_client import GUARD, HEAD, NEXT_HEAD, Client, key, span, statuses, values, write
 
-DONE, CONFLICT = Status.COMMITTED, Status.CONFLICT
+DONE, CONFLICT = CommitStatus.COMMITTED, CommitStatus.CONFLICT
 
 
 def test_members_get_increasing_timestamps_in_their_order(client: Client) -> None:
@@ -56,8 +56,8 @@ def test_one_that_fails_does_not_fail_the_rest_and_takes_no_timestamp(client: Cl
     assert [(outcome.status, outcome.at) for outcome in outcomes] == [
         (DONE, at + 1),
         (CONFLICT, at),
-        (Status.TOO_LATE, at + 2),
-        (Status.TOO_EARLY, at + 2),
+        (CommitStatus.TOO_LATE, at + 2),
+        (CommitStatus.TOO_EARLY, at + 2),
         (DONE, at + 2),
     ]
     assert [client.get(name) is None for name in ("b", "x1", "x2", "x3", "c")] == [0, 1, 1, 1, 0]
@@ -92,7 +92,7 @@ def test_a_member_is_judged_by_a_mark_that_an_earlier_one_wrote(client: Client) 
         Commit(at, writes=(Write(GUARD.threshold_first, to_bytes(at + 1)),)),
         Commit(at, points=(key("a"),), guards=(GUARD,)),
     )
-    assert statuses(outcomes) == [DONE, Status.BELOW_MARK]
+    assert statuses(outcomes) == [DONE, CommitStatus.BELOW_MARK]
 
 
 def test_a_member_may_excuse_an_earlier_one(client: Client) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tenure.base.errors import OutcomeUnknown
 from tenure.base.timestamp import Timestamp, to_bytes
-from tenure.storage.engine import Commit, Guard, Outcome, Status, Write
+from tenure.storage.engine import Commit, CommitStatus, Guard, Outcome, Write
 from tests.contract.engine_client import HEAD, MARKS_HEAD, Client, key, write
 
 GROUPS = 120
@@ -34,16 +34,16 @@ class Model:
         self.marks: dict[bytes, Timestamp] = {}
         self.written: dict[bytes, Timestamp] = {}
 
-    def commit(self, commit: Commit, moved: dict[bytes, Timestamp]) -> Status:
+    def commit(self, commit: Commit, moved: dict[bytes, Timestamp]) -> CommitStatus:
         marks = [at for guard in commit.guards for key, at in self.marks.items() if _is_guarded(guard, key)]
         if max(marks, default=0) > commit.read_at:
-            return Status.BELOW_MARK
+            return CommitStatus.BELOW_MARK
         if any(self.written.get(key, 0) > commit.read_at for key in commit.points):
-            return Status.CONFLICT
+            return CommitStatus.CONFLICT
         self.clock_at += 1
         self.written |= {each.key: self.clock_at for each in commit.writes}
         self.marks |= moved
-        return Status.COMMITTED
+        return CommitStatus.COMMITTED
 
 
 def _is_guarded(guard: Guard, mark: bytes) -> bool:
@@ -73,7 +73,7 @@ def test_members_are_judged_by_marks_as_they_are_when_their_turn_comes(client: C
         outcomes = client.commit(*(commit for commit, _ in members))
         expected = [model.commit(*member) for member in members]
         assert [outcome.status for outcome in outcomes] == expected
-        for _ in range(expected.count(Status.BELOW_MARK)):
+        for _ in range(expected.count(CommitStatus.BELOW_MARK)):
             next(refused)
     assert next(refused) > GROUPS / 10, "marks hardly ever mattered"
 
@@ -89,9 +89,9 @@ def test_a_member_that_guards_one_key_is_judged_by_a_mark_that_an_earlier_one_mo
         Commit(at, points=(key("a"),), guards=(_guard(2, 2),), writes=(write("c"),)),
     )
     assert [outcome.status for outcome in outcomes] == [
-        Status.COMMITTED,
-        Status.BELOW_MARK,
-        Status.COMMITTED,
+        CommitStatus.COMMITTED,
+        CommitStatus.BELOW_MARK,
+        CommitStatus.COMMITTED,
     ]
 
 
@@ -102,8 +102,8 @@ def test_a_group_that_its_lane_has_passed_is_not_settled_by_the_next_ones_outcom
     client.put("b")
     with pytest.raises(OutcomeUnknown):
         client.engine.settle(client.lane, passed)
-    assert _statuses(client.engine.settle(client.lane, client.seq)) == [Status.COMMITTED]
+    assert _statuses(client.engine.settle(client.lane, client.seq)) == [CommitStatus.COMMITTED]
 
 
-def _statuses(outcomes: list[Outcome] | None) -> list[Status]:
+def _statuses(outcomes: list[Outcome] | None) -> list[CommitStatus]:
     return [outcome.status for outcome in outcomes or ()]

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Outcome, Revision, Status, Write
+from tenure.storage.engine import Commit, CommitStatus, Outcome, Revision, Write
 from tests.contract.engine_client import HEAD, LAST_HEAD, NEXT_HEAD, Client
 
 HEADS = (HEAD, NEXT_HEAD, LAST_HEAD)
@@ -38,21 +38,21 @@ class Model:
         found = [r for r in self.revisions if lo <= r.key < hi and since_at < r.at <= until_at]
         return sorted(found, key=lambda revision: (revision.at, revision.key))
 
-    def commit(self, commit: Commit) -> Status:
+    def commit(self, commit: Commit) -> CommitStatus:
         strangers = [r for r in self.revisions if r.at > commit.read_at and r.at not in commit.excused]
         if any(_is_read(commit, revision.key) for revision in strangers):
-            return Status.CONFLICT
+            return CommitStatus.CONFLICT
         at = self.clock_at + 1
         if commit.deadline_at is not None and at >= commit.deadline_at:
-            return Status.TOO_LATE
+            return CommitStatus.TOO_LATE
         if commit.not_before_at is not None and at <= commit.not_before_at:
-            return Status.TOO_EARLY
+            return CommitStatus.TOO_EARLY
         rows = {key for key, revision in self.visible(self.clock_at).items() if revision.value is not None}
         if rows & set(commit.absent):
-            return Status.TAKEN
+            return CommitStatus.TAKEN
         self.clock_at = at
         self.revisions += [Revision(write.key, at, write.value) for write in commit.writes]
-        return Status.COMMITTED
+        return CommitStatus.COMMITTED
 
 
 def _is_read(commit: Commit, key: bytes) -> bool:
@@ -108,14 +108,14 @@ def test_an_engine_agrees_with_a_dict_of_histories(client: Client, seed: int) ->
 def _compare_outcome(model: Model, member: Commit, outcome: Outcome) -> None:
     before = list(model.revisions)
     assert outcome.status is model.commit(member)
-    if outcome.status is Status.COMMITTED:
+    if outcome.status is CommitStatus.COMMITTED:
         assert outcome.at == model.clock_at
-    elif outcome.status is Status.CONFLICT:
+    elif outcome.status is CommitStatus.CONFLICT:
         assert _is_read(member, outcome.key)
         assert (outcome.key, outcome.at) in {(revision.key, revision.at) for revision in before}
         assert outcome.at > member.read_at
         assert outcome.at not in member.excused
-    elif outcome.status is Status.TAKEN:
+    elif outcome.status is CommitStatus.TAKEN:
         rows = {
             key: revision.at
             for key, revision in model.visible(model.clock_at).items()

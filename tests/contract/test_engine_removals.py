@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.timestamp import Timestamp
-from tenure.storage.engine import Commit, Removal, Removes, Status
+from tenure.storage.engine import Commit, CommitStatus, Removal, Removes
 from tests.contract.engine_client import ALL, HEAD, LAST_HEAD, NEXT_HEAD, Client, key, span, values, write
 
 MANY = 1000
@@ -19,7 +19,7 @@ def remove(
     limit: int = MANY,
 ) -> int:
     outcome = client.try_one(Commit(0, removals=(Removal(lo, hi, removes, at, limit),)))
-    assert outcome.status is Status.COMMITTED
+    assert outcome.status is CommitStatus.COMMITTED
     return outcome.removed
 
 
@@ -137,7 +137,7 @@ def test_a_commit_that_fails_removes_nothing(client: Client) -> None:
     at = client.put("a")
     removal = Removal(*ALL, Removes.FLUSHED, at, MANY)
     outcome = client.try_one(Commit(old_at, points=(key("a"),), removals=(removal,)))
-    assert outcome == (Status.CONFLICT, at, key("a"), 0)
+    assert outcome == (CommitStatus.CONFLICT, at, key("a"), 0)
     assert len(client.history().revisions) == 2
 
 
@@ -146,6 +146,6 @@ def test_writes_and_removals_land_together(client: Client) -> None:
     at = client.put("a", b"2")
     removal = Removal(*ALL, Removes.SUPERSEDED, at, MANY)
     outcome = client.try_one(Commit(at, writes=(write("mark"),), removals=(removal,)))
-    assert outcome == (Status.COMMITTED, at + 1, b"", 1)
+    assert outcome == (CommitStatus.COMMITTED, at + 1, b"", 1)
     assert client.get("mark") is not None
     assert values(client.history()) == [b"2", b"v"]

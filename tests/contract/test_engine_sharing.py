@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.timestamp import Timestamp, from_micros
-from tenure.storage.engine import Commit, Engine, Status, Write
+from tenure.storage.engine import Commit, CommitStatus, Engine, Write
 from tests.contract.engine_client import GUARD, Client, key, write
 
 WAKE_SECONDS = 20.0
@@ -84,14 +84,14 @@ def test_two_engines_on_one_store_see_each_other(open_engine: Callable[[], Engin
     assert two.value("a") == b"1"
     assert two.put("a", b"2") == first_at + 1
     assert one.value("a") == b"2"
-    assert one.try_one(Commit(first_at, points=(key("a"),))).status is Status.CONFLICT
+    assert one.try_one(Commit(first_at, points=(key("a"),))).status is CommitStatus.CONFLICT
 
 
 def test_a_store_keeps_what_was_committed(open_engine: Callable[[], Engine]) -> None:
     first = Client(open_engine())
     at = first.put("a", b"1")
     assert Client(open_engine()).value("a", at) == b"1"
-    assert open_engine().settle(first.lane, first.seq) == [(Status.COMMITTED, at, b"", 0)]
+    assert open_engine().settle(first.lane, first.seq) == [(CommitStatus.COMMITTED, at, b"", 0)]
 
 
 def test_any_engine_can_settle_or_close_a_lane(open_engine: Callable[[], Engine]) -> None:
@@ -147,7 +147,7 @@ def _increment(client: Client) -> tuple[Timestamp, int]:
         )
         wall_at = from_micros(client.engine.wall_micros())
         (outcome,) = client.engine.commit(client.group(commit, wall_at=wall_at))
-        if outcome.status is Status.COMMITTED:
+        if outcome.status is CommitStatus.COMMITTED:
             return outcome.at, value
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import InputOutput, WrongLake
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.storage.addresses import OpenEngine
 from tenure.storage.files import Files, open_files
 from tenure.storage.sqlite import SqliteEngine
-from tenure.storage.tree import Output
+from tenure.storage.tree import OutputStream
 from tenure.table.lake.identity import LakeIdentity, Stage, lake_ids, store_lakes
-from tenure.table.lake.manifests import File, Manifest, Manifests, Shape
+from tenure.table.lake.manifests import File, FileShape, Manifest, Manifests
 from tenure.table.lake.opening import open_lake, use_lake
 
 LEFT_OVER = "1/104/1/j7-r1-0-ab-live-0.parquet"
@@ -45,7 +45,7 @@ class Side(NamedTuple):
         live = tuple(
             File(name, b"%02d" % n, b"%02d" % n, 1, 1, b"", 0) for n, name in enumerate(sorted(names))
         )
-        manifest = Manifest(104, 1, 1, (Shape(()),), live)
+        manifest = Manifest(104, 1, 1, (FileShape(()),), live)
         self.store.transact(lambda txn: Manifests(self.store.keyspace).put(txn, manifest))
 
     def stage(self) -> Stage | None:
@@ -179,7 +179,7 @@ def test_a_start_that_was_cut_off_is_finished_by_the_next(
     first = open_side()
     real = files.create
 
-    def create(name: str) -> Output:
+    def create(name: str) -> OutputStream:
         if when == "after":
             with real(name) as output:
                 output.write(b"{}")
@@ -194,7 +194,7 @@ def test_a_start_that_was_cut_off_is_finished_by_the_next(
     assert lake_ids(files) == [identity.id] and first.stage() is Stage.SETTLED
 
 
-def _break(*_: object) -> Output:
+def _break(*_: object) -> OutputStream:
     raise InputOutput("the power went")
 
 
@@ -217,7 +217,7 @@ def test_of_two_new_stores_that_are_given_one_lake_at_once_one_gives_way(
     real = files.create
     winners: list[LakeIdentity] = []
 
-    def create(name: str) -> Output:
+    def create(name: str) -> OutputStream:
         winners.append(other.open(second))
         return real(name)
 

@@ -8,9 +8,9 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError, TenureError
 from tenure.base.settings import LEASE_DURATION, LIVENESS_TTL
 from tenure.base.timestamp import seconds_between
-from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, Place, replace
-from tenure.catalog.lease_waits import LockTimeout, Waiter
-from tenure.catalog.uses import UseState
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, NameKey, replace
+from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.contract.lease_nodes import EXPIRING, MIXED, SCHEMA, SETTINGS, TABLE, LeaseNode, renamed
@@ -91,8 +91,8 @@ def test_what_changed_since_a_use_began_is_not_handed_out(node: LeaseNode, other
 
 def test_names_are_found(node: LeaseNode) -> None:
     use = node.bind()
-    assert use.id_at(Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) == TABLE
-    assert use.id_at(Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "u")) is None
+    assert use.id_at(NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) == TABLE
+    assert use.id_at(NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "u")) is None
     entry = use.schema_entry(DEFAULT_DATABASE, "public")
     assert entry is not None and entry.id == DEFAULT_SCHEMA
     use.close()
@@ -103,8 +103,8 @@ def test_both_names_stand_while_the_older_drains(node: LeaseNode, other: LeaseNo
     node.publish(change=renamed("u"))
     other.leases.step()
     use = other.pinned()
-    assert use.id_at(Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "u")) == TABLE
-    assert use.id_at(Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) == TABLE
+    assert use.id_at(NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "u")) == TABLE
+    assert use.id_at(NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) == TABLE
     use.close()
 
 
@@ -115,7 +115,7 @@ def test_the_older_name_is_gone_once_it_has_drained(node: LeaseNode, other: Leas
     node.publish(change=lambda former: replace(former, draining=()))
     other.leases.step()
     use = other.pinned()
-    assert use.id_at(Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) is None
+    assert use.id_at(NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "t")) is None
     use.close()
 
 
@@ -264,7 +264,7 @@ def test_a_lost_notification_is_made_up_for_by_the_poll(
 
 def test_a_change_that_was_waited_for_is_known_to_its_own_node_at_once(node: LeaseNode) -> None:
     node.pinned().close()
-    settled = node.publisher.settle([TABLE], Waiter(node.store.clock.now()))
+    settled = node.publisher.settle([TABLE], LeaseWaiter(node.store.clock.now()))
     txn = node.store.begin()
     node.publisher.publish(txn, [node.stored()], settled)
     session = node.leases.carry(txn)

@@ -8,16 +8,16 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import DeadlockDetected, LockNotAvailable
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.advisory import Key
-from tenure.cluster.lock_table import Mode
-from tenure.cluster.lock_waits import Wait
+from tenure.cluster.locks.advisory_locks import AdvisoryKey
+from tenure.cluster.locks.lock_table import LockMode
+from tenure.cluster.locks.lock_waits import WaitPolicy
 from tests.contract.conftest import OpenEngine
 from tests.unit.cluster.lockers import Ask, Locker
 from tests.unit.kv.rows import row
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call
 
 A, B = row("a"), row("b")
-KEY = Key(1, (1, 2))
+KEY = AdvisoryKey(1, (1, 2))
 SHORT = Settings(DEFINITIONS).with_value(LIVENESS_TTL, 0.5).with_value(LIVENESS_HEARTBEAT, 0.1)
 
 
@@ -40,15 +40,15 @@ def test_another_node_waits_and_is_woken(nodes: tuple[Locker, Locker]) -> None:
 
 def test_nobody_waits_for_shared_locks(nodes: tuple[Locker, Locker]) -> None:
     for node in nodes:
-        assert node.rows.acquire(node.owner(), [A], mode=Mode.SHARE, wait=Wait.NOWAIT).keys == [A]
+        assert node.rows.acquire(node.owner(), [A], mode=LockMode.SHARE, wait=WaitPolicy.NOWAIT).keys == [A]
 
 
 def test_nowait_and_skip_locked_do_not_wait(nodes: tuple[Locker, Locker]) -> None:
     one, two = nodes
     one.rows.acquire(one.owner(), [A])
     with pytest.raises(LockNotAvailable):
-        two.rows.acquire(two.owner(), [A], wait=Wait.NOWAIT)
-    assert two.rows.acquire(two.owner(), [A, B], wait=Wait.SKIP).keys == [B]
+        two.rows.acquire(two.owner(), [A], wait=WaitPolicy.NOWAIT)
+    assert two.rows.acquire(two.owner(), [A, B], wait=WaitPolicy.SKIP).keys == [B]
 
 
 @pytest.mark.invariant("lock-order")

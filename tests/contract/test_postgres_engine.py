@@ -26,7 +26,7 @@ from tenure.base.errors import (
 from tenure.storage.engine import Commit, Write
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.postgres_probe import excessive_rights
-from tenure.storage.postgres_session import Connection
+from tenure.storage.postgres_session import StoreConnection
 from tests import postgres_server
 from tests.contract.engine_client import HEAD, Client, key, span, write
 from tests.postgres_server import Server
@@ -136,7 +136,7 @@ def test_what_an_account_may_do_besides_is_found(
     admin.execute(sql.SQL("CREATE ROLE {} " + rights).format(role))
     try:
         as_role = postgres.dsn.replace("user=postgres", f"user=rights_{os.getpid()}")
-        with Connection.connect(as_role) as connection:
+        with StoreConnection.connect(as_role) as connection:
             assert excessive_rights(connection) == found
     finally:
         admin.execute(sql.SQL("DROP ROLE {}").format(role))

@@ -12,9 +12,9 @@ from itertools import cycle
 from random import Random
 from typing import Protocol
 
-from tenure.expr.aggregates import AGGREGATES
-from tenure.expr.function import Function, Volatility
-from tenure.expr.functions import FUNCTIONS
+from tenure.expr.aggregates.aggregate_table import AGGREGATES
+from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions.function import Function, Volatility
 from tests.differential.expressions import Maker
 from tests.differential.values import ENUM, NASTY, quoted, typed
 from tests.differential.words import words_for

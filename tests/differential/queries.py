@@ -6,8 +6,8 @@ Walk: `run` takes statements from `Queries` in turn with those of `shapes`, `wri
 import re
 from random import Random
 
-from tenure.expr.set_functions import SET_FUNCTIONS
-from tenure.expr.window_functions import WINDOW_FUNCTIONS
+from tenure.expr.aggregates.window_functions import WINDOW_FUNCTIONS
+from tenure.expr.set_function_table import SET_FUNCTIONS
 from tests.differential.calls import Callable, Deck, aggregates, arguments, asked_functions, call_text
 from tests.differential.expressions import COMPARABLE, Maker, Scope, numbered
 from tests.differential.sides import Statement

@@ -22,9 +22,9 @@ from uuid import uuid4
 import psycopg
 
 from tenure.front import Front
-from tenure.pgwire.seats import Seats
-from tenure.pgwire.startup import Service
-from tenure.pgwire.waits import Commit
+from tenure.pgwire.connection_slots import ConnectionSlots
+from tenure.pgwire.login.startup import Service
+from tenure.pgwire.waits import CommitWait
 from tests.postgres_server import Server
 from tests.unit.pgwire.toy import LetIn
 from tests.unit.pgwire.wire import SYNC, TERMINATE, Heard, Talk, cancel_request, heard, query, startup
@@ -50,12 +50,12 @@ STALE = "RevalidateCachedQuery"
 
 class OurSide(Talk):
     def __init__(self, front: Front) -> None:
-        super().__init__(service=Service(front.sessions, LetIn(), Seats(1)))
+        super().__init__(service=Service(front.sessions, LetIn(), ConnectionSlots(1)))
         self.raw(startup(database="defaultdb"))
 
     def attend(self) -> None:
         wait = self.connection.wait
-        if not isinstance(wait, Commit):
+        if not isinstance(wait, CommitWait):
             return super().attend()
         done = Event()
         wait.pending.submit(done.set)

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tests.faults.bulk_fleet import WAIT_SECONDS, BulkFleet
 from tests.faults.harness import Result, wait_for
 
-Blow = Callable[[BulkFleet, int, Result], State]
+Blow = Callable[[BulkFleet, int, Result], JobState]
 """Strikes a job that runs, and says how it must end."""
 
 Below = Callable[[str], list[int]]
@@ -33,7 +33,7 @@ Below = Callable[[str], list[int]]
 CHILDREN_SECONDS = 5.0
 
 
-def strike(fleet: BulkFleet, job: int, blow: Blow, result: Result) -> State | None:
+def strike(fleet: BulkFleet, job: int, blow: Blow, result: Result) -> JobState | None:
     """Lets a blow fall on a job; how that ended."""
     expected = blow(fleet, job, result)
     state = fleet.await_end(job)
@@ -41,34 +41,34 @@ def strike(fleet: BulkFleet, job: int, blow: Blow, result: Result) -> State | No
     return state
 
 
-def kill_driver(share: float, fleet: BulkFleet, job: int, result: Result) -> State:
+def kill_driver(share: float, fleet: BulkFleet, job: int, result: Result) -> JobState:
     driver = fleet.await_share(job, share)
     run = fleet.runs(job)
     fleet.kill(driver)
     fleet.start_worker()
     fleet.await_end(job)
     result.require(fleet.runs(job) > run, "the driver was done before it was killed")
-    return State.SUCCEEDED
+    return JobState.SUCCEEDED
 
 
-def kill_java(fleet: BulkFleet, job: int, result: Result) -> State:
+def kill_java(fleet: BulkFleet, job: int, result: Result) -> JobState:
     driver = fleet.await_share(job, 0.5)
     run = fleet.runs(job)
     _kill_all(fleet.java_of(driver))
     fleet.await_end(job)
     result.require(fleet.runs(job) > run, "Java was not needed any more when it was killed")
-    return State.SUCCEEDED
+    return JobState.SUCCEEDED
 
 
-def kill_pythons(fleet: BulkFleet, job: int, result: Result) -> State:
+def kill_pythons(fleet: BulkFleet, job: int, result: Result) -> JobState:
     return _kill_below(fleet.pythons_of, fleet, job, result)
 
 
-def kill_executor(executors: Below, fleet: BulkFleet, job: int, result: Result) -> State:
+def kill_executor(executors: Below, fleet: BulkFleet, job: int, result: Result) -> JobState:
     return _kill_below(lambda driver: executors(driver)[:1], fleet, job, result)
 
 
-def _kill_below(below: Below, fleet: BulkFleet, job: int, result: Result) -> State:
+def _kill_below(below: Below, fleet: BulkFleet, job: int, result: Result) -> JobState:
     """Kills what runs tasks for a driver, which must notice nothing: it stays the same run."""
     driver = fleet.await_share(job, 0.3)
     run = fleet.runs(job)
@@ -77,10 +77,10 @@ def _kill_below(below: Below, fleet: BulkFleet, job: int, result: Result) -> Sta
     state = fleet.await_end(job)
     more = fleet.runs(job) - run
     result.require(not more, f"the job needed {more} more runs; it ended as {state}")
-    return State.SUCCEEDED
+    return JobState.SUCCEEDED
 
 
-def stop_driver(fleet: BulkFleet, job: int, result: Result) -> State:
+def stop_driver(fleet: BulkFleet, job: int, result: Result) -> JobState:
     """Stopped with most of its tasks done: what it has to publish comes after another's."""
     driver = fleet.await_share(job, 0.9)
     run = fleet.runs(job)
@@ -90,16 +90,16 @@ def stop_driver(fleet: BulkFleet, job: int, result: Result) -> State:
     result.require(taken, "nobody took the job of a stopped worker")
     fleet.await_end(job)
     fleet.signal(driver, signal.SIGCONT)
-    return State.SUCCEEDED
+    return JobState.SUCCEEDED
 
 
-def cancel(share: float, fleet: BulkFleet, job: int, result: Result) -> State:
+def cancel(share: float, fleet: BulkFleet, job: int, result: Result) -> JobState:
     fleet.await_share(job, share)
     fleet.execute(f"CANCEL JOB {job}")
-    return State.CANCELED
+    return JobState.CANCELED
 
 
-def cancel_unheard(fleet: BulkFleet, job: int, result: Result) -> State:
+def cancel_unheard(fleet: BulkFleet, job: int, result: Result) -> JobState:
     """Canceled while its driver cannot hear of it: its tasks write files after the job has ended."""
     driver = fleet.await_share(job, 0.3)
     fleet.freeze(driver)
@@ -108,7 +108,7 @@ def cancel_unheard(fleet: BulkFleet, job: int, result: Result) -> State:
     fleet.await_end(job)
     fleet.judge(Result())  # deletes what is there by now; more is being written
     fleet.signal(driver, signal.SIGCONT)
-    return State.CANCELED
+    return JobState.CANCELED
 
 
 def _kill_all(pids: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ import psycopg
 
 from tenure.base.env import SystemEnv
 from tenure.bulk.upkeep import Upkeep
-from tenure.cluster.job_states import TERMINAL, State
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.table.lake.verifying import verify
@@ -146,7 +146,7 @@ class BulkFleet(Processes):
     def is_open(self, job: int) -> bool:
         return self.node.jobs.is_open(self.node.store.snapshot(), job)
 
-    def state(self, job: int) -> State | None:
+    def state(self, job: int) -> JobState | None:
         control = self.node.jobs.control(self.node.store.snapshot(), job)
         return None if control is None else control.state
 
@@ -184,7 +184,7 @@ class BulkFleet(Processes):
         assert driver, f"job {job} has ended before it was {share:.0%} done: {self.state(job)}"
         return driver
 
-    def await_end(self, job: int) -> State | None:
+    def await_end(self, job: int) -> JobState | None:
         wait_for(lambda: self.state(job) in TERMINAL, WAIT_SECONDS)
         return self.state(job)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tests.faults.bulk_blows import BLOWS, Below, Blow, kill_executor, strike
 from tests.faults.bulk_fleet import WAIT_SECONDS, BulkFleet
 from tests.faults.harness import Result, Run, wait_for
@@ -40,7 +40,7 @@ class Work(ABC):
         """Makes a job that no other is in the way of."""
 
     @abstractmethod
-    def judge(self, job: int, state: State | None, result: Result) -> None:
+    def judge(self, job: int, state: JobState | None, result: Result) -> None:
         """Says what is wrong after a job, which is over."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ def _kill_node(work: Statements, result: Result) -> None:
         fleet.await_share(job, 0.5)
         fleet.kill(name)
         state = fleet.await_end(job)
-        result.require(state is State.SUCCEEDED, f"job {job} ended as {state}: {fleet.error(job)}")
+        result.require(state is JobState.SUCCEEDED, f"job {job} ended as {state}: {fleet.error(job)}")
         work.judge(job, state, result)
 
 

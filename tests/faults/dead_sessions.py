@@ -16,9 +16,9 @@ from unittest.mock import patch
 from tenure.base.env import SystemEnv
 from tenure.base.loops import Loop
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster import deaths
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.sessions import deaths
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.faults.harness import Result, Run, merged, wait_for

@@ -11,7 +11,7 @@ import csv
 from pathlib import Path
 
 from tenure.bulk.exporting.records import KIND, files_of
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tenure.storage.directory import UNFINISHED
 from tests.faults.bulk_fleet import QUIET_SECONDS, BulkFleet
 from tests.faults.bulk_kills import Statements, kills
@@ -50,8 +50,8 @@ class Exports(Statements):
             f"FROM TABLE items AS OF SYSTEM TIME {self._moment.at}"
         )
 
-    def judge(self, job: int, state: State | None, result: Result) -> None:
-        self._judge(job, self._moment if state is State.SUCCEEDED else None, self._directory, result)
+    def judge(self, job: int, state: JobState | None, result: Result) -> None:
+        self._judge(job, self._moment if state is JobState.SUCCEEDED else None, self._directory, result)
 
     def end(self, result: Result) -> None:
         result.violations += self._load.stop()

@@ -5,8 +5,8 @@ A change's job begins in the node and is handed over to a worker.
 Walk: `__main__` calls `fill_kill` with a `Run`; `bulk_kills` strikes, `bulk_load` has the clients.
 """
 
-from tenure.catalog.descriptors import Table
-from tenure.cluster.job_states import State
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.jobs.job_states import JobState
 from tenure.schema_change.job import KIND
 from tenure.table.consistency import check_indexes
 from tests.faults.bulk_fleet import BulkFleet
@@ -43,10 +43,10 @@ class Fills(Statements):
         self._made += 1
         return f"CREATE {INDEXES[self._made % len(INDEXES)]}"
 
-    def judge(self, job: int, state: State | None, result: Result) -> None:
+    def judge(self, job: int, state: JobState | None, result: Result) -> None:
         fleet, table = self.fleet, self._table()
         is_there = any(each.name == "filled" for each in table.indexes)
-        is_right = is_there == (state is State.SUCCEEDED)
+        is_right = is_there == (state is JobState.SUCCEEDED)
         result.require(is_right, f"index: the job is {state}, the index {is_there}")
         result.require(not table.job, f"job: {table.job} is still at work on the table")
         layout = fleet.node.layouts.of(table)

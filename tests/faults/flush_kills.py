@@ -5,7 +5,7 @@ they remember.
 """
 
 from tenure.bulk import flush
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tests.faults.bulk_fleet import WAIT_SECONDS, BulkFleet
 from tests.faults.bulk_kills import Work, kills
 from tests.faults.bulk_load import Load
@@ -36,7 +36,7 @@ class Flushes(Work):
         self._load.remember()
         return self._start()
 
-    def judge(self, job: int, state: State | None, result: Result) -> None:
+    def judge(self, job: int, state: JobState | None, result: Result) -> None:
         result.violations += self._load.wrong()
         self.fleet.judge(result)
 
@@ -45,7 +45,7 @@ class Flushes(Work):
         result.violations += self._load.stop()
         for index in (2, 1):
             state = self.fleet.await_end(self._start(index))
-            result.require(state is State.SUCCEEDED, f"a flush of index {index} ended as {state}")
+            result.require(state is JobState.SUCCEEDED, f"a flush of index {index} ended as {state}")
         result.violations += self._load.wrong()
         result.counts |= {"rows": ROWS, "changes": self._load.changes}
 

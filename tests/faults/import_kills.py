@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from tenure.bulk.importing.records import KIND
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tests.faults.bulk_fleet import BulkFleet
 from tests.faults.bulk_kills import Statements, kills
 from tests.faults.bulk_load import Moment, Rows, wrong
@@ -77,8 +77,8 @@ class Imports(Statements):
             _write(directory / f"{number}.csv", {id: self._new[id] for id in ids[number::FILES]})
         return f"IMPORT INTO items CSV DATA ('{directory.name}/*.csv')"
 
-    def judge(self, job: int, state: State | None, result: Result) -> None:
-        self._rows = self._rows | (self._new if state is State.SUCCEEDED else {})
+    def judge(self, job: int, state: JobState | None, result: Result) -> None:
+        self._rows = self._rows | (self._new if state is JobState.SUCCEEDED else {})
         self._remember()
         with closing(self.fleet.connect()) as client:
             for moment in self._moments:

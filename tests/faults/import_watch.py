@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Self
 from tenure.base.env import SystemEnv
 from tenure.base.errors import BaseMoved
 from tenure.bulk.lakes import version_of
-from tenure.catalog.descriptors import Table
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT, Store
-from tenure.pipeline import places, scan
-from tenure.pipeline.places import Place, Version
+from tenure.pipeline import remote_handles, scan
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion
 from tenure.storage.addresses import open_engine
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.lake.format import name_of
@@ -43,7 +43,7 @@ class Watched(NamedTuple):
 class Observer:
     def __init__(self, store: str, lake: Path) -> None:
         env = SystemEnv()
-        self._place = Place(store, str(lake), DEFAULT_TENANT)
+        self._place = StoreHandle(store, str(lake), DEFAULT_TENANT)
         self._engine = open_engine(store, env)
         self._store = Store(self._engine, env)
         self._catalog = Catalog(self._store.keyspace)
@@ -66,7 +66,7 @@ class Observer:
         self._end_at = 0 if self._end_at is None else self._end_at
         for thread in self._threads:
             thread.join(END_SECONDS_MAX)
-        places.close(self._place)
+        remote_handles.close(self._place)
         self._store.close()
         self._engine.close()
 
@@ -140,7 +140,7 @@ class Observer:
         """Every revision of a table, wherever it is."""
         snapshot = self._store.snapshot()
         version = version_of(self._tables[table].id, lambda id: self._catalog.get(snapshot, id))
-        assert isinstance(version, Version)
+        assert isinstance(version, TableVersion)
         names = {name_of(column.id): column.name for column in version.table.columns}
         span = self._span(table)
         for batch in scan.scanned(

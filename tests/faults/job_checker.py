@@ -23,9 +23,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, from_micros, seconds_between
-from tenure.cluster.job_records import NOBODY, Control
-from tenure.cluster.job_states import CLAIMABLE, STEPS, TERMINAL, State
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.jobs.job_records import NOBODY, JobControl
+from tenure.cluster.jobs.job_states import CLAIMABLE, STEPS, TERMINAL, JobState
+from tenure.cluster.sessions.session_records import SessionId
 from tests.faults.checker import Verdict
 from tests.faults.job_history import ControlRow, EffectRow, JobHistory, SessionRow
 from tests.faults.log import Event
@@ -76,12 +76,12 @@ class Controls:
                 continue  # the same commit writes the ended one
             self.of[row.job].append(row)
 
-    def before(self, job: int, at: Timestamp) -> Control | None:
+    def before(self, job: int, at: Timestamp) -> JobControl | None:
         rows = self.of.get(job, [])
         position = bisect_left(rows, at, key=lambda row: row.at)
         return rows[position - 1].control if position else None
 
-    def last(self, job: int) -> Control:
+    def last(self, job: int) -> JobControl:
         control = next(row.control for row in reversed(self.of[job]) if row.control is not None)
         assert control is not None
         return control
@@ -135,7 +135,7 @@ def check_instances(sessions: Presence, verdict: Verdict) -> None:
 
 
 def check_claims(job: int, rows: list[ControlRow], sessions: Presence, verdict: Verdict) -> None:
-    former: Control | None = None
+    former: JobControl | None = None
     for at, _, control, _ in rows:
         if control is None:
             continue
@@ -154,7 +154,7 @@ def check_claims(job: int, rows: list[ControlRow], sessions: Presence, verdict: 
 
 
 def check_steps(job: int, rows: list[ControlRow], verdict: Verdict) -> None:
-    former: State | None = None
+    former: JobState | None = None
     for at, _, control, is_ended in rows:
         if former in TERMINAL:
             verdict.claim("step", f"job {job} is {former.value if former else ''} and written at {at}")
@@ -162,7 +162,7 @@ def check_steps(job: int, rows: list[ControlRow], verdict: Verdict) -> None:
             verdict.claim("step", f"the control record of job {job} is deleted at {at}")
             continue
         state = control.state
-        is_legal = state is State.PENDING if former is None else state is former or state in STEPS[former]
+        is_legal = state is JobState.PENDING if former is None else state is former or state in STEPS[former]
         if not is_legal or is_ended != (state in TERMINAL):
             verdict.claim("step", f"job {job} goes from {former} to {state} at {at}")
         former = state
@@ -171,7 +171,7 @@ def check_steps(job: int, rows: list[ControlRow], verdict: Verdict) -> None:
 def check_fences(history: JobHistory, controls: Controls, sessions: Presence, verdict: Verdict) -> None:
     for row in history.effects:
         control = controls.before(row.job, row.at)
-        wanted = State.REVERTING if row.is_undo else State.RUNNING
+        wanted = JobState.REVERTING if row.is_undo else JobState.RUNNING
         held = None if control is None else (control.claim, control.run, control.state)
         if held != (row.session, row.run, wanted) or not sessions.has(row.session, row.at):
             verdict.claim("fence", f"{_named(row)} by run {row.run} of {row.session}; the job had {held}")
@@ -203,12 +203,14 @@ def check_effects(history: JobHistory, controls: Controls, verdict: Verdict) -> 
             verdict.claim("open", f"job {job} is {state.value}")
         if effects != list(range(1, len(effects) + 1)):
             verdict.claim("lost", f"job {job} has the steps {effects}")
-        if state is State.SUCCEEDED and len(effects) != created.steps:
+        if state is JobState.SUCCEEDED and len(effects) != created.steps:
             verdict.claim("lost", f"job {job} succeeded after {len(effects)} of {created.steps} steps")
-        if state in TERMINAL - {State.SUCCEEDED} and sorted(done[job, True]) != effects:
+        if state in TERMINAL - {JobState.SUCCEEDED} and sorted(done[job, True]) != effects:
             verdict.claim("unreverted", f"job {job}: {effects} done, {sorted(done[job, True])} undone")
-        asked = any(row.control and row.control.state is State.CANCEL_REQUESTED for row in controls.of[job])
-        if asked and state in TERMINAL - {State.CANCELED}:
+        asked = any(
+            row.control and row.control.state is JobState.CANCEL_REQUESTED for row in controls.of[job]
+        )
+        if asked and state in TERMINAL - {JobState.CANCELED}:
             verdict.claim("unreverted", f"job {job} was to be canceled and is {state.value}")
 
 

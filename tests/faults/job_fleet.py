@@ -22,9 +22,9 @@ from psycopg import sql
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.store import Store
 from tenure.storage.addresses import open_engine
 from tests.faults.checker import Verdict
@@ -111,13 +111,13 @@ class JobFleet(Fleet):
         time.sleep(0.1)
         try:
             for id, state in self._open_jobs():
-                if state in (State.PAUSED, State.PAUSE_REQUESTED):
+                if state in (JobState.PAUSED, JobState.PAUSE_REQUESTED):
                     self.store.transact(lambda txn, id=id: self.jobs.resume(txn, id))  # type: ignore[misc]
             return not self._open_jobs()
         except TenureError:
             return False  # it went on meanwhile, or the store is away: look again
 
-    def _open_jobs(self) -> list[tuple[int, State]]:
+    def _open_jobs(self) -> list[tuple[int, JobState]]:
         return [(control.id, control.state) for control in self.jobs.open(self.store.snapshot())]
 
     def judge(self, result: Result) -> Verdict:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.job_records import Control, Fence, Job, Progress
-from tenure.cluster.sessions import Existence, Expiration, Instance, SessionId
+from tenure.cluster.jobs.job_records import Fence, Job, JobControl, JobProgress
+from tenure.cluster.sessions.session_records import Existence, Expiration, Instance, SessionId
 from tenure.kv.encoding import At, decode
 from tenure.kv.keys import (
     EXPIRATIONS,
@@ -64,7 +64,7 @@ class JobRow(NamedTuple):
 class ControlRow(NamedTuple):
     at: Timestamp
     job: int
-    control: Control | None
+    control: JobControl | None
     is_ended: bool = False
     """Whether it is kept among the jobs that are over."""
 
@@ -162,8 +162,8 @@ class Reader:
         self._expiration = Records(keyspace, EXPIRATIONS, Expiration, key=key)
         self._instances = Records(keyspace, INSTANCES, Instance, key=("id",))
         self._jobs = Records(keyspace, JOBS, Job, key=("id",))
-        self._control = Records(keyspace, JOB_CONTROL, Control, key=("id",))
-        self._progress = Records(keyspace, JOB_PROGRESS, Progress, key=("id",))
+        self._control = Records(keyspace, JOB_CONTROL, JobControl, key=("id",))
+        self._progress = Records(keyspace, JOB_PROGRESS, JobProgress, key=("id",))
 
     def read(self, revision: Revision) -> None:
         key, at, value = revision

@@ -1,8 +1,8 @@
 """A rolling upgrade under load: nodes of version 1 are replaced one by one, then it is finalized.
 
-Until then a job is held in both ways (see `cluster.old_way`), and taken over across versions: some
-nodes are drained, some are killed. What sessions alone would show does not hold for version 1, so
-this judges by effects, states and run numbers.
+Until then a job is held in both ways (see `cluster.sessions.expiring_liveness`), and taken over across
+versions: some nodes are drained, some are killed. What sessions alone would show does not hold for version 1,
+so this judges by effects, states and run numbers.
 
 Walk: `__main__` and `test_jobs_smoke` call `jobs_upgrade` with a `Run`; `job_fleet` does the rest.
 """
@@ -11,7 +11,7 @@ import signal
 import time
 
 from tenure.base.errors import RetryError
-from tenure.cluster.versions import OlderInstances, Versions
+from tenure.cluster.sessions.versions import OlderInstances, Versions
 from tests.faults.checker import Verdict
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_checker import Controls, check_effects, check_logs, check_steps

@@ -26,11 +26,11 @@ from pathlib import Path
 from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, SessionLost, TenureError, Unavailable
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster import deaths
-from tenure.cluster.job_records import Progress
-from tenure.cluster.runner import Kind, Run
-from tenure.cluster.sessions import SessionId
-from tenure.cluster.versions import PROGRAM
+from tenure.cluster.jobs.job_records import JobProgress
+from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.sessions import deaths
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.cluster.sessions.versions import PROGRAM
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 from tests.faults.job_history import Done, Order, decode_done, decode_order, effect_key, effect_value
@@ -80,7 +80,7 @@ class JobWorker:
         give_up = time.monotonic() + OPEN_SECONDS_MAX
         while True:
             try:
-                kinds = {KIND: Kind(self._count, self._uncount)}
+                kinds = {KIND: JobKind(self._count, self._uncount)}
                 return Node(
                     arguments.store,
                     SystemEnv(),
@@ -132,7 +132,7 @@ class JobWorker:
         value = effect_value(run.fence, self._arguments.name)
         fraction = done.done / order.steps
         if order.is_stubborn:
-            progress = Progress(run.job.id, fraction, "", done.encode())
+            progress = JobProgress(run.job.id, fraction, "", done.encode())
 
             def save(txn: Transaction) -> None:
                 self._node.jobs.checkpoint(txn, run.fence, progress)

@@ -16,9 +16,9 @@ rest.
 import time
 from threading import Thread
 
-from tenure.catalog.descriptors import Table
-from tenure.catalog.lease_waits import describe
-from tenure.catalog.wait_records import Awaited
+from tenure.catalog.descriptors.definitions import Table
+from tenure.catalog.leases.lease_waits import describe
+from tenure.catalog.leases.wait_records import Awaited
 from tenure.node import Node
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_fleet import distribution

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from tenure.base.env import ManualEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, Settings
 from tenure.base.timestamp import Timestamp, micros_of
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.liveness import JITTER, Liveness
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import JITTER, Liveness
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.keys import EXPIRATIONS
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction

@@ -26,9 +26,16 @@ from itertools import pairwise
 from typing import Any
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, ElementState, Schema, Table, elements, is_dropped
-from tenure.catalog.lease_rows import LeaseRow
-from tenure.cluster.sessions import SessionId
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    ElementState,
+    Schema,
+    Table,
+    elements,
+    is_dropped,
+)
+from tenure.catalog.leases.lease_rows import LeaseRow
+from tenure.cluster.sessions.session_records import SessionId
 from tests.faults.checker import Verdict
 from tests.faults.job_checker import Presence, check_instances, check_sessions, stopping
 from tests.faults.log import Event

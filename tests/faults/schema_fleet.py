@@ -20,7 +20,8 @@ from uuid import uuid4
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
 from tenure.base.timestamp import micros_of
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     AnyDescriptor,
     Schema,
@@ -28,10 +29,9 @@ from tenure.catalog.descriptors import (
     is_dropped,
     place_of,
 )
-from tenure.catalog.elements import is_finished
-from tenure.catalog.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.stored import Catalog
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.elements import is_finished
+from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.node import Node
 from tenure.table.consistency import check_indexes

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor
-from tenure.catalog.lease_rows import LeaseRow
-from tenure.catalog.stored import Catalog
-from tenure.cluster.sessions import SessionId
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.leases.lease_rows import LeaseRow
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.encoding import decode
 from tenure.kv.keys import DESCRIPTORS, JOB_PROGRESS, JOBS, SCHEMA_LEASES
 from tenure.kv.records import Records

@@ -13,10 +13,10 @@ import time
 from typing import NamedTuple
 
 from tenure.base.timestamp import MAX_AT, Timestamp
-from tenure.catalog.descriptors import Table, place_of, replace
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.stored import Catalog
-from tenure.cluster.versions import Versions
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Table, place_of, replace
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.cluster.sessions.versions import Versions
 from tenure.kv.transaction import Transaction
 from tenure.table.consistency import check_indexes
 from tenure.table.rows import Layouts

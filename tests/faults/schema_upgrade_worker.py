@@ -23,12 +23,12 @@ from pathlib import Path
 from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError, Unavailable
 from tenure.base.settings import DEFINITIONS, LEASE_DURATION, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.catalog.descriptors import ElementState, Goal, Index, KeyPart, Table, replace
-from tenure.catalog.uses import Use
-from tenure.cluster.versions import PROGRAM
+from tenure.catalog.descriptors.definitions import ElementState, Goal, Index, KeyPart, Table, replace
+from tenure.catalog.leases.uses import Use
+from tenure.cluster.sessions.versions import PROGRAM
 from tenure.node import Node
 from tenure.table.read import get
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.faults.log import Log
 from tests.unit.table.tables import A, B
 
@@ -115,7 +115,7 @@ class SchemaWorker:
 
     def _write_row(self, use: Use, table: Table) -> None:
         layout = self._node.layouts.of(table)
-        writer = Writer(layout, lambda id: layout, self._node.context())
+        writer = TableWriter(layout, lambda id: layout, self._node.context())
         key, value = self._rng.randrange(KEYS), self._rng.randrange(1_000)
         row = get(use.txn, layout, (key,))
         if row is None:

@@ -23,34 +23,41 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tenure.base.errors import OutcomeUnknown, SessionLost, StoreError, TenureError
-from tenure.catalog.changes import AddColumn, AddIndex, DropColumn, DropIndex, Part, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.drops import drop_schema
+from tenure.catalog.changes.object_changes import create_schema, create_table, rename_object
+from tenure.catalog.changes.table_changes import (
+    AddColumn,
+    AddIndex,
+    DropColumn,
+    DropIndex,
+    NamedKeyColumn,
+    alter,
+)
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
     AnyDescriptor,
+    DescriptorState,
     ElementState,
     Expression,
     Schema,
-    State,
     Table,
     TypeRef,
     elements,
     readable,
     visible,
 )
-from tenure.catalog.drops import drop_schema
-from tenure.catalog.leases import bound
-from tenure.catalog.object_changes import create_schema, create_table, rename_object
-from tenure.catalog.uses import Use
-from tenure.expr.build import const
-from tenure.expr.expressions import to_stored
-from tenure.expr.types import type_of
+from tenure.catalog.leases.node_leases import bound
+from tenure.catalog.leases.uses import Use
+from tenure.expr.tree.build import const
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.type_names import type_of
 from tenure.node import Node
 from tenure.table.columns import filled_with
 from tenure.table.read import get, rows, scan
 from tenure.table.rows import Layout
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.faults.log import Log
 
 TABLES = ("a", "b", "c")
@@ -79,7 +86,7 @@ def create_tables(node: Node) -> list[int]:
             owner=ROOT,
             columns=[AddColumn("id", INT, is_nullable=False), AddColumn("n", INT), AddColumn("tag", TEXT)],
             row_id=constant(0),
-            key=(Part("id"),),
+            key=(NamedKeyColumn("id"),),
         )
         ids.append(id)
     node.changer.commit(use)
@@ -135,7 +142,7 @@ class Work:
 
     def write(self, use: Use, write: Write, op: str) -> None:
         layout = self.layout(use, write.table)
-        writer = Writer(layout, lambda id: self.layout(use, id), self.node.context())
+        writer = TableWriter(layout, lambda id: self.layout(use, id), self.node.context())
         row = get(use.txn, layout, [write.id])
         if write.n is None:
             assert row is not None, f"row {write.id} is not there to be deleted"
@@ -327,7 +334,7 @@ class ChangeWork(Work):
         self, use: Use, table: int, op: str, column: str, *, is_unique: bool = False
     ) -> dict[str, Any]:
         name = f"i {op}"
-        alter(use.draft, use, table, AddIndex(name, (Part(column),), is_unique))
+        alter(use.draft, use, table, AddIndex(name, (NamedKeyColumn(column),), is_unique))
         return {"table": table, "adds": name}
 
     def _drop_index(self, use: Use, table: int, op: str) -> dict[str, Any] | None:
@@ -385,7 +392,7 @@ class ChangeWork(Work):
     def _schemas(self, use: Use) -> list[AnyDescriptor]:
         entries = self.node.catalog.schema_map(self.node.store.snapshot(), DEFAULT_DATABASE)
         found = [use.descriptor(entry.id) for entry in entries if entry.name.startswith("s ")]
-        return [each for each in found if isinstance(each, Schema) and each.state is State.PUBLIC]
+        return [each for each in found if isinstance(each, Schema) and each.state is DescriptorState.PUBLIC]
 
 
 Declares = Callable[[ChangeWork, Use, int, str], dict[str, Any] | None]

@@ -33,9 +33,9 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
-from tenure.catalog.leases import bound
-from tenure.catalog.uses import Use
-from tenure.cluster.sessions import SessionId
+from tenure.catalog.leases.node_leases import bound
+from tenure.catalog.leases.uses import Use
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.node import Node
 from tenure.storage.postgres import PostgresEngine
 from tenure.storage.sqlite import SqliteEngine

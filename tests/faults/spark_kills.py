@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tests.faults.harness import Result, Run, wait_for
 from tests.faults.job_fleet import JobFleet
 from tests.faults.spark_worker import Order, create, total_of
@@ -72,7 +72,7 @@ def _strike(fleet: SparkFleet, result: Result) -> None:
     await_share(0.9)
     for name in ("w1", "w2"):
         fleet.kill_java(name)
-    ended = wait_for(lambda: _state(fleet, job) is State.SUCCEEDED, WAIT_SECONDS)
+    ended = wait_for(lambda: _state(fleet, job) is JobState.SUCCEEDED, WAIT_SECONDS)
     result.require(ended, f"the job did not end well: {fleet.jobs.control(fleet.store.snapshot(), job)}")
     total = total_of(fleet.store.snapshot(), job)
     result.require(total == order.total(), f"the total is {total}, not {order.total()}")
@@ -80,6 +80,6 @@ def _strike(fleet: SparkFleet, result: Result) -> None:
     result.counts["runs"] = runs()
 
 
-def _state(fleet: SparkFleet, job: int) -> State | None:
+def _state(fleet: SparkFleet, job: int) -> JobState | None:
     control = fleet.jobs.control(fleet.store.snapshot(), job)
     return None if control is None else control.state

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.jobs import Job, Jobs
-from tenure.cluster.runner import Kind, Run
+from tenure.cluster.jobs.job_table import Job, Jobs
+from tenure.cluster.jobs.runner import JobKind, Run
 from tenure.kv.keys import Keyspace
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.snapshot import Snapshot
@@ -73,14 +73,14 @@ def _key(job: int) -> bytes:
     return Keyspace(DEFAULT_TENANT).key(TOTALS, (job,))
 
 
-def kinds(spark: LazySpark, log: Log) -> dict[str, Kind]:
+def kinds(spark: LazySpark, log: Log) -> dict[str, JobKind]:
     def run(run: Run) -> None:
         log.write("run", job=run.job.id, run=run.fence.run)
         order = unpack(run.job.payload, Order)
         for number in range(int(run.progress.data or b"0"), order.rounds):
             _round(run, order, number, spark)
 
-    return {KIND: Kind(run)}
+    return {KIND: JobKind(run)}
 
 
 def _round(run: Run, order: Order, number: int, spark: LazySpark) -> None:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tenure.base.timestamp import add_seconds, from_micros
-from tenure.cluster.job_records import NOBODY, Control
-from tenure.cluster.job_states import State
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.jobs.job_records import NOBODY, JobControl
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.sessions.session_records import SessionId
 from tests.faults.job_checker import Adoption, Halt, adoptions, check
 from tests.faults.job_history import (
     ControlRow,
@@ -30,7 +30,7 @@ class Story:
         self.events: list[Event] = []
         self.session(10, A, expires_at=50).session(12, B, expires_at=500)
         self.history.jobs.append(JobRow(20, JOB, steps=2))
-        self.control(20, State.PENDING)
+        self.control(20, JobState.PENDING)
 
     def session(self, at: int, session: SessionId, **fields: Any) -> "Story":
         self.history.sessions.append(SessionRow(at, session, **({"part": "existence"} | fields)))
@@ -39,9 +39,9 @@ class Story:
     def beat(self, at: int, session: SessionId, expires_at: int) -> "Story":
         return self.session(at, session, part="expiration", expires_at=expires_at)
 
-    def control(self, at: int, state: State, claim: SessionId = NOBODY, run: int = 0) -> "Story":
-        control = Control(JOB, "count", state, *claim, run=run)
-        ends = state in (State.SUCCEEDED, State.FAILED, State.CANCELED, State.REVERT_FAILED)
+    def control(self, at: int, state: JobState, claim: SessionId = NOBODY, run: int = 0) -> "Story":
+        control = JobControl(JOB, "count", state, *claim, run=run)
+        ends = state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED, JobState.REVERT_FAILED)
         if ends:
             self.history.controls.append(ControlRow(at, JOB, None))
         self.history.controls.append(ControlRow(at, JOB, control, is_ended=ends))
@@ -56,15 +56,15 @@ class Story:
         return self
 
     def claimed(self) -> "Story":
-        return self.control(22, State.RUNNING, A, 1).effect(24, 1)
+        return self.control(22, JobState.RUNNING, A, 1).effect(24, 1)
 
     def succeeded(self) -> "Story":
-        return self.claimed().effect(26, 2).control(28, State.SUCCEEDED, run=1)
+        return self.claimed().effect(26, 2).control(28, JobState.SUCCEEDED, run=1)
 
     def adopted(self) -> "Story":
         """A dies in the middle, B takes over and brings the job to its end."""
-        self.claimed().session(60, A, is_deleted=True).control(62, State.RUNNING, B, 2)
-        return self.effect(64, 2, B, 2).control(66, State.SUCCEEDED, run=2)
+        self.claimed().session(60, A, is_deleted=True).control(62, JobState.RUNNING, B, 2)
+        return self.effect(64, 2, B, 2).control(66, JobState.SUCCEEDED, run=2)
 
     def logged(self, kind: str, **fields: Any) -> "Story":
         self.events.append({"e": kind, "m": len(self.events), "job": JOB, **fields})
@@ -132,30 +132,30 @@ def test_a_node_that_was_told_to_stop_may_delete_its_session_early() -> None:
 
 
 def test_a_claim_taken_from_a_session_that_is_there_is_caught() -> None:
-    story = Story().claimed().control(62, State.RUNNING, B, 2)
-    assert kinds(story.effect(64, 2, B, 2).control(66, State.SUCCEEDED, run=2)) == {"claim"}
+    story = Story().claimed().control(62, JobState.RUNNING, B, 2)
+    assert kinds(story.effect(64, 2, B, 2).control(66, JobState.SUCCEEDED, run=2)) == {"claim"}
 
 
 def test_a_claim_by_a_session_that_is_not_there_is_caught() -> None:
-    story = Story().control(22, State.RUNNING, SessionId(9, 9), 1)
-    assert "claim" in kinds(story.control(23, State.REVERTING, SessionId(9, 9), 1))
+    story = Story().control(22, JobState.RUNNING, SessionId(9, 9), 1)
+    assert "claim" in kinds(story.control(23, JobState.REVERTING, SessionId(9, 9), 1))
 
 
 def test_a_claim_given_up_in_the_name_of_the_dead_is_caught() -> None:
-    story = Story().claimed().session(60, A, is_deleted=True).control(61, State.PENDING, run=1)
-    story.control(62, State.RUNNING, B, 2).effect(64, 2, B, 2)
-    assert kinds(story.control(66, State.SUCCEEDED, run=2)) == {"claim"}
+    story = Story().claimed().session(60, A, is_deleted=True).control(61, JobState.PENDING, run=1)
+    story.control(62, JobState.RUNNING, B, 2).effect(64, 2, B, 2)
+    assert kinds(story.control(66, JobState.SUCCEEDED, run=2)) == {"claim"}
 
 
 def test_a_claim_that_takes_no_new_run_is_caught() -> None:
-    story = Story().claimed().session(60, A, is_deleted=True).control(62, State.RUNNING, B, 1)
-    assert kinds(story.effect(64, 2, B, 1).control(66, State.SUCCEEDED, run=1)) == {"run"}
+    story = Story().claimed().session(60, A, is_deleted=True).control(62, JobState.RUNNING, B, 1)
+    assert kinds(story.effect(64, 2, B, 1).control(66, JobState.SUCCEEDED, run=1)) == {"run"}
 
 
 def test_an_illegal_step_is_caught() -> None:
-    story = Story().claimed().effect(26, 2).control(27, State.PAUSED, run=1)
-    story.control(28, State.PENDING, run=1).control(30, State.RUNNING, A, 2)
-    assert kinds(story.control(32, State.SUCCEEDED, run=2)) == {"step"}
+    story = Story().claimed().effect(26, 2).control(27, JobState.PAUSED, run=1)
+    story.control(28, JobState.PENDING, run=1).control(30, JobState.RUNNING, A, 2)
+    assert kinds(story.control(32, JobState.SUCCEEDED, run=2)) == {"step"}
 
 
 def test_a_job_that_begins_anywhere_but_pending_is_caught() -> None:
@@ -165,33 +165,35 @@ def test_a_job_that_begins_anywhere_but_pending_is_caught() -> None:
 
 
 def test_a_write_after_the_end_is_caught() -> None:
-    assert "step" in kinds(Story().succeeded().control(30, State.RUNNING, A, 2))
+    assert "step" in kinds(Story().succeeded().control(30, JobState.RUNNING, A, 2))
 
 
 def test_an_ended_job_that_is_written_again_in_the_same_state_is_caught() -> None:
-    assert kinds(Story().succeeded().control(30, State.SUCCEEDED, run=1)) == {"step"}
+    assert kinds(Story().succeeded().control(30, JobState.SUCCEEDED, run=1)) == {"step"}
 
 
 def test_an_effect_of_a_run_that_lost_its_claim_is_caught() -> None:
-    story = Story().claimed().session(60, A, is_deleted=True).control(62, State.RUNNING, B, 2)
-    assert kinds(story.effect(64, 2, A, 1).control(66, State.SUCCEEDED, run=2)) == {"fence"}
+    story = Story().claimed().session(60, A, is_deleted=True).control(62, JobState.RUNNING, B, 2)
+    assert kinds(story.effect(64, 2, A, 1).control(66, JobState.SUCCEEDED, run=2)) == {"fence"}
 
 
 def test_an_effect_under_a_dead_session_is_caught() -> None:
     story = Story().claimed().session(60, A, is_deleted=True).effect(61, 2, A, 1)
-    assert kinds(story.control(62, State.RUNNING, B, 2).control(66, State.SUCCEEDED, run=2)) == {"fence"}
+    assert kinds(story.control(62, JobState.RUNNING, B, 2).control(66, JobState.SUCCEEDED, run=2)) == {
+        "fence"
+    }
 
 
 def test_an_effect_after_a_request_to_stop_is_caught() -> None:
-    story = Story().claimed().control(25, State.PAUSE_REQUESTED, A, 1).effect(26, 2)
-    story.control(27, State.PENDING, A, 1).control(28, State.RUNNING, A, 2)
-    assert kinds(story.control(29, State.SUCCEEDED, run=2)) == {"fence"}
+    story = Story().claimed().control(25, JobState.PAUSE_REQUESTED, A, 1).effect(26, 2)
+    story.control(27, JobState.PENDING, A, 1).control(28, JobState.RUNNING, A, 2)
+    assert kinds(story.control(29, JobState.SUCCEEDED, run=2)) == {"fence"}
 
 
 def test_an_effect_applied_twice_is_caught() -> None:
-    story = Story().claimed().session(60, A, is_deleted=True).control(62, State.RUNNING, B, 2)
+    story = Story().claimed().session(60, A, is_deleted=True).control(62, JobState.RUNNING, B, 2)
     story.effect(63, 1, B, 2).effect(64, 2, B, 2)
-    assert kinds(story.control(66, State.SUCCEEDED, run=2)) == {"twice"}
+    assert kinds(story.control(66, JobState.SUCCEEDED, run=2)) == {"twice"}
 
 
 def test_an_effect_without_its_progress_is_caught() -> None:
@@ -202,11 +204,11 @@ def test_an_effect_without_its_progress_is_caught() -> None:
 
 def test_a_progress_without_its_effect_is_caught() -> None:
     story = Story().claimed().progress(25, 2).effect(26, 2)
-    assert kinds(story.control(28, State.SUCCEEDED, run=1)) == {"half"}
+    assert kinds(story.control(28, JobState.SUCCEEDED, run=1)) == {"half"}
 
 
 def test_a_step_left_out_is_caught() -> None:
-    assert kinds(Story().claimed().control(28, State.SUCCEEDED, run=1)) == {"lost"}
+    assert kinds(Story().claimed().control(28, JobState.SUCCEEDED, run=1)) == {"lost"}
 
 
 def test_a_job_that_does_not_end_is_caught() -> None:
@@ -214,20 +216,22 @@ def test_a_job_that_does_not_end_is_caught() -> None:
 
 
 def canceled(*, undone: bool) -> Story:
-    story = Story().claimed().control(25, State.CANCEL_REQUESTED, A, 1).control(26, State.REVERTING, A, 1)
+    story = (
+        Story().claimed().control(25, JobState.CANCEL_REQUESTED, A, 1).control(26, JobState.REVERTING, A, 1)
+    )
     return story.effect(27, 1, undo=True) if undone else story
 
 
 def test_a_canceled_job_is_reverted() -> None:
-    assert kinds(canceled(undone=True).control(30, State.CANCELED, run=1)) == set()
+    assert kinds(canceled(undone=True).control(30, JobState.CANCELED, run=1)) == set()
 
 
 def test_a_canceled_job_that_is_not_reverted_is_caught() -> None:
-    assert kinds(canceled(undone=False).control(30, State.CANCELED, run=1)) == {"unreverted"}
+    assert kinds(canceled(undone=False).control(30, JobState.CANCELED, run=1)) == {"unreverted"}
 
 
 def test_a_canceled_job_that_ends_otherwise_is_caught() -> None:
-    assert kinds(canceled(undone=True).control(30, State.FAILED, run=1)) == {"unreverted"}
+    assert kinds(canceled(undone=True).control(30, JobState.FAILED, run=1)) == {"unreverted"}
 
 
 def test_an_acknowledged_effect_that_is_missing_is_caught() -> None:
@@ -247,7 +251,7 @@ def test_two_runs_of_a_job_in_one_process_are_caught() -> None:
 
 def test_adoption_is_measured_from_the_halt_to_the_next_claim() -> None:
     begun_at = from_micros(1_000_000)
-    story = Story().claimed().control(add_seconds(begun_at, 1.5), State.RUNNING, B, 2)
+    story = Story().claimed().control(add_seconds(begun_at, 1.5), JobState.RUNNING, B, 2)
     halt = Halt("p0.0", 1_000_000)
     assert adoptions(story.history, halt, [A]) == [Adoption(JOB, 1.5)]
     assert adoptions(story.history, halt, [B]) == []
@@ -258,5 +262,5 @@ def test_a_job_that_nobody_adopts_is_told() -> None:
 
 
 def test_a_job_that_ended_by_itself_waits_for_nobody() -> None:
-    story = Story().claimed().control(from_micros(1_000_001), State.SUCCEEDED, run=1)
+    story = Story().claimed().control(from_micros(1_000_001), JobState.SUCCEEDED, run=1)
     assert adoptions(story.history, Halt("p0.0", 1_000_000), [A]) == []

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     Column,
+    DescriptorState,
     ElementState,
     Index,
     KeyPart,
-    State,
     Table,
     TypeRef,
 )
-from tenure.catalog.lease_rows import LeaseRow
-from tenure.cluster.sessions import SessionId
+from tenure.catalog.leases.lease_rows import LeaseRow
+from tenure.cluster.sessions.session_records import SessionId
 from tests.faults.job_history import SessionRow
 from tests.faults.schema_checker import check
 from tests.faults.schema_history import LeaseRevision, RowRevision, SchemaHistory
@@ -66,7 +66,9 @@ class Story:
 def _table(version: int, at: int, indexes: tuple[Index, ...]) -> Table:
     columns = (Column(1, "id", TypeRef("int8"), is_nullable=False),)
     primary = Index(1, "pkey", (KeyPart(1),), is_unique=True, primary=1)
-    return Table(T, version, at, "t", "root", State.PUBLIC, (), (), 100, 101, columns, 1, (primary, *indexes))
+    return Table(
+        T, version, at, "t", "root", DescriptorState.PUBLIC, (), (), 100, 101, columns, 1, (primary, *indexes)
+    )
 
 
 def _index(state: ElementState) -> Index:

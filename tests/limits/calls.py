@@ -18,16 +18,16 @@ from typing import Any
 from uuid import UUID
 
 from tenure.base.interruptible import check_now
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.aggregate import Aggregate
-from tenure.expr.aggregates import AGGREGATES
-from tenure.expr.casts import EXPLICIT, asks_catalog, can_cast, cast_function
-from tenure.expr.datatype import Type
-from tenure.expr.function import Context, Function
-from tenure.expr.functions import FUNCTIONS
-from tenure.expr.set_function import SetFunction
-from tenure.expr.set_functions import SET_FUNCTIONS
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.aggregates.aggregate import AggregateFunction
+from tenure.expr.aggregates.aggregate_table import AGGREGATES
+from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions.function import Context, Function
+from tenure.expr.functions.set_function import SetFunction
+from tenure.expr.set_function_table import SET_FUNCTIONS
+from tenure.expr.types.casts import EXPLICIT, asks_catalog, can_cast, cast_function
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
 from tests.limits.values import pool
 
 ANY = ("text", "numeric", "jsonb", "int4", "bytea")
@@ -134,7 +134,9 @@ SET_ROWS_MAX = 10_000
 """Whoever takes rows asks the check between them."""
 
 
-def _aggregate(aggregate: Aggregate, types: Sequence[Type], surroundings: Context) -> Callable[..., Any]:
+def _aggregate(
+    aggregate: AggregateFunction, types: Sequence[Type], surroundings: Context
+) -> Callable[..., Any]:
     steps = aggregate.steps(types, surroundings)
 
     def run(*values: Any) -> Any:

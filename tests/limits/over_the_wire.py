@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from tenure.expr.functions import FUNCTIONS
+from tenure.expr.function_table import FUNCTIONS
 from tests.limits.calls import Subject, kind_of, surface
 from tests.limits.values import pool
 from tests.unit.sql.served import Served

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tenure.expr.functions import FUNCTIONS
+from tenure.expr.function_table import FUNCTIONS
 from tests.limits.calls import Subject, drawn, named, surface
 from tests.limits.measure import PAUSE_SECONDS_MAX, TIMEOUT_SECONDS, measured
 from tests.limits.values import pool

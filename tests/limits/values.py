@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from tenure.expr.big_numbers import EXACT
-from tenure.expr.interval import Interval
-from tenure.expr.json_values import Json, Jsonb, JsonObject, object_of
-from tenure.expr.numbers import DIGITS_BEFORE_MAX, SCALE_MAX
+from tenure.expr.types.big_numbers import EXACT
+from tenure.expr.types.interval import Interval
+from tenure.expr.types.json_values import Json, Jsonb, JsonObject, object_of
+from tenure.expr.types.numbers import DIGITS_BEFORE_MAX, SCALE_MAX
 
 ELEMENTS_MAX = 1 << 20
 """Of an array or a JSON value here: they take a hundred times as much memory as letters."""

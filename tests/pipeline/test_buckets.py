@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tenure.pipeline.tasks import SPARK
 from tenure.processes import LAKE_VARIABLE
 from tests.security.node_process import running
@@ -48,7 +48,7 @@ def _ran_on_spark(served: InBucket, kind: str) -> bool:
     newest = f"WHERE job_type = '{kind}' ORDER BY created DESC LIMIT 1"
     ((id,),) = served.run(f"SELECT job_id FROM tenure_internal.jobs {newest}")
     control = served.node.jobs.control(served.node.store.snapshot(), id)
-    return control is not None and SPARK in control.needs and control.state is State.SUCCEEDED
+    return control is not None and SPARK in control.needs and control.state is JobState.SUCCEEDED
 
 
 def test_rows_of_a_bucket_are_imported_on_spark_and_read(served: InBucket) -> None:

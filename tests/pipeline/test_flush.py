@@ -11,7 +11,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.bulk import flush
 from tenure.bulk.lakes import Lake
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline import merge as merging
@@ -143,7 +143,7 @@ class Served:
         assert job is not None
         await_true(lambda: not jobs.is_open(store.snapshot(), job.id), seconds=WAIT_SECONDS)
         control = jobs.control(store.snapshot(), job.id)
-        assert control is not None and control.state is State.SUCCEEDED
+        assert control is not None and control.state is JobState.SUCCEEDED
         return jobs.progress(store.snapshot(), job.id).status.split(":")[0]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Job
-from tenure.cluster.runner import Kind
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.runner import JobKind
 from tenure.node import Node
 from tenure.pipeline.starter import Process, spawn
 from tenure.worker import _work
@@ -63,14 +63,14 @@ def test_a_node_starts_a_worker_for_a_job_and_another_when_that_is_killed(tmp_pa
         started.append(spawn(command, ENVIRON))
         return started[-1]
 
-    kinds = {KIND: Kind(lambda run: None)}
+    kinds = {KIND: JobKind(lambda run: None)}
     node = Node(store, SystemEnv(), settings=SETTINGS, kinds=kinds, start_worker=start)
     try:
         order = Order(rounds=10, pace_seconds=0.1)
         job = create(node.store, node.jobs, order)
         await_true(lambda: fraction(node, job) >= 0.3)
         os.kill(started[0].pid, signal.SIGKILL)
-        await_true(lambda: state(node, job) is State.SUCCEEDED, seconds=120)
+        await_true(lambda: state(node, job) is JobState.SUCCEEDED, seconds=120)
         assert total_of(node.store.snapshot(), job.id) == order.total()
         assert len(started) == 2
         progress = node.jobs.progress(node.store.snapshot(), job.id)
@@ -80,7 +80,7 @@ def test_a_node_starts_a_worker_for_a_job_and_another_when_that_is_killed(tmp_pa
     assert not any(is_running(each.pid) for each in started)
 
 
-def state(node: Node, job: Job) -> State:
+def state(node: Node, job: Job) -> JobState:
     control = node.jobs.control(node.store.snapshot(), job.id)
     assert control is not None
     return control.state

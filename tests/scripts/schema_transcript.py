@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 from tenure.base.errors import TenureError
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import ElementState, KeyPart, Table, elements, replace, visible
-from tenure.catalog.elements import advance, is_adding
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.uses import Use
+from tenure.catalog.descriptors.definitions import ElementState, KeyPart, Table, elements, replace, visible
+from tenure.catalog.descriptors.elements import advance, is_adding
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.catalog.leases.uses import Use
 from tenure.schema_change.stages import work_before
 from tenure.storage.engine import Engine
 from tenure.table.read import get, rows, scan
@@ -34,7 +34,7 @@ from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import A, B, add_column, created, index_of, table_of
 from tests.unit.schema_change.stepping import SteppedEnv
 
-NOBODY = Waiter(ZERO_AT)
+NOBODY = LeaseWaiter(ZERO_AT)
 ADDED = ("i", "c")
 """What a case may add: an index on a, a column."""
 

@@ -9,11 +9,11 @@ import time
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
-from tenure.catalog.passwords import SALT_BYTES, stored_password
-from tenure.catalog.users import Users
+from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
+from tenure.catalog.accounts.users import Users
 from tenure.kv.store import Store
-from tenure.pgwire.authenticator import Authenticator
-from tenure.pgwire.login import Mode
+from tenure.pgwire.login.authenticator import Authenticator
+from tenure.pgwire.login.login_rules import LoginMode
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.pgwire.scram_client import ScramClient
 
@@ -27,7 +27,7 @@ def main() -> None:
     users = Users(store.keyspace)
     kept = stored_password("right", salt=bytes(SALT_BYTES))
     store.transact(lambda txn: users.create(txn, "known", verifier=kept))
-    door = Authenticator(store, users, mode=Mode.LOCAL, mock_secret=b"secret", monotonic=env.monotonic)
+    door = Authenticator(store, users, mode=LoginMode.LOCAL, mock_secret=b"secret", monotonic=env.monotonic)
     taken: dict[str, list[float]] = {"known": [], "unknown": []}
     for _ in range(HANDSHAKES):
         for user, seconds in taken.items():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.duck_types import NotShared, quoted
 from tenure.sql.duck.rendering import render
-from tenure.sql.duck.shapes import NotShared, quoted
-from tenure.sql.parse import one
+from tenure.sql.text.parse import one
 from tests.security.test_names import HOSTILE
 from tests.unit.sql.schema import KnownNames
 from tests.unit.table.trees import CONTEXT

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenure.base.errors import FileMissing, InputOutput, InvalidParameter, NoPermission, TenureError
-from tenure.storage.decompression import BadFile, Limits, TooLarge
+from tenure.storage.decompression import BadFile, DecompressionLimits, TooLarge
 from tenure.storage.location_text import escaped
 from tenure.storage.locations import Location, Locations
 
@@ -351,7 +351,7 @@ def test_a_bomb_in_a_file_is_stopped_early(locations: Locations, root: Path) -> 
     (root / "bomb.csv.gz").write_bytes(gzip.compress(bytes(64 << 20)))
     with locations.resolve("bomb.csv.gz").open_decompressed() as file, pytest.raises(TooLarge):
         file.read()
-    limits = Limits(bytes_max=1 << 20)
+    limits = DecompressionLimits(bytes_max=1 << 20)
     with locations.resolve("bomb.csv.gz").open_decompressed(limits=limits) as file, pytest.raises(TooLarge):
         file.read()
 

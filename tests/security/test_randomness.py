@@ -8,9 +8,9 @@ from tenure.base.env import SystemEnv
 from tests.tidy.source import product_modules
 
 SECRET_FILES = (
-    "pgwire/auth.py",
-    "pgwire/seats.py",
-    "catalog/passwords.py",
+    "pgwire/login/scram.py",
+    "pgwire/connection_slots.py",
+    "catalog/accounts/passwords.py",
     "bulk/sealing.py",
     "pipeline/encryption.py",
 )
@@ -40,7 +40,7 @@ def test_what_is_secret_is_never_drawn_from_the_environments_numbers() -> None:
 
 def test_proofs_and_secrets_are_compared_in_constant_time() -> None:
     for module in product_modules():
-        if module.path in ("pgwire/auth.py", "pgwire/seats.py"):
+        if module.path in ("pgwire/login/scram.py", "pgwire/connection_slots.py"):
             assert "compare_digest" in module.text, module.path
             for node in ast.walk(module.tree):
                 if isinstance(node, ast.Compare) and any(

@@ -6,19 +6,19 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`; `schema_proces
 from collections.abc import Iterator
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.cache import Key, Version
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Database,
-    Place,
+    DescriptorState,
+    NameKey,
     Schema,
     SchemaEntry,
-    State,
     Table,
     place_of,
 )
-from tenure.catalog.names import map_entries, places
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.name_entries import map_entries, places
+from tenure.catalog.leases.catalog_cache import CatalogView, Key
 from tenure.kv.snapshot import Snapshot
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
@@ -26,7 +26,7 @@ from tests.simulation.schema_trace import UseRecord
 from tests.simulation.trace import Version as Revision
 
 
-def differences(catalog: Catalog, version: Version, snapshot: Snapshot) -> Iterator[str]:
+def differences(catalog: Catalog, version: CatalogView, snapshot: Snapshot) -> Iterator[str]:
     """I17: what a copy of the catalog answers otherwise than a full read of the same time."""
     stored = {each.id: each for each in catalog.list(snapshot)}
     known = {key for key in version._cache._values if isinstance(key, int)}
@@ -51,7 +51,7 @@ class _State:
 
     def __init__(self) -> None:
         self.descriptors: dict[int, AnyDescriptor] = {}
-        self.names: dict[Place, int] = {}
+        self.names: dict[NameKey, int] = {}
         self.entries: dict[tuple[int, str], SchemaEntry] = {}
 
 
@@ -76,7 +76,7 @@ def _take_in(index: SchemaIndex, state: _State, changes: list[tuple[bytes, Revis
 
 
 def _problems(state: _State) -> Iterator[str]:
-    expected: dict[Place, int] = {}
+    expected: dict[NameKey, int] = {}
     entries: dict[tuple[int, str], SchemaEntry] = {}
     for descriptor in state.descriptors.values():
         for place in places(descriptor):
@@ -94,12 +94,12 @@ def _problems(state: _State) -> Iterator[str]:
 
 
 def _orphan(state: _State, descriptor: AnyDescriptor) -> Iterator[str]:
-    if descriptor.state is State.DROPPED or isinstance(descriptor, Database):
+    if descriptor.state is DescriptorState.DROPPED or isinstance(descriptor, Database):
         return
     parents = [descriptor.database, *([] if isinstance(descriptor, Schema) else [descriptor.schema])]
     for parent in parents:
         found = state.descriptors.get(parent)
-        if found is None or found.state is State.DROPPED:
+        if found is None or found.state is DescriptorState.DROPPED:
             yield f"descriptor {descriptor.id} has lost its parent {parent}"
 
 
@@ -116,17 +116,17 @@ def draining(index: SchemaIndex) -> Iterator[Violation]:
             former = id
 
 
-def _judge_removal(index: SchemaIndex, place: Place, id: int, revision: Revision) -> Iterator[Violation]:
+def _judge_removal(index: SchemaIndex, place: NameKey, id: int, revision: Revision) -> Iterator[Violation]:
     own = index.trace.processes[revision.writer.id]
     for row in index.rows_before(revision.at):
         held = index.version_at(id, row.lease_at)
-        is_named = held is not None and held.state is not State.DROPPED and place_of(held) == place
+        is_named = held is not None and held.state is not DescriptorState.DROPPED and place_of(held) == place
         if row.covers(id) and is_named and index.is_valid(row, revision.at) and row.process != own:
             message = f"{place} was taken from {id}, and {row.session} may still resolve it"
             yield Violation("I39", message, revision.step, (revision.writer.id,))
 
 
-def _is_named_next(index: SchemaIndex, record: UseRecord, used: AnyDescriptor, place: Place) -> bool:
+def _is_named_next(index: SchemaIndex, record: UseRecord, used: AnyDescriptor, place: NameKey) -> bool:
     """Under expiring leases a name is the store's, and what it names may be leased one version behind."""
     following = [each for _, each, _ in index.versions.get(used.id, ()) if each.version == used.version + 1]
     return record.session is None and any(place_of(each) == place for each in following)
@@ -146,22 +146,30 @@ def resolutions(index: SchemaIndex) -> Iterator[Violation]:
         handed = {each.descriptor.id: each.descriptor for each in record.handed}
         for place, id in record.named.items():
             used = handed.get(id)
-            is_it = isinstance(used, Table) and used.state is State.PUBLIC and place_of(used) == place
+            is_it = (
+                isinstance(used, Table) and used.state is DescriptorState.PUBLIC and place_of(used) == place
+            )
             if used is not None and not is_it and not _is_named_next(index, record, used, place):
                 message = f"t{record.txn.id} used {id} by the name {place}, which it had not"
                 yield Violation("I39", message, record.txn.landed, (record.txn.id,))
 
 
-def _is_leased_name(index: SchemaIndex, place: Place, id: int | None, at: Timestamp) -> bool:
+def _is_leased_name(index: SchemaIndex, place: NameKey, id: int | None, at: Timestamp) -> bool:
     """Whether it was the name in one of the two versions that may be leased, where each is leased alone."""
     versions = (
         [] if id is None else [each for came_at, each, _ in index.versions.get(id, ()) if came_at <= at]
     )
-    return any(each.state is State.PUBLIC and place_of(each) == place for each in versions[-2:])
+    return any(each.state is DescriptorState.PUBLIC and place_of(each) == place for each in versions[-2:])
 
 
 def _judge_map(
-    index: SchemaIndex, txn: int, place: Place, id: int | None, lease_at: Timestamp, at: Timestamp, step: int
+    index: SchemaIndex,
+    txn: int,
+    place: NameKey,
+    id: int | None,
+    lease_at: Timestamp,
+    at: Timestamp,
+    step: int,
 ) -> Iterator[Violation]:
     """The answer is the map's as of the lease, and that is of the database's newest version or the last."""
     if index.entry_at(place, lease_at) != id:

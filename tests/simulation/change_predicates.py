@@ -10,14 +10,21 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.descriptors import AnyDescriptor, ElementState, State, Table, elements, replace, visible
-from tenure.catalog.elements import has_additions, is_finished
-from tenure.cluster.job_states import TERMINAL
-from tenure.cluster.job_states import State as JobState
-from tenure.expr.datatype import Datum
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    DescriptorState,
+    ElementState,
+    Table,
+    elements,
+    replace,
+    visible,
+)
+from tenure.catalog.descriptors.elements import has_additions, is_finished
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
+from tenure.expr.functions.function import Context
+from tenure.expr.types.datatype import Datum
 from tenure.kv.snapshot import Snapshot
-from tenure.schema_change.job import TooLate
+from tenure.schema_change.job import ChangeIsVisible
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table import read
 from tenure.table.consistency import check_indexes
@@ -54,7 +61,7 @@ def oracle(index: SchemaIndex, engine: SqliteEngine) -> Iterator[Violation]:
         snapshot = Snapshot(engine, index.keyspace, at)
         for id in index.versions:
             table = index.version_at(id, at)
-            if isinstance(table, Table) and table.state is State.PUBLIC:
+            if isinstance(table, Table) and table.state is DescriptorState.PUBLIC:
                 left = emptying.left_behind(each for since, each, _ in index.versions[id] if since <= at)
                 for message in _problems(snapshot, layouts, table, model.get(id, {}), left):
                     text = f"table {id} v{table.version} at {to_text(at)}: {message}"
@@ -135,7 +142,9 @@ def atomicity(index: SchemaIndex) -> Iterator[Violation]:
                 shown |= {
                     (id, each.name) for each in elements(descriptor) if each.state is ElementState.PUBLIC
                 }
-    dropped = {id for id, versions in index.versions.items() if versions[-1][1].state is State.DROPPED}
+    dropped = {
+        id for id, versions in index.versions.items() if versions[-1][1].state is DescriptorState.DROPPED
+    }
     for declared in index.trace.declared:
         txn = declared.use.txn
         for element in declared.elements:
@@ -190,7 +199,7 @@ def ends(index: SchemaIndex) -> Iterator[Violation]:
             message = f"change {job} is still {control.state.value} ({control.error})"
             yield Violation("I19", message, version.step, (version.writer.id,))
         # One that was canceled too late is public, and says so.
-        if control.state is JobState.REVERT_FAILED and not control.error.startswith(TooLate.sqlstate):
+        if control.state is JobState.REVERT_FAILED and not control.error.startswith(ChangeIsVisible.sqlstate):
             message = f"change {job} could not be taken back: {control.error}"
             yield Violation("I19", message, version.step, (version.writer.id,))
     for id, versions in index.versions.items():

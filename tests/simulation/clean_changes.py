@@ -9,9 +9,9 @@ Walk: `schema_client.SHAPES` has `clean_and_constrain`; `schema_predicates.check
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import ElementState, Index, KeyPart, Table, replace
-from tenure.catalog.uses import Use
-from tenure.expr.datatype import Datum
+from tenure.catalog.descriptors.definitions import ElementState, Index, KeyPart, Table, replace
+from tenure.catalog.leases.uses import Use
+from tenure.expr.types.datatype import Datum
 from tenure.table import read
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_changes import ID, INDEXES_MAX, U

@@ -12,8 +12,8 @@ from typing import Any
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.leases import Leases, bound
-from tenure.catalog.uses import Lease, Pin, Use
+from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.uses import Lease, Pin, Use
 from tenure.kv import reads
 from tenure.kv.commits import Committer
 from tenure.kv.reads import Reads, RefreshSpans
@@ -21,11 +21,11 @@ from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.schema_change import in_transaction
 from tenure.schema_change.in_transaction import CHILD_ATTEMPTS
-from tenure.storage.engine import Commit, Found, Outcome
+from tenure.storage.engine import Commit, Outcome, ReadResult
 from tenure.storage.sqlite_section import Ledger
 from tenure.table.read import row_of
-from tenure.table.rows import Entry, Row, fits
-from tenure.table.write import Writer
+from tenure.table.rows import IndexEntry, Row, fits
+from tenure.table.write import TableWriter
 from tests.simulation.knobs import Knobs
 from tests.simulation.schema_mistakes import crowded, lingering, pausing, quiet
 
@@ -85,7 +85,7 @@ def wait_and_leave(self: Committer, waiter: Any) -> None:
         raise
 
 
-def look_below_the_mark(self: Store, key: bytes) -> Found | None:
+def look_below_the_mark(self: Store, key: bytes) -> ReadResult | None:
     """Whatever the store has of a row is taken for the truth."""
     found = self.engine.get(key, self.keyspace.point_guard(key))
     if found.cleaned_at and not found.revisions:
@@ -158,7 +158,9 @@ def children_unfenced(self: Any, run: Any) -> Any:
             child.rollback()
 
 
-def in_the_way_if_public(self: Writer, txn: Transaction, row: Row, arbiters: Collection[int]) -> Row | None:
+def in_the_way_if_public(
+    self: TableWriter, txn: Transaction, row: Row, arbiters: Collection[int]
+) -> Row | None:
     """An index that is being built is nobody's arbiter."""
     for index in self.layout.indexes.values():
         if not index.is_public or not index.collides(row.values) or (arbiters and index.id not in arbiters):
@@ -166,7 +168,7 @@ def in_the_way_if_public(self: Writer, txn: Transaction, row: Row, arbiters: Col
         entry = self.layout.entry(index, row, self._context)
         stored = None if entry is None or not fits(entry) else txn.get(entry.key)
         if entry is not None and stored is not None:
-            return row_of(txn, self.layout, index, Entry(entry.key, stored))
+            return row_of(txn, self.layout, index, IndexEntry(entry.key, stored))
     return None
 
 
@@ -262,7 +264,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "ON CONFLICT looks at public indexes alone",
-        ((Writer, "_in_the_way", in_the_way_if_public),),
+        ((TableWriter, "_in_the_way", in_the_way_if_public),),
         "inserts",
         building,
     ),

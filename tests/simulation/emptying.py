@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError
-from tenure.catalog import changes
-from tenure.catalog.descriptors import AnyDescriptor, Table
-from tenure.catalog.uses import Use
+from tenure.catalog.changes import table_changes
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+from tenure.catalog.leases.uses import Use
 from tests.simulation.schema_trace import Declared, Effect
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ PROFILES = {
 
 
 def truncate(client: "SchemaClient", use: Use, table: Table, declared: Declared) -> bool:
-    changes.empty(use.draft, use, table.id)
+    table_changes.empty(use.draft, use, table.id)
     use.txn.forget_writes(client.store.keyspace.table_span(table.id))
     client.record(use).effects.append(Effect(table.id, 0, None, is_insert=False, is_of_all=True))
     if client.maybe(0.5):
@@ -47,7 +47,7 @@ def truncate(client: "SchemaClient", use: Use, table: Table, declared: Declared)
 
 
 def require_open(table: Table) -> None:
-    """As `sql.closed_tables` does, without the wait: the client tries again after a while."""
+    """As `sql.session.closed_tables` does, without the wait: the client tries again after a while."""
     if table.is_closed:
         raise RetryError(f'"{table.name}" is being emptied')
 

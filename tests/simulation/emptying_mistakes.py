@@ -3,7 +3,7 @@
 Walk: `mutants.MUTANTS` has `ALL` beside the others; a swap replaces the function of the same place.
 """
 
-from tenure.catalog.descriptors import AnyDescriptor, Table, replace
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, replace
 from tenure.schema_change import in_transaction
 from tenure.schema_change.stages import with_preparations
 from tests.simulation import emptying

@@ -6,7 +6,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`; without such l
 from collections.abc import Callable, Iterator
 
 from tenure.base.timestamp import Timestamp, seconds_between, to_text
-from tenure.catalog.descriptors import State, place_of
+from tenure.catalog.descriptors.definitions import DescriptorState, place_of
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import RowKey
@@ -71,7 +71,9 @@ def removals(index: SchemaIndex) -> Iterator[Violation]:
             own = index.trace.processes[revision.writer.id]
             for row in index.old_rows_before(revision.at) if former is not None and id is None else ():
                 held = index.version_of(row.key.descriptor, row.key.version)
-                is_named = held is not None and held.state is not State.DROPPED and place_of(held) == place
+                is_named = (
+                    held is not None and held.state is not DescriptorState.DROPPED and place_of(held) == place
+                )
                 is_valid = revision.at < row.expires_at and row.process != own
                 if row.key.descriptor == former and is_named and is_valid:
                     message = f"{place} was taken from {former}, and {row.key} may still resolve it"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.catalog.descriptor_leases import DescriptorLease, DescriptorLeases, Pins
-from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.uses import Use, UseState
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLease, DescriptorLeases, Pins
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.leases.uses import Use, UseState
 from tests.simulation.schema_trace import Handed, Resolved, RowKey, SchemaTrace, UseRecord, record_of
 
 
@@ -83,17 +83,17 @@ class TracingExpiring(ExpiringLeases):
             record.given_up.discard(id)
         return descriptor
 
-    def id_at(self, use: Use, place: Place) -> int | None:
+    def id_at(self, use: Use, place: NameKey) -> int | None:
         id = super().id_at(use, place)
         self._resolved(use, place, id, is_map=False)
         return id
 
     def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
         entry = super().schema_entry(use, database, name)
-        self._resolved(use, Place(database, 0, name), None if entry is None else entry.id, is_map=True)
+        self._resolved(use, NameKey(database, 0, name), None if entry is None else entry.id, is_map=True)
         return entry
 
-    def _resolved(self, use: Use, place: Place, id: int | None, *, is_map: bool) -> None:
+    def _resolved(self, use: Use, place: NameKey, id: int | None, *, is_map: bool) -> None:
         resolved = Resolved(self.trace.tick(), place, id, is_map, use.txn.read_at)
         self.record(use).resolved.append(resolved)
 

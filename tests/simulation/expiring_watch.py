@@ -11,9 +11,9 @@ Walk: `schema_nodes.SchemaCluster` has it look at each commit, before `lease_wat
 from collections.abc import Iterator
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.descriptors import AnyDescriptor
-from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
 from tenure.kv.keys import DESCRIPTORS, OLD_LEASES, Keyspace
 from tests.simulation.expiring_trace import key_of
 from tests.simulation.lease_watch import is_one_step

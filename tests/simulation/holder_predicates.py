@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.jobs import NOBODY, Control
-from tenure.cluster.sessions import SessionId
-from tenure.cluster.versions import PROGRAM
+from tenure.cluster.jobs.job_table import NOBODY, JobControl
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.cluster.sessions.versions import PROGRAM
 from tests.simulation.job_history import JobIndex
 from tests.simulation.predicates import Violation
 from tests.simulation.trace import Version
@@ -55,7 +55,7 @@ def _taker(index: JobIndex, version: Version) -> Holder:
 
 
 def _judge_taking(
-    index: JobIndex, job: int, version: Version, before: Control, holder: Holder | None, taker: Holder
+    index: JobIndex, job: int, version: Version, before: JobControl, holder: Holder | None, taker: Holder
 ) -> Iterator[Violation]:
     if not is_there(index, taker.session, version.at):
         yield wrong("I22", job, f"was claimed for {taker.session}, which is not there", version)
@@ -74,7 +74,7 @@ def _judge_taking(
         yield wrong("I22", job, f"was taken from instance {lease}, whose heartbeat runs", version)
 
 
-def _judge_columns(job: int, version: Version, after: Control, taker: Holder) -> Iterator[Violation]:
+def _judge_columns(job: int, version: Version, after: JobControl, taker: Holder) -> Iterator[Violation]:
     if taker.way != "old" and after.claim != taker.session:
         yield wrong("I22", job, f"was claimed for {taker.session} and has the claim {after.claim}", version)
     if taker.way != "session" and after.lease_instance != taker.session.instance:
@@ -83,7 +83,7 @@ def _judge_columns(job: int, version: Version, after: Control, taker: Holder) ->
 
 
 def _judge_letting_go(
-    index: JobIndex, job: int, version: Version, after: Control, holder: Holder | None
+    index: JobIndex, job: int, version: Version, after: JobControl, holder: Holder | None
 ) -> Iterator[Violation]:
     fence = index.trace.fences.get(version.writer.id)
     if fence is None or holder is None or fence.session != holder.session:
@@ -92,7 +92,7 @@ def _judge_letting_go(
         yield wrong("I22", job, f"was given to {_held(after)} without a claim", version)
 
 
-def _held(control: Control) -> tuple[SessionId, int]:
+def _held(control: JobControl) -> tuple[SessionId, int]:
     return control.claim, control.lease_instance
 
 
@@ -115,7 +115,7 @@ def is_there(index: JobIndex, session: SessionId, at: Timestamp) -> bool:
     return index.old_life(session.instance, at) is not None
 
 
-def is_held_before(index: JobIndex, control: Control, at: Timestamp) -> bool:
+def is_held_before(index: JobIndex, control: JobControl, at: Timestamp) -> bool:
     """Whether somebody who lives holds a job, by either way."""
     if control.claim != NOBODY:
         return index.is_present_before(control.claim, at)

@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeVar
 
 from tenure.base.settings import VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.cluster.jobs import Control, Jobs
-from tenure.cluster.old_way import OldHeartbeats
-from tenure.cluster.sessions import Instance, SessionId, Sessions
-from tenure.cluster.settings import Stored
-from tenure.cluster.versions import OLDEST
+from tenure.cluster.jobs.job_table import JobControl, Jobs
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
+from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
+from tenure.cluster.sessions.versions import OLDEST
+from tenure.cluster.settings import StoredSetting
 from tenure.kv.encoding import decode
 from tenure.kv.keys import (
     DEAD_LANES,
@@ -90,7 +90,7 @@ class JobRow(NamedTuple):
     """One revision of a job's control record, open or ended."""
 
     version: Version
-    control: Control | None
+    control: JobControl | None
     is_ended: bool
 
 
@@ -109,7 +109,7 @@ class JobIndex:
             )
         }
         self._sessions = Sessions(keyspace)
-        self._settings = Records(keyspace, SETTINGS, Stored, key=("name",))
+        self._settings = Records(keyspace, SETTINGS, StoredSetting, key=("name",))
         self._beats = OldHeartbeats(keyspace)
         self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
         self.lives: dict[SessionId, Life] = {}
@@ -235,9 +235,9 @@ class JobIndex:
 
     # ── searching ──────────────────────────────────────────────────────────────────────────────
 
-    def states(self, job: int) -> Iterator[tuple[Version, Control | None, Control | None]]:
+    def states(self, job: int) -> Iterator[tuple[Version, JobControl | None, JobControl | None]]:
         """Each commit that wrote a job's control: (version, control before, control after)."""
-        former: Control | None = None
+        former: JobControl | None = None
         rows = self.rows[job]
         for row, following in zip(rows, [*rows[1:], None], strict=True):
             if following is not None and following.version.at == row.version.at:
@@ -245,7 +245,7 @@ class JobIndex:
             yield row.version, former, row.control
             former = row.control
 
-    def control_before(self, job: int, at: Timestamp) -> Control | None:
+    def control_before(self, job: int, at: Timestamp) -> JobControl | None:
         found = None
         for row in self.rows.get(job, ()):
             if row.version.at >= at:

@@ -9,19 +9,19 @@ from typing import Any
 from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
-from tenure.cluster import attempts as attempts_module
-from tenure.cluster import jobs as jobs_module
-from tenure.cluster import open_jobs
-from tenure.cluster import runner as runner_module
-from tenure.cluster.attempts import ENDLESS
-from tenure.cluster.claims import SessionClaims
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.job_states import STEPS, State, check_step
-from tenure.cluster.jobs import NOBODY, Control, Fence, FenceLost, Jobs, Progress
-from tenure.cluster.liveness import RETRY_SECONDS, Liveness, Session
-from tenure.cluster.open_jobs import Holder
-from tenure.cluster.runner import Kind, Run, Runner, Stopped
-from tenure.cluster.sessions import Existence, Expiration, SessionId, Sessions
+from tenure.cluster.jobs import attempts as attempts_module
+from tenure.cluster.jobs import job_table as jobs_module
+from tenure.cluster.jobs import open_jobs
+from tenure.cluster.jobs import runner as runner_module
+from tenure.cluster.jobs.attempts import ENDLESS
+from tenure.cluster.jobs.claims import SessionClaims
+from tenure.cluster.jobs.job_states import STEPS, JobState, check_step
+from tenure.cluster.jobs.job_table import NOBODY, Fence, FenceLost, JobControl, JobProgress, Jobs
+from tenure.cluster.jobs.open_jobs import JobHolder
+from tenure.cluster.jobs.runner import JobKind, JobRunner, Run, Stopped
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import RETRY_SECONDS, Liveness, NodeSession
+from tenure.cluster.sessions.session_records import Existence, Expiration, SessionId, Sessions
 from tenure.kv.records import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -41,7 +41,7 @@ _get = Transaction.get
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def frontier_before_ack(self: Liveness, session: Session) -> float:
+def frontier_before_ack(self: Liveness, session: NodeSession) -> float:
     ttl_seconds = self._settings()[LIVENESS_TTL]
     session.acknowledged(add_seconds(self._store.clock.now(), ttl_seconds))
     txn = self._store.begin(urgent=True)
@@ -55,7 +55,7 @@ def frontier_before_ack(self: Liveness, session: Session) -> float:
     return self._pause()
 
 
-def frontier_of_former_epoch(self: Liveness, wanted: int | None) -> Session:
+def frontier_of_former_epoch(self: Liveness, wanted: int | None) -> NodeSession:
     """The node's expiration, it is thought, only ever moves up: whichever session it was of."""
     former = self._session
     session = _create(self, wanted)
@@ -188,7 +188,7 @@ def wait_on_cache(self: Deaths, session: SessionId, *, timeout: float | None = N
     return True
 
 
-def look_at_cache(self: Runner, claims: set[SessionId], now_at: int) -> list[int]:
+def look_at_cache(self: JobRunner, claims: set[SessionId], now_at: int) -> list[int]:
     """Trusts that whoever dies will be heard of."""
     return []
 
@@ -204,7 +204,7 @@ def heartbeat_gives_up(self: Liveness) -> float | None:
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def free_if_expired(self: SessionClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+def free_if_expired(self: SessionClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
     if control.claim not in (NOBODY, holder):
         present = self._sessions.find(txn, control.claim)
         if present is not None and present.expires_at >= txn.read_at:
@@ -213,21 +213,21 @@ def free_if_expired(self: SessionClaims, txn: Transaction, control: Control, hol
     return True
 
 
-def free_for_all(self: SessionClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+def free_for_all(self: SessionClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
     """The cache has said that the former one is dead, and it is asked no more."""
     self._sessions.observe(txn, holder)
     return True
 
 
-def free_for_the_dead(self: SessionClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+def free_for_the_dead(self: SessionClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
     return control.claim in (NOBODY, holder) or self._sessions.find(txn, control.claim) is None
 
 
-def any_holder(self: Runner, holder: Holder, session: Session, now_at: int) -> bool:
+def any_holder(self: JobRunner, holder: JobHolder, session: NodeSession, now_at: int) -> bool:
     return True
 
 
-def short_pause(self: Runner, session: Session, busy: frozenset[int], due: list[int]) -> float:
+def short_pause(self: JobRunner, session: NodeSession, busy: frozenset[int], due: list[int]) -> float:
     return 0.3
 
 
@@ -238,10 +238,12 @@ def known_is_no_read(self: Transaction, key: bytes, *, flushed_at: int = ZERO_AT
     return _get(self, key, flushed_at=flushed_at)
 
 
-def _fenced_by(*checked: int, observes: bool = True) -> Callable[[TracingJobs, Transaction, Fence], Control]:
+def _fenced_by(
+    *checked: int, observes: bool = True
+) -> Callable[[TracingJobs, Transaction, Fence], JobControl]:
     """A fence that compares only some of (session, run, state)."""
 
-    def fenced(self: TracingJobs, txn: Transaction, fence: Fence) -> Control:
+    def fenced(self: TracingJobs, txn: Transaction, fence: Fence) -> JobControl:
         if not fence.session.epoch_at:
             return _fenced(self, txn, fence)  # version 1 has another
         control = self._control.get(txn, fence.job)
@@ -257,11 +259,11 @@ def _fenced_by(*checked: int, observes: bool = True) -> Callable[[TracingJobs, T
     return fenced
 
 
-def end_stays_open(self: Jobs, txn: Transaction, control: Control) -> None:
+def end_stays_open(self: Jobs, txn: Transaction, control: JobControl) -> None:
     self._control.put(txn, jobs_module._unclaimed(replace(control, finished_at=self._clock.now())))
 
 
-def stop_and_forget(self: Runner) -> None:
+def stop_and_forget(self: JobRunner) -> None:
     """Takes a run that was told to stop for ended."""
     for id, run in self._running():
         if runner_module._is_outdated(run.fence, self._open.get(id)):
@@ -269,7 +271,7 @@ def stop_and_forget(self: Runner) -> None:
             del self._runs[id]
 
 
-def run_leniently(self: Runner, run: Run) -> None:
+def run_leniently(self: JobRunner, run: Run) -> None:
     try:
         self._carry_out(run)
     except (FenceLost, SessionLost):
@@ -285,7 +287,7 @@ def run_leniently(self: Runner, run: Run) -> None:
 
 
 def checkpoint_first(self: Run, *, also: Callable[[Transaction], object] = bool, **named: Any) -> None:
-    progress = Progress(self.job.id, named["fraction"], named.get("status", ""), named.get("data", b""))
+    progress = JobProgress(self.job.id, named["fraction"], named.get("status", ""), named.get("data", b""))
     self.check()
     self._store.transact(lambda txn: self._jobs.checkpoint(txn, self.fence, progress))
     self.transact(also)
@@ -293,7 +295,7 @@ def checkpoint_first(self: Run, *, also: Callable[[Transaction], object] = bool,
 
 
 def effect_first(self: Run, *, also: Callable[[Transaction], object] = bool, **named: Any) -> None:
-    progress = Progress(self.job.id, named["fraction"], named.get("status", ""), named.get("data", b""))
+    progress = JobProgress(self.job.id, named["fraction"], named.get("status", ""), named.get("data", b""))
     self.transact(also)
     self._store.transact(lambda txn: self._jobs.checkpoint(txn, self.fence, progress))
     self.progress = progress
@@ -301,18 +303,18 @@ def effect_first(self: Run, *, also: Callable[[Transaction], object] = bool, **n
 
 def retry_keeps_claim(self: Jobs, txn: Transaction, fence: Fence, *, error: str, retry_at: int) -> None:
     control = self._control.get(txn, fence.job)
-    if control is not None and control.state is State.RUNNING:
+    if control is not None and control.state is JobState.RUNNING:
         session = {"claim_instance": fence.session.instance, "claim_epoch_at": fence.session.epoch_at}
-        again = replace(control, state=State.PENDING, retry_at=retry_at, **session)
+        again = replace(control, state=JobState.PENDING, retry_at=retry_at, **session)
         self._control.put(txn, again)
 
 
-def retry_unfenced(self: Runner, run: Run, error: Exception) -> None:
+def retry_unfenced(self: JobRunner, run: Run, error: Exception) -> None:
     retry_at = self._store.clock.now()
     self._finally(lambda txn: self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at))
 
 
-def request_lets_go(self: Jobs, txn: Transaction, id: int, state: State) -> None:
+def request_lets_go(self: Jobs, txn: Transaction, id: int, state: JobState) -> None:
     """Takes the job out of its claimant's hands at once."""
     control = self._open(txn, id)
     if control.state is not state:
@@ -330,35 +332,35 @@ def claim_keeps_run(self: Jobs, txn: Transaction, id: int, session: SessionId) -
     return fence._replace(run=max(1, fence.run - 1))
 
 
-def stopped_is_done(work: Callable[[Run], None], run: Run, kind: Kind = ENDLESS) -> str | None:
+def stopped_is_done(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
     try:
         return _attempt(work, run, kind)
     except Stopped:
         return None
 
 
-def passing_is_failure(work: Callable[[Run], None], run: Run, kind: Kind = ENDLESS) -> str | None:
+def passing_is_failure(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
     try:
         return _attempt(work, run, kind)
     except (RetryError, StoreError) as error:
         return str(error)
 
 
-def revert_is_skipped(self: Runner, run: Run) -> None:
+def revert_is_skipped(self: JobRunner, run: Run) -> None:
     kind = self._kinds[run.job.kind]
-    if run.fence.state is State.PAUSE_REQUESTED:
-        self._step(run, State.PAUSED)
+    if run.fence.state is JobState.PAUSE_REQUESTED:
+        self._step(run, JobState.PAUSED)
         return
-    if run.fence.state is State.CANCEL_REQUESTED:
-        self._step(run, State.REVERTING)
-    if run.fence.state is State.RUNNING:
+    if run.fence.state is JobState.CANCEL_REQUESTED:
+        self._step(run, JobState.REVERTING)
+    if run.fence.state is JobState.RUNNING:
         error = _attempt(kind.run, run, kind)
-        self._step(run, State.SUCCEEDED if error is None else State.REVERTING, error or "")
-    if run.fence.state is State.REVERTING:
+        self._step(run, JobState.SUCCEEDED if error is None else JobState.REVERTING, error or "")
+    if run.fence.state is JobState.REVERTING:
         self._step(run, self._end(run))
 
 
-def unchecked_step(job: int, former: State, state: State) -> None:
+def unchecked_step(job: int, former: JobState, state: JobState) -> None:
     return None
 
 
@@ -403,8 +405,8 @@ def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
-ANY_HOLDER = ((Runner, "_is_available", any_holder), (Runner, "_pause", short_pause))
-_EVERY_STATE = frozenset(STEPS) - {State.PAUSED}
+ANY_HOLDER = ((JobRunner, "_is_available", any_holder), (JobRunner, "_pause", short_pause))
+_EVERY_STATE = frozenset(STEPS) - {JobState.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
     ("frontier extended before the ack", ((Liveness, "_beat", frontier_before_ack),), "sessions"),
@@ -435,7 +437,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a miss taken for death", ((Deaths, "is_dead", miss_is_death),), "sessions"),
     ("expired taken for gone by observers", ((Sessions, "observe", expired_is_lost),), "sessions"),
     ("wait that trusts the cache", ((Deaths, "await_death", wait_on_cache),), "sessions"),
-    ("adoption that trusts the cache", ((Runner, "_look_at_claims", look_at_cache),), "jobs"),
+    ("adoption that trusts the cache", ((JobRunner, "_look_at_claims", look_at_cache),), "jobs"),
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
@@ -472,20 +474,20 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "stopped run taken for ended",
-        ((Runner, "_stop_outdated", stop_and_forget), (Runner, "_run", run_leniently)),
+        ((JobRunner, "_stop_outdated", stop_and_forget), (JobRunner, "_run", run_leniently)),
         "busy jobs",
     ),
     ("checkpoint before effect", ((Run, "checkpoint", checkpoint_first),), "jobs"),
     ("effect before checkpoint", ((Run, "checkpoint", effect_first),), "jobs"),
     (
         "retry keeps the claim of the dead",
-        ((Jobs, "retry", retry_keeps_claim), (Runner, "_retry_later", retry_unfenced)),
+        ((Jobs, "retry", retry_keeps_claim), (JobRunner, "_retry_later", retry_unfenced)),
         "late failures",
         often,
     ),
     ("request takes the claim away", ((Jobs, "_request", request_lets_go),), "busy jobs"),
     ("stopped run reported as done", ((runner_module, "attempt", stopped_is_done),), "jobs"),
     ("passing reason fails the job", ((runner_module, "attempt", passing_is_failure),), "jobs"),
-    ("nothing taken back", ((Runner, "_carry_out", revert_is_skipped),), "jobs"),
+    ("nothing taken back", ((JobRunner, "_carry_out", revert_is_skipped),), "jobs"),
     ("steps not checked", ((jobs_module, "check_step", unchecked_step),), "jobs"),
 )

@@ -6,8 +6,8 @@ Walk: `members.JobCluster.judge` -> `check` -> the predicates here and in the mo
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
-from tenure.cluster.job_states import CLAIMABLE, STEPS, TERMINAL, State
-from tenure.cluster.jobs import Control
+from tenure.cluster.jobs.job_states import CLAIMABLE, STEPS, TERMINAL, JobState
+from tenure.cluster.jobs.job_table import JobControl
 from tests.simulation import holder_predicates, session_predicates, upkeep_predicates
 from tests.simulation.holder_predicates import wrong
 from tests.simulation.hub import EPOCH_MICROS
@@ -20,7 +20,7 @@ from tests.simulation.trace import Version
 if TYPE_CHECKING:
     from tests.simulation.processes import Process
 
-REQUESTED = frozenset({State.PAUSE_REQUESTED, State.CANCEL_REQUESTED, State.PENDING})
+REQUESTED = frozenset({JobState.PAUSE_REQUESTED, JobState.CANCEL_REQUESTED, JobState.PENDING})
 """What control statements may write."""
 
 
@@ -87,15 +87,17 @@ def _judge_fenced(index: JobIndex, job: int, version: Version) -> Iterator[Viola
         yield wrong("I23", job, f"was written under {fence.session}, which was gone", version)
 
 
-def _judge_claim(job: int, version: Version, before: Control, after: Control | None) -> Iterator[Violation]:
+def _judge_claim(
+    job: int, version: Version, before: JobControl, after: JobControl | None
+) -> Iterator[Violation]:
     if after is None or after.run != before.run + 1:
         yield wrong("I23", job, "was claimed without the next run number", version)
-    elif after.state is not (State.RUNNING if before.state is State.PENDING else before.state):
+    elif after.state is not (JobState.RUNNING if before.state is JobState.PENDING else before.state):
         yield wrong("I23", job, f"was claimed and made {after.state.value}", version)
 
 
-def _is_request(before: Control, after: Control) -> bool:
-    def kept(control: Control) -> tuple[object, ...]:
+def _is_request(before: JobControl, after: JobControl) -> bool:
+    def kept(control: JobControl) -> tuple[object, ...]:
         held = control.claim, control.lease_instance, control.run
         return *held, control.started_at, control.attempts, control.canceled
 
@@ -127,7 +129,7 @@ def runs(index: JobIndex) -> Iterator[Violation]:
 def steps(index: JobIndex) -> Iterator[Violation]:
     """I25: every step is in the table, and terminal is final."""
     for job, rows in index.rows.items():
-        if rows[0].control is None or rows[0].control.state is not State.PENDING:
+        if rows[0].control is None or rows[0].control.state is not JobState.PENDING:
             yield wrong("I25", job, "did not begin as pending", rows[0].version)
         for version, before, after in index.states(job):
             if before is None:
@@ -154,11 +156,11 @@ def effects(index: JobIndex) -> Iterator[Violation]:
                 yield wrong("effects", job, f"has effect {step} twice", versions[-1])
         if total != len(alive):
             yield wrong("effects", job, f"counts {total} effects and has {len(alive)}", last)
-        if control.state is State.SUCCEEDED and alive != list(range(count)):
+        if control.state is JobState.SUCCEEDED and alive != list(range(count)):
             yield wrong("effects", job, f"succeeded with effects {alive} of {count}", last)
-        if control.state in (State.CANCELED, State.FAILED) and alive:
+        if control.state in (JobState.CANCELED, JobState.FAILED) and alive:
             yield wrong("effects", job, f"is {control.state.value} and has effects {alive} left", last)
-        if control.state is State.FAILED and kind not in ("fails", "hopeless"):
+        if control.state is JobState.FAILED and kind not in ("fails", "hopeless"):
             yield wrong("effects", job, f"of kind {kind} failed: {control.error}", last)
 
 

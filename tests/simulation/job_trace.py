@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.job_states import TERMINAL, State
-from tenure.cluster.jobs import Control, Fence, FenceLost, Jobs, Progress
-from tenure.cluster.liveness import Session
-from tenure.cluster.runner import Stopped
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
+from tenure.cluster.jobs.job_table import Fence, FenceLost, JobControl, JobProgress, Jobs
+from tenure.cluster.jobs.runner import Stopped
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import JOBS, SESSIONS, Keyspace
 from tenure.kv.transaction import Transaction
@@ -32,7 +32,7 @@ TENANTS = (1, 2)
 """Who may share a store; most runs have the first alone."""
 
 WAYS: dict[type[Any], str] = {SessionClaims: "session", MixedClaims: "mixed", OldClaims: "old"}
-"""How a node holds jobs: see `tenure.cluster.claims`."""
+"""How a node holds jobs: see `tenure.cluster.jobs.claims`."""
 
 
 class Frontier(NamedTuple):
@@ -86,7 +86,7 @@ class JobTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.machines: dict[str, Machine] = {}
-        self.current: dict[str, Callable[[], Session | None]] = {}
+        self.current: dict[str, Callable[[], NodeSession | None]] = {}
         """By process: the session it goes by at this moment."""
         self.processes: dict[int, str] = {}
         """By transaction: the process that began it."""
@@ -124,7 +124,7 @@ class JobTrace(Trace):
         self.processes[txn.id] = self.process(node)
         return txn
 
-    def session_of(self, process: str) -> Session | None:
+    def session_of(self, process: str) -> NodeSession | None:
         """The session that a process goes by; None while it makes a new one, and in version 1."""
         current = self.current.get(process)
         session = None if current is None else current()
@@ -200,7 +200,7 @@ class TracingJobs(Jobs):
         finally:
             self._trace.ways[record.id] = WAYS[type(self.claims())]
 
-    def fenced(self, txn: Transaction, fence: Fence) -> Control:
+    def fenced(self, txn: Transaction, fence: Fence) -> JobControl:
         record = record_of(txn)
         self._trace.fences[record.id] = fence
         try:
@@ -218,11 +218,11 @@ class TracingJobs(Jobs):
         finally:
             self._trace.ways[record.id] = WAYS[type(self.claims())]
 
-    def checkpoint(self, txn: Transaction, fence: Fence, progress: Progress) -> None:
+    def checkpoint(self, txn: Transaction, fence: Fence, progress: JobProgress) -> None:
         self._trace.fences[record_of(txn).id] = fence
         super().checkpoint(txn, fence, progress)
 
-    def step(self, txn: Transaction, fence: Fence, state: State, *, error: str = "") -> Fence | None:
+    def step(self, txn: Transaction, fence: Fence, state: JobState, *, error: str = "") -> Fence | None:
         self._trace.fences[record_of(txn).id] = fence
         following = super().step(txn, fence, state, error=error)
         if state in TERMINAL and self._panics():

@@ -9,7 +9,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`.
 from collections.abc import Callable, Iterator
 
 from tenure.base.timestamp import to_text
-from tenure.cluster.job_records import Control
+from tenure.cluster.jobs.job_records import JobControl
 from tenure.kv.keys import JOB_CONTROL
 from tests.simulation.lease_watch import is_one_step
 from tests.simulation.predicates import Violation
@@ -53,7 +53,7 @@ def fenced(index: SchemaIndex) -> Iterator[Violation]:
                 yield Violation("I23", message, txn.landed, (txn.id, holder.id))
 
 
-def _holder(controls: list[tuple[Version, Control]], txn: Txn) -> Txn | None:
+def _holder(controls: list[tuple[Version, JobControl]], txn: Txn) -> Txn | None:
     """Who took the claim that stood just before a transaction landed; None if nobody held the job."""
     standing = [each for each in controls if each[0].step < txn.landed and each[0].writer is not txn]
     claim = standing[-1][1].claim if standing else None

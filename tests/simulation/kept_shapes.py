@@ -10,12 +10,12 @@ Walk: `schema_client.SHAPES` has them under their names; `kept_predicates` judge
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.catalog.descriptors import AnyDescriptor, Table
-from tenure.catalog.uses import Lease, Use
-from tenure.expr.datatype import Datum
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+from tenure.catalog.leases.uses import Lease, Use
+from tenure.expr.types.datatype import Datum
 from tenure.table.errors import UniqueViolation
 from tenure.table.rows import Row
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.simulation.schema_changes import ID, U
 from tests.simulation.schema_trace import Believed
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class KeptPlan(NamedTuple):
-    """What a plan was made of, as `sql.plan_cache` keeps it."""
+    """What a plan was made of, as `sql.session.plan_cache` keeps it."""
 
     lease: Lease
     uses: dict[int, AnyDescriptor]
@@ -108,7 +108,7 @@ def _glance_once(client: "SchemaClient") -> None:
 def insert_late(client: "SchemaClient") -> None:
     """Rows that must be new, of which nobody looks before the commit whether they are."""
 
-    def run(use: Use, table: Table, writer: Writer, values: dict[int, Datum]) -> None:
+    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         list(writer.insert_all(use.txn, [values], late=True))
         _note_new(client, use, table, values)
 
@@ -119,7 +119,7 @@ def insert_or_nothing(client: "SchemaClient") -> None:
     """ON CONFLICT DO NOTHING: whatever is in the way, on an index that is only being built too."""
     refused: list[str] = []
 
-    def run(use: Use, table: Table, writer: Writer, values: dict[int, Datum]) -> None:
+    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         try:
             row = writer.upsert(use.txn, values, lambda there, proposed: None)
         except UniqueViolation as error:
@@ -140,7 +140,7 @@ def insert_or_nothing(client: "SchemaClient") -> None:
 def insert_or_change(client: "SchemaClient") -> None:
     """ON CONFLICT DO UPDATE: the row that is in the way is changed, whichever index it is in the way on."""
 
-    def run(use: Use, table: Table, writer: Writer, values: dict[int, Datum]) -> None:
+    def run(use: Use, table: Table, writer: TableWriter, values: dict[int, Datum]) -> None:
         changed: list[int] = []
 
         def resolve(there: Row, proposed: Row) -> dict[int, Datum]:
@@ -158,7 +158,7 @@ def insert_or_change(client: "SchemaClient") -> None:
     _insert(client, run)
 
 
-Insert = Callable[[Use, Table, Writer, dict[int, Datum]], None]
+Insert = Callable[[Use, Table, TableWriter, dict[int, Datum]], None]
 
 
 def _insert(client: "SchemaClient", insert: Insert) -> None:

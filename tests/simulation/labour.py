@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError, TenureError, Unavailable
-from tenure.cluster.jobs import Fence, Progress
-from tenure.cluster.runner import Kind, Run
+from tenure.cluster.jobs.job_table import Fence, JobProgress
+from tenure.cluster.jobs.runner import JobKind, Run
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_trace import JobFailure, record_of
 
@@ -47,8 +47,8 @@ class Labour:
         self._store = process.store
         self._site = f"{process.machine.name}.job"
 
-    def kinds(self) -> dict[str, Kind]:
-        return {name: Kind(self._function(name), self._undo) for name in KINDS}
+    def kinds(self) -> dict[str, JobKind]:
+        return {name: JobKind(self._function(name), self._undo) for name in KINDS}
 
     def _function(self, kind: str) -> Callable[[Run], None]:
         def run(run: Run) -> None:
@@ -67,7 +67,7 @@ class Labour:
                 raise self._tape.choose(f"{self._site}.error", (RetryError, Unavailable))("a passing reason")
             if kind == "deaf":
                 self._store.transact(lambda txn, step=step: self._save(txn, run, step))  # type: ignore[misc]
-                run.progress = Progress(run.job.id, data=b"%d" % (step + 1))
+                run.progress = JobProgress(run.job.id, data=b"%d" % (step + 1))
             elif kind == "helped":
                 self._let_help(run, step)
             else:
@@ -98,7 +98,7 @@ class Labour:
         )
 
     def _save(self, txn: Transaction, run: Run, step: int) -> None:
-        progress = Progress(run.job.id, (step + 1) / int(run.job.payload), data=b"%d" % (step + 1))
+        progress = JobProgress(run.job.id, (step + 1) / int(run.job.payload), data=b"%d" % (step + 1))
         self._process.jobs.checkpoint(txn, run.fence, progress)
         self._effect(txn, run.fence, step)
 
@@ -118,7 +118,7 @@ class Labour:
 
         def save(txn: Transaction) -> None:
             self._trace.seen["effect written by a helper"] += 1
-            progress = Progress(fence.job, (step + 1) / int(run.job.payload), data=b"%d" % (step + 1))
+            progress = JobProgress(fence.job, (step + 1) / int(run.job.payload), data=b"%d" % (step + 1))
             self._process.jobs.checkpoint(txn, fence, progress)
             self._effect(txn, fence, step)
 
@@ -137,7 +137,7 @@ class Labour:
             done.wait(0.3)
         if errors:
             raise errors[0]
-        run.progress = Progress(run.job.id, data=b"%d" % (step + 1))
+        run.progress = JobProgress(run.job.id, data=b"%d" % (step + 1))
 
     # ── taking back ────────────────────────────────────────────────────────────────────────────
 

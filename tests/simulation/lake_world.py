@@ -25,12 +25,12 @@ from tenure.bulk.lakes import Lake
 from tenure.kv.bases import Row
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT
-from tenure.pipeline.places import Place
+from tenure.pipeline.remote_handles import StoreHandle
 from tenure.storage.files import Files
-from tenure.storage.tree import Entry
+from tenure.storage.tree import TreeEntry
 from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import DIRECTORY, LakeIdentity, Stage, StoreLake, id_file, store_lakes
-from tenure.table.lake.manifests import AS_PUBLISHED, File, Manifest, Manifests, Shape, Written, no_base
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Manifests, Written, no_base
 from tenure.table.lake.publishing import Merges, Replaced, publish
 from tests.simulation import lake_edges
 from tests.simulation.hub import Hub
@@ -79,11 +79,11 @@ class SimTree:
             raise BaseMoved(f'file "{name}" is gone')
         return self._contents[name]
 
-    def children(self, directory: str) -> Iterator[Entry]:
+    def children(self, directory: str) -> Iterator[TreeEntry]:
         if directory == DIRECTORY:
-            yield Entry(id_file("other" if self.has_other_mounted else ID), 1, 0)
+            yield TreeEntry(id_file("other" if self.has_other_mounted else ID), 1, 0)
         elif self.has_other_mounted:
-            yield from (Entry(name, 1, 0) for name in sorted(self.others))
+            yield from (TreeEntry(name, 1, 0) for name in sorted(self.others))
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
@@ -324,7 +324,7 @@ def _replaced(
     name = _files(client).tree.add(contents)
     published_at = AS_PUBLISHED if has_input else 0
     file = File(name, b"", b"\xff", len(contents), 1, b"", 0, published_at, published_at)
-    return Replaced(tuple(each.name for each in began_with.files), (Written(file, Shape(())),))
+    return Replaced(tuple(each.name for each in began_with.files), (Written(file, FileShape(())),))
 
 
 def _files(client: LakeClient) -> SimFiles:
@@ -395,7 +395,7 @@ class LakeNode(Node):
         return Lake(
             store,
             files,
-            Place("", "", DEFAULT_TENANT, identity=ID),
+            StoreHandle("", "", DEFAULT_TENANT, identity=ID),
             manifests,
             Merges(store.keyspace),
             bases,

@@ -6,7 +6,7 @@ Walk: `schema_predicates.check` calls these over a `SchemaIndex`.
 from collections.abc import Callable, Iterator
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.predicates import Violation
 from tests.simulation.schema_history import SchemaIndex
 from tests.simulation.schema_trace import Handed, UseRecord

@@ -12,22 +12,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Check,
+    DescriptorState,
     Element,
     ElementState,
     ForeignKey,
     Index,
-    State,
     Table,
     elements,
     place_of,
 )
-from tenure.catalog.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Lease
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases.uses import Lease
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import DESCRIPTORS, EXPIRATIONS, SCHEMA_LEASES, SESSIONS, Keyspace
 from tests.simulation.schema_trace import SchemaTrace, UseRecord
 from tests.simulation.trace import Txn, head
@@ -235,7 +235,11 @@ def is_one_step(former: AnyDescriptor, descriptor: AnyDescriptor) -> bool:
     old, new = place_of(former), place_of(descriptor)
     if old != new and old not in descriptor.draining:
         return False
-    if descriptor.state is State.DROPPED and former.state is not State.DROPPED and not descriptor.draining:
+    if (
+        descriptor.state is DescriptorState.DROPPED
+        and former.state is not DescriptorState.DROPPED
+        and not descriptor.draining
+    ):
         return False
     if not (isinstance(former, Table) and isinstance(descriptor, Table)):
         return True

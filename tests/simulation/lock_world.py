@@ -18,13 +18,13 @@ from typing import Any
 from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, TenureError
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, WATCH_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT
-from tenure.cluster.advisory import AdvisoryLocks, Key, Level
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.lock_table import Mode, Owner, conflict
-from tenure.cluster.lock_waits import LockWaits, Wait
-from tenure.cluster.locks import RowLocks
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.locks.advisory_locks import AdvisoryKey, AdvisoryLevel, AdvisoryLocks
+from tenure.cluster.locks.lock_table import LockMode, LockOwner, conflict
+from tenure.cluster.locks.lock_waits import LockWaits, WaitPolicy
+from tenure.cluster.locks.row_locks import RowLocks
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.encoding import At, decode
 from tenure.kv.keys import USER_TABLES, Keyspace, Span
 from tenure.kv.snapshot import Snapshot
@@ -42,7 +42,7 @@ TTL_SECONDS = 3.0
 SECONDS = 90.0
 KEYS = Keyspace(DEFAULT_TENANT)
 ROWS = [KEYS.key(USER_TABLES, [number]) for number in range(3)]
-LOCKS = [Key(1, (number,)) for number in range(2)]
+LOCKS = [AdvisoryKey(1, (number,)) for number in range(2)]
 GUARDED = {key: KEYS.key(USER_TABLES, [100 + number]) for number, key in enumerate(LOCKS)}
 """Rows that are written only under their lock, each time with the number of the tenure."""
 
@@ -53,8 +53,8 @@ WRITES_MAX, ATTEMPTS = 8, 20
 
 @dataclass
 class Held:
-    owner: Owner
-    mode: Mode
+    owner: LockOwner
+    mode: LockMode
     session: SessionId
 
 
@@ -95,7 +95,7 @@ class Untraced(Trace):
 class LockCluster(Cluster):
     def __init__(self, tape: Tape, knobs: Knobs, weights: dict[str, float]) -> None:
         self.outcome = Outcome()
-        self.held: dict[Key, list[Held]] = {key: [] for key in LOCKS}
+        self.held: dict[AdvisoryKey, list[Held]] = {key: [] for key in LOCKS}
         self.starts = count(1)
         self.guarded = 0.0
         super().__init__(tape, knobs, weights, Untraced())
@@ -114,7 +114,7 @@ class LockCluster(Cluster):
         engine = self.wire.engine
         return self.sessions.find(Snapshot(engine, KEYS, engine.clock_at()), session) is not None
 
-    def granted(self, key: Key, held: Held) -> None:
+    def granted(self, key: AdvisoryKey, held: Held) -> None:
         if not self.exists(held.session):
             self.outcome.seen["granted to a session that is gone"] += 1
             return
@@ -127,7 +127,7 @@ class LockCluster(Cluster):
                 self.outcome.violations.append(f"{self.hub.t:.3f}: {held} though {other}")
         self.held[key].append(held)
 
-    def given_up(self, session: SessionId, owner: Owner) -> None:
+    def given_up(self, session: SessionId, owner: LockOwner) -> None:
         for held in self.held.values():
             held[:] = [each for each in held if (each.session, each.owner) != (session, owner)]
 
@@ -214,7 +214,7 @@ class LockClient:
         cluster, env = self._cluster, self._store.env
         while cluster.hub.t < cluster.knobs.faults_end + 5.0:
             env.sleep(self._tape.between(f"{self.name}.think", 0.0, 0.05 + cluster.knobs.think_seconds))
-            owner = Owner(self._number, next(cluster.starts))
+            owner = LockOwner(self._number, next(cluster.starts))
             self.since_t = cluster.hub.t
             try:
                 if self._has_time() and self._tape.chance(f"{self.name}.guarded", cluster.guarded):
@@ -238,12 +238,12 @@ class LockClient:
 
     # ── advisory locks ─────────────────────────────────────────────────────────────────────────
 
-    def _lock(self, owner: Owner) -> None:
+    def _lock(self, owner: LockOwner) -> None:
         sessions: set[SessionId] = set()
         try:
             for _ in range(1 + self._tape.pick(f"{self.name}.locks", 3)):
                 key = self._tape.choose(f"{self.name}.key", LOCKS)
-                mode = self._tape.choose(f"{self.name}.mode", (Mode.EXCLUSIVE, Mode.SHARE))
+                mode = self._tape.choose(f"{self.name}.mode", (LockMode.EXCLUSIVE, LockMode.SHARE))
                 self._acquire(owner, key, mode, sessions)
                 self._store.env.sleep(self._tape.between(f"{self.name}.hold", 0.0, 0.3))
         finally:
@@ -251,12 +251,12 @@ class LockClient:
                 self._cluster.given_up(session, owner)
             self._advisory.release_all(owner)
 
-    def _acquire(self, owner: Owner, key: Key, mode: Mode, sessions: set[SessionId]) -> None:
-        wait = self._tape.choose(f"{self.name}.wait", (Wait.WAIT, Wait.WAIT, Wait.NOWAIT))
+    def _acquire(self, owner: LockOwner, key: AdvisoryKey, mode: LockMode, sessions: set[SessionId]) -> None:
+        wait = self._tape.choose(f"{self.name}.wait", (WaitPolicy.WAIT, WaitPolicy.WAIT, WaitPolicy.NOWAIT))
         timeout = self._tape.choose(f"{self.name}.timeout", (None, None, 1.0))
         self._advisory.check(owner)
         got = self._advisory.acquire(
-            owner, key, mode=mode, level=Level.TRANSACTION, wait=wait, timeout=timeout
+            owner, key, mode=mode, level=AdvisoryLevel.TRANSACTION, wait=wait, timeout=timeout
         )
         self._cluster.outcome.seen[f"{wait.value} {'got' if got else 'missed'}"] += 1
         if got:
@@ -264,19 +264,19 @@ class LockClient:
                 sessions.add(session)
                 self._cluster.granted(key, Held(owner, mode, session))
 
-    def _sessions_of(self, owner: Owner, key: Key) -> Iterator[SessionId]:
+    def _sessions_of(self, owner: LockOwner, key: AdvisoryKey) -> Iterator[SessionId]:
         """Under which session the newest record of a lock that is held was written."""
         for stored in self._waits.stored.kept(owner, key.name())[-1:]:
             _, instance, epoch_at, _ = decode(stored[HEAD_BYTES:])
             assert isinstance(instance, int) and isinstance(epoch_at, At)
             yield SessionId(instance, int(epoch_at))
 
-    def _write_under_lock(self, owner: Owner) -> None:
+    def _write_under_lock(self, owner: LockOwner) -> None:
         """A session that holds a lock for a while and writes under it, one statement at a time."""
         sessions: set[SessionId] = set()
         key = self._tape.choose(f"{self.name}.key", LOCKS)
         try:
-            self._acquire(owner, key, Mode.EXCLUSIVE, sessions)
+            self._acquire(owner, key, LockMode.EXCLUSIVE, sessions)
             for _ in range(1 + self._tape.pick(f"{self.name}.writes", WRITES_MAX)) if sessions else ():
                 self._advisory.check(owner)
                 self._write_guarded(owner, key)
@@ -286,7 +286,7 @@ class LockClient:
                 self._cluster.given_up(session, owner)
             self._advisory.release_all(owner)
 
-    def _write_guarded(self, owner: Owner, key: Key) -> None:
+    def _write_guarded(self, owner: LockOwner, key: AdvisoryKey) -> None:
         """Tried again by itself, under the node's next session too, as the SQL session does it."""
         for _ in range(ATTEMPTS):
             txn = self._store.begin()
@@ -310,7 +310,7 @@ class LockClient:
 
     # ── rows ───────────────────────────────────────────────────────────────────────────────────
 
-    def _increment(self, owner: Owner) -> None:
+    def _increment(self, owner: LockOwner) -> None:
         rows = [self._tape.choose(f"{self.name}.row", ROWS) for _ in range(2)]
         txn = self._store.begin()
         try:

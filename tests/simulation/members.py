@@ -24,8 +24,10 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
-from tenure.cluster import attempts, deaths, job_retention, runner, settings
-from tenure.cluster.versions import OLDEST, PROGRAM
+from tenure.cluster import settings
+from tenure.cluster.jobs import attempts, job_retention, runner
+from tenure.cluster.sessions import deaths
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tests.simulation import job_predicates, operators
 from tests.simulation.hub import Machine, SimEnv
 from tests.simulation.job_history import JobIndex

@@ -19,13 +19,13 @@ from tenure.base.timestamp import MAX_AT, from_micros
 from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
-from tenure.kv.landed import Landed
+from tenure.kv.committed_children import Landed
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Batch, Watch
+from tenure.kv.watch import ChangeBatch, Watch
 from tenure.storage import sqlite, sqlite_reads, sqlite_section
-from tenure.storage.engine import Found, History, Outcome, Removal, Removes, Revision, Status
+from tenure.storage.engine import CommitStatus, History, Outcome, ReadResult, Removal, Removes, Revision
 from tenure.storage.outcomes import decode_outcomes
 from tenure.storage.sqlite import SqliteEngine
 from tests.simulation import shapes
@@ -121,7 +121,7 @@ def taken_by_the_first_look(self: Any, commit: Any) -> Any:
     waiting = {key for key, _, _ in self._waiting}
     return next(
         (
-            Outcome(Status.TAKEN, at, key)
+            Outcome(CommitStatus.TAKEN, at, key)
             for key in commit.absent
             if (at := self._rows.get(key)) is not None and key not in waiting
         ),
@@ -236,9 +236,9 @@ def decide_each_alone(execute: Any, members: Any, *, clock_at: int, wall_at: int
 
 def _untimely(commit: Any, commit_at: int) -> Any:
     if commit.deadline_at is not None and commit_at >= commit.deadline_at:
-        return Outcome(Status.TOO_LATE, commit_at)
+        return Outcome(CommitStatus.TOO_LATE, commit_at)
     if commit.not_before_at is not None and commit_at <= commit.not_before_at:
-        return Outcome(Status.TOO_EARLY, commit_at)
+        return Outcome(CommitStatus.TOO_EARLY, commit_at)
     return None
 
 
@@ -252,13 +252,13 @@ def decide_one_for_all(execute: Any, members: Any, *, clock_at: int, wall_at: in
 
 def decide_all_committed(execute: Any, members: Any, *, clock_at: int, wall_at: int) -> Any:
     outcomes, clock_at = _decide(execute, members, clock_at=clock_at, wall_at=wall_at)
-    if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
+    if not any(outcome.status is CommitStatus.COMMITTED for outcome in outcomes):
         return outcomes, clock_at
     reported = []
     for outcome in outcomes:
-        if outcome.status is not Status.COMMITTED:
+        if outcome.status is not CommitStatus.COMMITTED:
             clock_at += 1
-            outcome = Outcome(Status.COMMITTED, clock_at)
+            outcome = Outcome(CommitStatus.COMMITTED, clock_at)
         reported.append(outcome)
     return reported, clock_at
 
@@ -284,17 +284,17 @@ def get_in_two_looks(self: SqliteEngine, key: bytes, guard: Any, at: Any = None)
     return found._replace(revisions=[Revision(key, row[3], row[4]) for row in rows])
 
 
-def judge_threshold_only(found: Found, *, read_at: int, flushed_at: int = 0) -> None:
+def judge_threshold_only(found: ReadResult, *, read_at: int, flushed_at: int = 0) -> None:
     if found.threshold_at > read_at:
         raise SnapshotTooOld("gone")
 
 
-def judge_cleaned_only(found: Found, *, read_at: int, flushed_at: int = 0) -> None:
+def judge_cleaned_only(found: ReadResult, *, read_at: int, flushed_at: int = 0) -> None:
     if found.cleaned_at > flushed_at:
         raise BaseMoved("moved")
 
 
-def accept_by_judge(self: Transaction, found: Found, flushed_at: int) -> None:
+def accept_by_judge(self: Transaction, found: ReadResult, flushed_at: int) -> None:
     if self._read_at is None:
         self._read_at = found.clock_at
     try:
@@ -345,10 +345,10 @@ def sweep_then_publish(client: Client) -> None:
 def resolved_is_now(self: Watch) -> Any:
     batch = _look(self)
     now_at = from_micros(self._env.wall_micros())
-    return None if batch is None else Batch(batch.revisions, max(batch.resolved_at, now_at))
+    return None if batch is None else ChangeBatch(batch.revisions, max(batch.resolved_at, now_at))
 
 
-def since_is_skipped(self: Watch, span: Any, guard: Any, *, until_at: Any) -> Found:
+def since_is_skipped(self: Watch, span: Any, guard: Any, *, until_at: Any) -> ReadResult:
     since_at = self.resolved_at + 1
     found = self._engine.history(
         History(span.lo, span.hi, guard, since_at, until_at=until_at, limit=watch.BATCH_ROWS)
@@ -368,7 +368,7 @@ def cut_inside_timestamp(execute: Any, query: Any, until_at: int, limit: int) ->
     return gathered[:limit], gathered[limit - 1].at
 
 
-def next_without_poll(self: Watch, timeout: float | None = None) -> Batch:
+def next_without_poll(self: Watch, timeout: float | None = None) -> ChangeBatch:
     while True:
         self._signal.clear()
         batch = self._look()
@@ -376,10 +376,10 @@ def next_without_poll(self: Watch, timeout: float | None = None) -> Batch:
             self.resolved_at = batch.resolved_at
             return batch
         if not self._signal.wait(timeout):
-            return Batch((), self.resolved_at)
+            return ChangeBatch((), self.resolved_at)
 
 
-def signal_cleared_late(self: Watch, timeout: float | None = None) -> Batch:
+def signal_cleared_late(self: Watch, timeout: float | None = None) -> ChangeBatch:
     """Clears after looking, so that a commit in between is missed; and has no poll to make up."""
     while True:
         batch = self._look()

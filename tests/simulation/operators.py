@@ -22,7 +22,7 @@ from tenure.base.settings import (
     LIVENESS_TTL,
     VERSION,
 )
-from tenure.cluster.versions import OLDEST, PROGRAM, OlderInstances
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM, OlderInstances
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import ADOPTS, RETENTIONS, TTLS
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tenure.base.timestamp import LOGICAL_MAX, Timestamp, from_bytes
 from tenure.kv.keys import CLEANED_MARKS, THRESHOLDS, Keyspace, Span
-from tenure.storage.engine import Removes, Status
+from tenure.storage.engine import CommitStatus, Removes
 from tests.simulation.trace import Get, Interval, Range, Refusal, Trace, Txn, Version, head
 
 
@@ -321,17 +321,17 @@ def _has_cause(index: Index, txn: Txn, refusal: Refusal) -> bool:
     status, at, key, _ = refusal.outcome
     commit = refusal.commit
     match status:
-        case Status.TOO_LATE:
+        case CommitStatus.TOO_LATE:
             return commit.deadline_at is not None and at >= commit.deadline_at
-        case Status.TOO_EARLY:
+        case CommitStatus.TOO_EARLY:
             return commit.not_before_at is not None and at <= commit.not_before_at
-        case Status.BELOW_MARK:
+        case CommitStatus.BELOW_MARK:
             return at > commit.read_at
     in_reads = key in commit.points or any(lo <= key < hi for lo, hi in commit.spans)
     position = index.below(key, at)
     versions = index.versions.get(key, [])
     exists = position < len(versions) and versions[position].at == at
-    if status is Status.TAKEN:
+    if status is CommitStatus.TAKEN:
         return key in commit.absent and exists and versions[position].value is not None
     return in_reads and exists and at > commit.read_at and versions[position].writer not in txn.descendants()
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, cast
 from tenure.base.errors import TenureError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, VERSION
-from tenure.cluster.claims import Claims, MixedClaims, OldClaims, SessionClaims
-from tenure.cluster.job_retention import JobRetention
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
-from tenure.cluster.runner import Runner
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
+from tenure.cluster.jobs.job_retention import JobRetention
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.sessions.versions import OLDEST, PROGRAM, Versions
 from tenure.cluster.settings import ClusterSettings
-from tenure.cluster.versions import OLDEST, PROGRAM, Versions
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_trace import TracingDeaths, TracingJobs
 from tests.simulation.labour import Labour
@@ -55,7 +55,7 @@ class Process:
         self.engine = SimEngine(self.cluster.wire, self.machine)
         self.deaths_stalled_until = 0.0
         self._runners = 1
-        self.seconds: list[tuple[Runner, Loop]] = []
+        self.seconds: list[tuple[JobRunner, Loop]] = []
         """Further runners, while the fault lasts that has started them."""
         with ExitStack() as undo:
             settings = self.cluster.settings
@@ -143,9 +143,9 @@ class Process:
         self.deaths.on_death = self.runner.wake
         self._retention = JobRetention(self.store, self.jobs, self.settings.current)
 
-    def _make_runner(self, registry: str) -> Runner:
+    def _make_runner(self, registry: str) -> JobRunner:
         kinds = Labour(self, registry).kinds()
-        return Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self.settings.current)
+        return JobRunner(self.store, self.liveness, self.deaths, self.jobs, kinds, self.settings.current)
 
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
@@ -180,7 +180,7 @@ class Process:
             self.env.sleep(self.deaths_stalled_until - self.cluster.hub.t)
         return self.deaths.follow()
 
-    def _lost(self, session: Session) -> None:
+    def _lost(self, session: NodeSession) -> None:
         for runner in (self.runner, *(second for second, _ in self.seconds)):
             runner.lost(session)
         seen = self.cluster.trace.seen
@@ -209,7 +209,7 @@ class Process:
             self.seconds.remove(second)
             self._drain_second(second)
 
-    def _drain_second(self, second: tuple[Runner, Loop]) -> None:
+    def _drain_second(self, second: tuple[JobRunner, Loop]) -> None:
         runner, loop = second
         loop.stop()
         runner.drain(timeout=DRAIN_SECONDS)

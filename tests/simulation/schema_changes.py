@@ -9,33 +9,33 @@ Walk: `schema_client` calls one or two of these in a transaction, with rows or w
 from typing import TYPE_CHECKING
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
     Check,
     Column,
+    DescriptorState,
     ElementState,
     Expression,
     Goal,
     Index,
     KeyPart,
-    Place,
+    NameKey,
     Schema,
     SchemaEntry,
-    State,
     Table,
     TypeRef,
     place_of,
     replace,
     visible,
 )
-from tenure.catalog.elements import finished
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
-from tenure.expr import build
-from tenure.expr.expressions import to_stored
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.elements import finished
+from tenure.catalog.leases.uses import Use
+from tenure.expr.tree import build
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.type_names import type_of
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
 from tenure.table.rows import Layout
@@ -63,7 +63,7 @@ def table_of(id: int, version: int, name: str, schema: int) -> Table:
     )
     primary = Index(1, f"{name}_pkey", (KeyPart(ID),), is_unique=True, primary=1)
     return Table(
-        *(id, version, ZERO_AT, name, ROOT, State.PUBLIC, (), (), DEFAULT_DATABASE, schema),
+        *(id, version, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE, schema),
         columns=columns,
         primary=1,
         indexes=(primary,),
@@ -79,11 +79,23 @@ def first_tables(txn: Transaction, catalog: Catalog) -> None:
         catalog.put(txn, table)
         catalog.put_name(txn, place_of(table), table.id)
     schema = Schema(
-        *(catalog.fresh_id(txn), 1, ZERO_AT, SCHEMAS[1], ROOT, State.PUBLIC, (), (), DEFAULT_DATABASE)
+        *(
+            catalog.fresh_id(txn),
+            1,
+            ZERO_AT,
+            SCHEMAS[1],
+            ROOT,
+            DescriptorState.PUBLIC,
+            (),
+            (),
+            DEFAULT_DATABASE,
+        )
     )
     catalog.put(txn, schema)
     catalog.put_name(txn, place_of(schema), schema.id)
-    catalog.put_schema_entry(txn, SchemaEntry(DEFAULT_DATABASE, schema.name, schema.id, State.PUBLIC))
+    catalog.put_schema_entry(
+        txn, SchemaEntry(DEFAULT_DATABASE, schema.name, schema.id, DescriptorState.PUBLIC)
+    )
 
 
 def _declare(use: Use, table: Table) -> None:
@@ -247,7 +259,7 @@ def create(client: "SchemaClient", use: Use, declared: Declared) -> bool:
 def create_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
     name = SCHEMAS[1 + client.pick(len(SCHEMAS) - 1)]
     id = client.process.catalog.fresh_id(use.txn)
-    use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, State.PUBLIC, (), (), DEFAULT_DATABASE))
+    use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE))
     return True
 
 
@@ -262,9 +274,9 @@ def drop_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
         return False
     for entry in inside:
         table = use.descriptor(entry.id)
-        if not isinstance(table, Table) or table.state is not State.PUBLIC:
+        if not isinstance(table, Table) or table.state is not DescriptorState.PUBLIC:
             return False  # on its way out, or in, by somebody else
-        if Place(DEFAULT_DATABASE, schema.id, entry.name) != place_of(table) or table.draining:
+        if NameKey(DEFAULT_DATABASE, schema.id, entry.name) != place_of(table) or table.draining:
             return False
         use.draft.drop(table)
     use.draft.drop(schema)
@@ -282,7 +294,7 @@ def rename_schema(client: "SchemaClient", use: Use, declared: Declared) -> bool:
 def _is_there(client: "SchemaClient", use: Use, schema: int) -> bool:
     """Asked in the transaction: whoever drops it meanwhile and this one cannot both commit."""
     stored = client.process.catalog.get(use.txn, schema)
-    return stored is not None and stored.state is State.PUBLIC
+    return stored is not None and stored.state is DescriptorState.PUBLIC
 
 
 OF_TABLE = {

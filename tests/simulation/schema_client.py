@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from tenure.base.errors import OutcomeUnknown, RetryError, StoreError, TenureError
 from tenure.base.timestamp import from_micros
-from tenure.catalog.descriptors import DEFAULT_DATABASE, Place, Schema, State, Table
-from tenure.catalog.historical import HistoricalUse
-from tenure.catalog.uses import Use
-from tenure.expr.datatype import Datum
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DescriptorState, NameKey, Schema, Table
+from tenure.catalog.leases.historical import HistoricalUse
+from tenure.catalog.leases.uses import Use
+from tenure.expr.types.datatype import Datum
 from tenure.schema_change.changer import ChangeFailed
 from tenure.table import read
 from tenure.table.rows import Layout, Row
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.simulation import clean_changes, emptying, kept_shapes, schema_changes, wait_shapes
 from tests.simulation.expiring_trace import TracingExpiring
 from tests.simulation.hub import Hub
@@ -123,7 +123,7 @@ class SchemaClient(Client):
         use.descriptor(DEFAULT_DATABASE)
         name = SCHEMAS[self.pick(len(SCHEMAS))] if self.maybe(0.4) else SCHEMAS[0]
         entry = use.schema_entry(DEFAULT_DATABASE, name)
-        if entry is None or entry.state is not State.PUBLIC:
+        if entry is None or entry.state is not DescriptorState.PUBLIC:
             return None
         schema = use.descriptor(entry.id)
         return schema if isinstance(schema, Schema) and schema.name == name else None
@@ -140,14 +140,18 @@ class SchemaClient(Client):
         schema = self.some_schema(use)
         if schema is None:
             return None
-        place = Place(DEFAULT_DATABASE, schema.id, TABLES[self.pick(len(TABLES))])
+        place = NameKey(DEFAULT_DATABASE, schema.id, TABLES[self.pick(len(TABLES))])
         id = use.id_at(place)
         if id is None:
             if self.process.catalog.id_at(use.txn, place) is not None:
                 raise RetryError("the name is newer than the lease")
             return None
         table = use.descriptor(id)
-        if not isinstance(table, Table) or table.state is not State.PUBLIC or place in table.draining:
+        if (
+            not isinstance(table, Table)
+            or table.state is not DescriptorState.PUBLIC
+            or place in table.draining
+        ):
             return None
         emptying.require_open(table)
         self.record(use).named[place] = id
@@ -181,8 +185,8 @@ class SchemaClient(Client):
                 self.note(use, table, key, values)
         writer.finish(use.txn)
 
-    def writer(self, table: Table) -> Writer:
-        return Writer(self.layout(table), no_tables, self.process.context())
+    def writer(self, table: Table) -> TableWriter:
+        return TableWriter(self.layout(table), no_tables, self.process.context())
 
     def note(
         self, use: Use, table: Table, key: int, values: dict[int, Datum] | None, *, is_insert: bool = False
@@ -285,7 +289,7 @@ def look_back(client: SchemaClient) -> None:
     past = HistoricalUse(process.catalog, process.leases.newest, client.store.snapshot(at))
     database = past.descriptor(DEFAULT_DATABASE)
     for name in TABLES:
-        id = past.id_at(Place(DEFAULT_DATABASE, 101, name)) if database is not None else None
+        id = past.id_at(NameKey(DEFAULT_DATABASE, 101, name)) if database is not None else None
         found = None if id is None else past.descriptor(id)
         value = client.schema_trace.value_at(process.catalog.key(id), at) if id is not None else None
         expected = None if value is None else process.catalog.decode(value)

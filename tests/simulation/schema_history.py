@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.stored import Catalog, NameEntry
-from tenure.cluster.jobs import Control, Jobs
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.cluster.jobs.job_table import JobControl, Jobs
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import (
     DESCRIPTORS,
     EXPIRATIONS,
@@ -69,13 +69,13 @@ class SchemaIndex:
         self._jobs = Jobs(keyspace, self._sessions, clock=None)  # type: ignore[arg-type]
         self._heads = {keyspace.head(table): table for table in CATALOG}
         self.versions: dict[int, list[tuple[Timestamp, AnyDescriptor, Txn]]] = {}
-        self.names: dict[Place, list[tuple[Version, int | None]]] = {}
+        self.names: dict[NameKey, list[tuple[Version, int | None]]] = {}
         self.entries: dict[tuple[int, str], list[tuple[Version, SchemaEntry | None]]] = {}
         self.rows: list[Row] = []
         self.old_rows: list[OldRow] = []
         self.expirations: dict[SessionId, list[tuple[Txn, Timestamp]]] = {}
         """By session: each expiration that it was given, and by whom."""
-        self.controls: dict[int, list[tuple[Version, Control]]] = {}
+        self.controls: dict[int, list[tuple[Version, JobControl]]] = {}
         self._commits: dict[Timestamp, list[tuple[bytes, Version]]] = {}
         for key, versions in trace.versions.items():
             self._read(key, versions, keyspace)
@@ -130,7 +130,7 @@ class SchemaIndex:
         record = None if value is None else self.catalog.record_of(key, value)
         if self._heads[head(key)] == NAMES:
             assert record is None or isinstance(record, NameEntry)
-            return "names", Place(*columns), None if record is None else record.id  # type: ignore[arg-type]
+            return "names", NameKey(*columns), None if record is None else record.id  # type: ignore[arg-type]
         return "entries", columns, record
 
     def _read_rows(self, versions: list[Version]) -> None:
@@ -167,11 +167,11 @@ class SchemaIndex:
     def version_of(self, id: int, version: int) -> AnyDescriptor | None:
         return next((each for _, each, _ in self.versions.get(id, ()) if each.version == version), None)
 
-    def name_at(self, place: Place, at: Timestamp) -> int | None:
+    def name_at(self, place: NameKey, at: Timestamp) -> int | None:
         found = [id for version, id in self.names.get(place, ()) if version.at <= at]
         return found[-1] if found else None
 
-    def entry_at(self, place: Place, at: Timestamp) -> int | None:
+    def entry_at(self, place: NameKey, at: Timestamp) -> int | None:
         revisions = self.entries.get((place.database, place.name), ())
         found = [entry for version, entry in revisions if version.at <= at]
         return found[-1].id if found and found[-1] is not None else None

@@ -8,37 +8,37 @@ from typing import Any
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import MAX_AT, Timestamp
-from tenure.catalog import names as names_module
-from tenure.catalog import publisher
-from tenure.catalog.blockers import ExpiringLeaseTable, SchemaLeaseTable
-from tenure.catalog.cache import Cache, Key, Value
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes import publisher
+from tenure.catalog.changes.publisher import Publisher, Settled, _settled
+from tenure.catalog.descriptors import name_entries as names_module
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
-    Place,
+    NameKey,
     SchemaEntry,
     Table,
     next_version,
     place_of,
     replace,
 )
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.lease_waits import LeaseWaits, Waiter
-from tenure.catalog.leases import Leases, bound
-from tenure.catalog.names import move_names
-from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
-from tenure.catalog.publisher import Publisher, Settled, _settled
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Lease, Pin, Use
-from tenure.catalog.wait_records import Awaited
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.runner import Kind, Run
+from tenure.catalog.descriptors.name_entries import move_names
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.leases.blockers import ExpiringLeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.catalog_cache import Cache, Key, Value
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
+from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.uses import Lease, Pin, Use
+from tenure.catalog.leases.wait_records import Awaited
+from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.kv.records import unpack
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change import job
 from tenure.schema_change.in_transaction import InTransaction
-from tenure.schema_change.job import Payload, RunProgress
+from tenure.schema_change.job import ChangePayload, RunProgress
 from tenure.schema_change.stages import work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
@@ -69,7 +69,7 @@ def narrowed_with_renewal(self: Leases) -> None:
     self.install(lease_at, session)
 
 
-def carried_with_pinned_rows(self: Leases, txn: Transaction) -> Session:
+def carried_with_pinned_rows(self: Leases, txn: Transaction) -> NodeSession:
     """A lease that is closed is over, it is thought."""
     session = self._session()
     self._rows.write(txn, session.id)
@@ -113,7 +113,7 @@ def frontier_of_newest_session(self: Leases, use: Use) -> Timestamp:
     return self._session().expires_at
 
 
-def lost_without_end(self: Leases, session: Session) -> None:
+def lost_without_end(self: Leases, session: NodeSession) -> None:
     self.wake()
 
 
@@ -232,7 +232,7 @@ def alone_by_an_earlier_look(self: Publisher, txn: Transaction, ids: Sequence[in
     return _settled(self._stored(txn, ids))
 
 
-def places_without_draining(descriptor: AnyDescriptor | None) -> frozenset[Place]:
+def places_without_draining(descriptor: AnyDescriptor | None) -> frozenset[NameKey]:
     if descriptor is None or descriptor.state.value == "dropped":
         return frozenset()
     return frozenset({place_of(descriptor)})
@@ -303,22 +303,22 @@ def check_nothing(
     return None
 
 
-def forward_whatever(make_walk: Callable[..., Walk]) -> Kind:
+def forward_whatever(make_walk: Callable[..., Walk]) -> JobKind:
     """Whoever adopts a change walks it to its end."""
     kind = _kind(make_walk)
 
     def run(run: Run) -> None:
-        payload = unpack(run.job.payload, Payload)
+        payload = unpack(run.job.payload, ChangePayload)
         walk = make_walk(
             payload.descriptors,
             job=run.job.id,
             transact=run.transact,
-            waiter=Waiter(run.job.created_at, check=run.check),
+            waiter=LeaseWaiter(run.job.created_at, check=run.check),
             progress=RunProgress(run),
         )
         walk.to_the_end()
 
-    return Kind(run, kind.revert)
+    return JobKind(run, kind.revert)
 
 
 # ── workloads ────────────────────────────────────────────────────────────────────────────────────

@@ -17,8 +17,9 @@ from tenure.base.settings import (
     LIVENESS_HEARTBEAT,
     LIVENESS_TTL,
 )
-from tenure.catalog import descriptor_leases
-from tenure.cluster import attempts, deaths, runner
+from tenure.catalog.expiring_leases import descriptor_leases
+from tenure.cluster.jobs import attempts, runner
+from tenure.cluster.sessions import deaths
 from tenure.schema_change import changer
 from tenure.table import backfill
 from tests.simulation import schema_predicates

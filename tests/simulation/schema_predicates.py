@@ -5,7 +5,7 @@ Walk: `schema_nodes.SchemaCluster.judge` -> `check` -> each predicate over one `
 
 from collections.abc import Callable, Iterator
 
-from tenure.catalog.wait_records import WaitRecords
+from tenure.catalog.leases.wait_records import WaitRecords
 from tenure.kv.keys import FREEZES, LEASE_WAITS
 from tenure.storage.sqlite import SqliteEngine
 from tests.simulation import (

@@ -16,22 +16,22 @@ from uuid import UUID
 from tenure.base.errors import TenureError, UserError
 from tenure.base.loops import Loop, Loops, Step
 from tenure.base.settings import LIVENESS_TTL, Settings
-from tenure.catalog.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.holders import Holders
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.lease_waits import LeaseWaits
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.publisher import Publisher
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Lease
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.runner import Runner
-from tenure.cluster.sessions import Sessions
-from tenure.expr.function import Context
+from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.leases.blockers import ExpiringLeaseTable, LeaseTable, SchemaLeaseTable
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.holder_eviction import Holders
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.catalog.leases.lease_waits import LeaseWaits
+from tenure.catalog.leases.uses import Lease
+from tenure.catalog.leases.wait_records import WaitRecords
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
@@ -152,7 +152,7 @@ class SchemaProcess:
             ),
         )
         kinds = {KIND: schema_change_kind(self.changer.walk)}
-        self.runner = Runner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
+        self.runner = JobRunner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
         self.deaths.on_death = self.runner.wake
 
     def _start_loops(self, undo: ExitStack) -> None:
@@ -210,7 +210,7 @@ class SchemaProcess:
             for message in differences(self.catalog, lease.version, snapshot):
                 self.trace.wrong("I17", f"{self.name}, lease at {lease.at}: {message}")
 
-    def _lost(self, session: Session) -> None:
+    def _lost(self, session: NodeSession) -> None:
         self.leases.lost(session)
         self.runner.lost(session)
 

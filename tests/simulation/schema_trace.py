@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import AnyDescriptor, Place, SchemaEntry
-from tenure.catalog.leases import Leases, bound
-from tenure.catalog.uses import Lease, Use
-from tenure.cluster.liveness import Session
-from tenure.cluster.sessions import SessionId
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.uses import Lease, Use
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Commit, Outcome
 from tests.simulation.hub import Machine
@@ -52,7 +52,7 @@ class Resolved(NamedTuple):
     """A name that was looked up as of some time; of a map, the place is (database, 0, name)."""
 
     step: int
-    place: Place
+    place: NameKey
     id: int | None
     is_map: bool
     at: Timestamp
@@ -102,7 +102,7 @@ class UseRecord:
     effects: list[Effect] = field(default_factory=list)
     bases: dict[int, int] = field(default_factory=dict)
     """By descriptor: the version that its draft was made from."""
-    named: dict[Place, int] = field(default_factory=dict)
+    named: dict[NameKey, int] = field(default_factory=dict)
     """Tables that it used by name."""
 
 
@@ -214,14 +214,14 @@ class TracingLeases(Leases):
         record.pinned[descriptor.id] = lease_at
         record.given_up.discard(descriptor.id)
 
-    def id_at(self, use: Use, place: Place) -> int | None:
+    def id_at(self, use: Use, place: NameKey) -> int | None:
         id = super().id_at(use, place)
         self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, False, bound(use).at))
         return id
 
     def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
         entry = super().schema_entry(use, database, name)
-        place, id = Place(database, 0, name), None if entry is None else entry.id
+        place, id = NameKey(database, 0, name), None if entry is None else entry.id
         self.record(use).resolved.append(Resolved(self.trace.tick(), place, id, True, bound(use).at))
         return entry
 
@@ -250,7 +250,7 @@ class TracingLeases(Leases):
             if session.done.is_set():
                 self.trace.seen["epoch bump during lease acquisition"] += 1
 
-    def install(self, lease_at: Timestamp, session: Session) -> None:
+    def install(self, lease_at: Timestamp, session: NodeSession) -> None:
         super().install(lease_at, session)
         newest = self._newest
         if newest is not None and newest not in self.every:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Set
 
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.job_history import JobIndex, Life
 from tests.simulation.job_knobs import TTL_MAX, JobKnobs
 from tests.simulation.predicates import Violation

@@ -4,7 +4,7 @@ Walk: `cluster.run` calls `observe` at the end of each run; `__main__` prints wh
 """
 
 from tenure.kv.keys import EXPIRATIONS, SESSIONS, Keyspace
-from tenure.storage.engine import Removes, Status
+from tenure.storage.engine import CommitStatus, Removes
 from tests.simulation.job_trace import JobTrace, Running
 from tests.simulation.trace import Get, Trace, Txn
 
@@ -161,15 +161,15 @@ def _observe_refusals(trace: Trace, txn: Txn) -> None:
     found = {key for read in txn.reads if not isinstance(read, Get) for key, _ in read.rows}
     for refusal in txn.refusals:
         status, _, key, _ = refusal.outcome
-        if status is Status.BELOW_MARK:
+        if status is CommitStatus.BELOW_MARK:
             trace.seen["commit refused below a mark"] += 1
-        elif status is Status.TOO_EARLY and _deletes_session(txn):
+        elif status is CommitStatus.TOO_EARLY and _deletes_session(txn):
             trace.seen["session not deleted: too early"] += 1
-        elif status is Status.TOO_EARLY and _writes(txn, EXPIRATIONS):
+        elif status is CommitStatus.TOO_EARLY and _writes(txn, EXPIRATIONS):
             trace.seen["heartbeat too early after a lowered ttl"] += 1
-        elif status is Status.CONFLICT and txn.children:
+        elif status is CommitStatus.CONFLICT and txn.children:
             trace.seen["parent refused because of a stranger"] += 1
-        elif status is Status.CONFLICT and key not in refusal.commit.points and key not in found:
+        elif status is CommitStatus.CONFLICT and key not in refusal.commit.points and key not in found:
             trace.seen["phantom refused"] += 1
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import SessionLost
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import SessionId
-from tenure.cluster.versions import OLDEST
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.cluster.sessions.versions import OLDEST
 from tenure.kv.transaction import Transaction
 from tests.simulation.hub import Hub
 from tests.simulation.job_trace import Answer, Frontier, JobTrace, record_of

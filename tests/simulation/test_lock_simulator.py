@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tenure.cluster import stored_locks
-from tenure.cluster.advisory import AdvisoryLocks
-from tenure.cluster.sessions import SessionId
-from tenure.cluster.stored_locks import StoredLocks
+from tenure.cluster.locks import stored_locks
+from tenure.cluster.locks.advisory_locks import AdvisoryLocks
+from tenure.cluster.locks.stored_locks import StoredLocks
+from tenure.cluster.sessions.session_records import SessionId
 from tests.simulation.knobs import Knobs
 from tests.simulation.lock_world import run
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp, to_bytes
 from tenure.kv.keys import Span
-from tenure.storage.engine import HEAD_BYTES, Commit, Group, Outcome, Removal, Revision, Stamp, Status
+from tenure.storage.engine import HEAD_BYTES, Commit, CommitStatus, Group, Outcome, Removal, Revision, Stamp
 
 
 class Version(NamedTuple):
@@ -232,7 +232,7 @@ class Trace:
         """Called by the engine's wrapper inside the atomic step."""
         txn = self.txn_of(commit)
         step = self.tick()
-        if outcome.status is not Status.COMMITTED:
+        if outcome.status is not CommitStatus.COMMITTED:
             txn.refusals.append(Refusal(step, commit, outcome))
             return
         txn.landed, txn.landed_at = step, outcome.at

@@ -15,16 +15,16 @@ from tenure.base.errors import BaseMoved, BelowMark, OutcomeUnknown, RetryError,
 from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import Taken
-from tenure.kv.buffer import Savepoint
+from tenure.kv.buffer import BufferMark
 from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
-from tenure.kv.scope import Known, Scope, State
+from tenure.kv.scope import ReadAhead, Scope, TransactionState
 from tenure.kv.snapshot import Snapshot
-from tenure.kv.store import Interval as StoreInterval
+from tenure.kv.store import RevisionPage as StoreInterval
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.view import View
-from tenure.kv.watch import Batch, Watch
+from tenure.kv.view import ReadView
+from tenure.kv.watch import ChangeBatch, Watch
 from tenure.storage.engine import Commit, Removal, Revision, Stamp
 from tests.simulation.trace import Diff, Get, Interval, Put, Range, Reading, Trace, Txn
 from tests.simulation.wire import SimEngine
@@ -48,7 +48,7 @@ class TracingTransaction(Transaction):
         self.record.is_from_known = self._known is not None
         self._reads_then: dict[Reads, int] = {}
         """By mark: how many reads had been recorded."""
-        self._puts_then: dict[Savepoint, int] = {}
+        self._puts_then: dict[BufferMark, int] = {}
         """By savepoint: how many writes had been recorded."""
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
@@ -128,12 +128,12 @@ class TracingTransaction(Transaction):
         super().delete(key)
         self.record.puts.append(Put(self.trace.tick(), key, None, None, None))
 
-    def mark(self) -> Savepoint:
+    def mark(self) -> BufferMark:
         savepoint = super().mark()
         self._puts_then[savepoint] = len(self.record.puts)
         return savepoint
 
-    def back_to(self, savepoint: Savepoint | None) -> None:
+    def back_to(self, savepoint: BufferMark | None) -> None:
         super().back_to(savepoint)
         puts, first = self.record.puts, 0 if savepoint is None else self._puts_then[savepoint]
         undone = self.trace.tick()
@@ -186,7 +186,7 @@ class TracingTransaction(Transaction):
         return at
 
     def rollback(self) -> None:
-        was_open = self.state is State.OPEN and self.record.state == "open"
+        was_open = self.state is TransactionState.OPEN and self.record.state == "open"
         super().rollback()
         if was_open:
             self._over("aborted", None)
@@ -199,7 +199,7 @@ class TracingTransaction(Transaction):
 class TracingView:
     """What it reads is recorded as of the step of its opening: later writes do not show."""
 
-    def __init__(self, view: View, trace: Trace, record: Txn) -> None:
+    def __init__(self, view: ReadView, trace: Trace, record: Txn) -> None:
         self._view = view
         self._trace = trace
         self._record = record
@@ -299,7 +299,7 @@ class TracingWatch:
     def resolved_at(self) -> Timestamp:
         return self._watch.resolved_at
 
-    def next(self, timeout: float | None = None) -> Batch:
+    def next(self, timeout: float | None = None) -> ChangeBatch:
         since_at = self._watch.resolved_at
         with Refusals(self._trace):
             batch = self._watch.next(timeout)
@@ -312,7 +312,7 @@ class TracingWatch:
 class TracingStore(Store):
     engine: SimEngine
 
-    def begin(self, *, urgent: bool = False, known: Known | None = None) -> TracingTransaction:
+    def begin(self, *, urgent: bool = False, known: ReadAhead | None = None) -> TracingTransaction:
         committer = self._urgent if urgent else self._committer
         return TracingTransaction(self._scope, committer, known=known)
 

@@ -9,16 +9,16 @@ from typing import Any
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.settings import LIVENESS_TTL, VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.cluster import old_way
 from tenure.cluster import settings as settings_module
-from tenure.cluster.claims import MixedClaims, OldClaims
-from tenure.cluster.job_records import Control
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.old_way import OldHeartbeats
-from tenure.cluster.sessions import Instance, SessionId, Sessions
-from tenure.cluster.settings import ClusterSettings, Stored
-from tenure.cluster.versions import Versions
+from tenure.cluster.jobs.claims import MixedClaims, OldClaims
+from tenure.cluster.jobs.job_records import JobControl
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions import expiring_liveness
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
+from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
+from tenure.cluster.sessions.versions import Versions
+from tenure.cluster.settings import ClusterSettings, StoredSetting
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.records import replace
 from tenure.kv.store import Store
@@ -33,16 +33,16 @@ _claim = Jobs.claim
 # ── upgrades ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def free_by_session(self: MixedClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+def free_by_session(self: MixedClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
     """Nodes of version 1, it is thought, have died out."""
     return self._new.is_free(txn, control, holder)
 
 
-def taken_by_session(self: MixedClaims, control: Control, holder: SessionId) -> Control:
+def taken_by_session(self: MixedClaims, control: JobControl, holder: SessionId) -> JobControl:
     return self._new.taken(control, holder)
 
 
-def free_of_the_living(self: OldClaims, txn: Transaction, control: Control, holder: SessionId) -> bool:
+def free_of_the_living(self: OldClaims, txn: Transaction, control: JobControl, holder: SessionId) -> bool:
     return True
 
 
@@ -58,7 +58,7 @@ def claim_keeps_run_of_others(self: Jobs, txn: Transaction, id: int, session: Se
     return fence._replace(run=control.run)
 
 
-def beat_by_session_alone(self: Liveness, session: Session) -> float:
+def beat_by_session_alone(self: Liveness, session: NodeSession) -> float:
     ttl_seconds = self._settings()[LIVENESS_TTL]
     txn = self._store.begin(urgent=True)
     try:
@@ -73,18 +73,18 @@ def beat_by_session_alone(self: Liveness, session: Session) -> float:
 
 
 def finalize_at_once(self: Versions, txn: Transaction, version: int) -> None:
-    self._settings.put(txn, Stored(VERSION.name, VERSION.render(version)))
+    self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(version)))
 
 
 def finalize_by_a_look(self: Versions, txn: Transaction, version: int) -> None:
     """Counts the sessions: whoever is alive, it is thought, has one."""
     if all(present.id.epoch_at for present in self._sessions.list(txn)):
-        self._settings.put(txn, Stored(VERSION.name, VERSION.render(version)))
+        self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(version)))
 
 
 def join_always(self: Versions, txn: Transaction, program: int) -> None:
     if self.cluster(txn) is None:
-        self._settings.put(txn, Stored(VERSION.name, VERSION.render(program)))
+        self._settings.put(txn, StoredSetting(VERSION.name, VERSION.render(program)))
 
 
 def forget_by_a_look(store: Store, sessions: Sessions, heartbeats: OldHeartbeats, instance: Instance) -> None:
@@ -212,7 +212,12 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("finalized beside older nodes", ((Versions, "finalize", finalize_at_once),), "jobs", upgrading),
     ("finalized by counting sessions", ((Versions, "finalize", finalize_by_a_look),), "jobs", upgrading),
     ("older node joins a newer cluster", ((Versions, "join", join_always),), "jobs", upgrading),
-    ("older instance removed by a look", ((old_way, "_forget", forget_by_a_look),), "jobs", upgrading),
+    (
+        "older instance removed by a look",
+        ((expiring_liveness, "_forget", forget_by_a_look),),
+        "jobs",
+        upgrading,
+    ),
     ("settings never read again", ((ClusterSettings, "follow", follow_nothing),), "jobs", changing_settings),
     ("reset setting stays", ((ClusterSettings, "load", over_what_was),), "jobs", changing_settings),
     ("retention forgets open jobs", ((Jobs, "forget_ended", forget_by_age),), "jobs", forgetting),

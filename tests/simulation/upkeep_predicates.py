@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from tenure.base.setting_kinds import parse_duration
 from tenure.base.settings import JOBS_RETENTION, MAX_OFFSET, VERSION
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.cluster.job_states import TERMINAL
-from tenure.cluster.sessions import SessionId
-from tenure.cluster.versions import PROGRAM
+from tenure.cluster.jobs.job_states import TERMINAL
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.cluster.sessions.versions import PROGRAM
 from tenure.kv.keys import Keyspace
 from tests.simulation.holder_predicates import wrong
 from tests.simulation.hub import EPOCH_MICROS

@@ -8,7 +8,7 @@ from typing import Any
 from tenure.kv.buffer import Buffer, BufferView
 from tenure.kv.reads import NOTHING_READ, RefreshSpans
 from tenure.kv.transaction import Transaction
-from tenure.kv.view import View
+from tenure.kv.view import ReadView
 
 # Functions are kept before anything is swapped.
 _back_to = Transaction.back_to
@@ -66,7 +66,7 @@ def own_notes_only(self: BufferView) -> Any:
     yield self
 
 
-def scan_of_the_present(self: View, span: Any) -> dict[bytes, bytes | None]:
+def scan_of_the_present(self: ReadView, span: Any) -> dict[bytes, bytes | None]:
     return self._landed.within(span, self.read_at) | self._writes._buffer.within(span)
 
 
@@ -93,7 +93,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     ("cursor's reads not counted", ((RefreshSpans, "of_views", nothing_counted),), "cursors"),
     ("cursor sees later writes", ((Buffer, "_note", later_writes_seen),), "cursors"),
-    ("cursor's scan sees later writes", ((View, "_laid_over", scan_of_the_present),), "cursors"),
+    ("cursor's scan sees later writes", ((ReadView, "_laid_over", scan_of_the_present),), "cursors"),
     ("cursor sees what is taken back", ((Buffer, "_restore", going_back_seen),), "cursors"),
     ("cursor sees past a later cursor", ((BufferView, "_onward", own_notes_only),), "cursors"),
 )

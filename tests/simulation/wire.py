@@ -30,15 +30,15 @@ from tenure.base.timestamp import Timestamp, from_micros
 from tenure.storage import sqlite_reads
 from tenure.storage.engine import (
     Commit,
-    Found,
+    CommitStatus,
     Group,
     Guard,
     History,
     Outcome,
+    ReadResult,
     Revisions,
     Scan,
     Spread,
-    Status,
 )
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.storage.sqlite_section import Execute
@@ -180,11 +180,11 @@ class Wire:
                 host_at=host_at,
                 max_offset=from_micros(group.max_offset_micros),
             )
-            if outcome.status is Status.COMMITTED:
+            if outcome.status is CommitStatus.COMMITTED:
                 former_clock_at = outcome.at
         if len(group.members) > 1:
             self.trace.seen["group of several commits"] += 1
-            if len({outcome.status is Status.COMMITTED for outcome in outcomes}) == 2:
+            if len({outcome.status is CommitStatus.COMMITTED for outcome in outcomes}) == 2:
                 self.trace.seen["group with a refused and a committed member"] += 1
         return outcomes
 
@@ -224,19 +224,19 @@ class SimEngine:
         self._site_commit = f"{machine.name}.commit"
         self._site_answer = f"{machine.name}.answer"
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         return self._read("get", self.wire.engine.get, key, guard, at)
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         return self._read("get_many", self.wire.engine.get_many, keys, guard, at)
 
-    def scan(self, query: Scan) -> Found:
+    def scan(self, query: Scan) -> ReadResult:
         return self._read("scan", self.wire.engine.scan, query)
 
-    def history(self, query: History) -> Found:
+    def history(self, query: History) -> ReadResult:
         return self._read("history", self.wire.engine.history, query)
 
-    def revisions(self, query: Revisions) -> Found:
+    def revisions(self, query: Revisions) -> ReadResult:
         return self._read("revisions", self.wire.engine.revisions, query)
 
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:

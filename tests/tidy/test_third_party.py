@@ -12,10 +12,10 @@ KNOWN_TO = {
     "cryptography": ("bulk/sealing.py",),
     "duckdb": ("sql/duck/*.py",),
     "fsspec": ("storage/bucket.py",),
-    "google": ("sql/parse.py",),  # protobuf, which postgast brings
+    "google": ("sql/text/parse.py",),  # protobuf, which postgast brings
     "msgspec": (
         "kv/records.py",
-        "expr/expressions.py",
+        "expr/tree/expressions.py",
         "table/packing.py",
         "pipeline/reading/ndjson_quick.py",
     ),
@@ -27,7 +27,7 @@ KNOWN_TO = {
         "pipeline/reading/*.py",
         "pipeline/writing/*.py",
     ),  # pyarrow's arrays
-    "postgast": ("sql/parse.py",),
+    "postgast": ("sql/text/parse.py",),
     "psycopg": ("storage/postgres*.py",),
     "py4j": ("pipeline/*.py",),  # how pyspark speaks to Java
     "pyarrow": (
@@ -43,7 +43,7 @@ KNOWN_TO = {
         "table/*.py",
     ),
     "pyspark": ("pipeline/*.py",),
-    "re2": ("expr/regex.py",),
+    "re2": ("expr/patterns/regex.py",),
 }
 
 

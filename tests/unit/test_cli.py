@@ -32,7 +32,7 @@ def test_a_store_command_that_is_interrupted_has_failed(
     def interrupted(options: object, env: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tenure.base.ending.signal.signal", lambda number, handler: None)
+    monkeypatch.setattr("tenure.base.process_ending.signal.signal", lambda number, handler: None)
     monkeypatch.setattr("tenure.cli.store_commands.run", interrupted)
     assert cli.main(["store", "use-lake"]) == 1
     assert "interrupted" in capsys.readouterr().err

@@ -7,15 +7,15 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.runner import Kind
-from tenure.cluster.sessions import Present, Sessions
+from tenure.cluster.jobs.runner import JobKind
+from tenure.cluster.sessions.session_records import Present, Sessions
 from tenure.kv.store import Store
 from tenure.node import Node
 from tenure.storage.sqlite import SqliteEngine
 from tests.pipeline.waiting import await_true
 
 
-class Slow(Mapping[str, Kind]):
+class Slow(Mapping[str, JobKind]):
     """Kinds of jobs for which something happens first, each time a node asks for them."""
 
     def __init__(self, first: Callable[[], None]) -> None:
@@ -28,8 +28,8 @@ class Slow(Mapping[str, Kind]):
     def __len__(self) -> int:
         return 1
 
-    def __getitem__(self, name: str) -> Kind:
-        return Kind(lambda run: None)
+    def __getitem__(self, name: str) -> JobKind:
+        return JobKind(lambda run: None)
 
 
 class Outside:

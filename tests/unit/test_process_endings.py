@@ -75,7 +75,8 @@ def test_processes_end_with_a_parent_that_is_killed_and_leave_the_port(tmp_path:
 
 
 def test_a_worker_ends_with_a_node_that_is_killed(tmp_path: Path) -> None:
-    worker = "import os, time; from tenure.base.ending import Ending; from tenure.base.env import SystemEnv"
+    worker = "import os, time; from tenure.base.env import SystemEnv"
+    worker += "\nfrom tenure.base.process_ending import Ending"
     worker += "\nwith Ending(SystemEnv(), drain_seconds=60.0, has_parent=True):"
     worker += "\n    print(os.getpid(), flush=True); time.sleep(600)"
     node = "import os, sys, time; from tenure.pipeline.starter import spawn"

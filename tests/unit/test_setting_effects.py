@@ -19,13 +19,13 @@ from tenure.cluster.settings import ClusterSettings
 from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Batch, Watch
+from tenure.kv.watch import ChangeBatch, Watch
 from tenure.node import Node
-from tenure.sql.duck.taking import Duck
+from tenure.sql.duck.offload import Duck
 from tenure.storage.engine import Group
 from tenure.storage.sqlite import SqliteEngine
 from tenure.table.lake.bases import LakeBases
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -97,7 +97,7 @@ def test_what_has_found_too_many_rows_writes_none(
     change("kv.transaction.max_rows", "1000")
     written: list[Any] = []
 
-    def note(writer: Writer, txn: Transaction, *rows: Any, **named: Any) -> None:
+    def note(writer: TableWriter, txn: Transaction, *rows: Any, **named: Any) -> None:
         written.extend(filter(None, rows))
 
     monkeypatch.setattr("tenure.table.write.Writer._add", note)
@@ -158,7 +158,7 @@ def test_how_often_a_watch_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> N
     looks = []
     look = Watch._look
 
-    def counted(self: Watch) -> Batch | None:
+    def counted(self: Watch) -> ChangeBatch | None:
         looks.append(self)
         return look(self)
 

@@ -11,7 +11,7 @@ it (`current_check`) and asks now and then. Where nobody has set one, nothing is
     a call that knows no check   goes on in a thread that nobody waits for (`abandonable`)
 
 Walk: `pgwire.conversation` sets the check of what it hands to threads; functions of `expr`, `storage` and
-`kv.commits` ask it; `sql.statements.writing`, `table.foreign_keys` and `kv.commits` are handed one.
+`kv.commits` ask it; `sql.statements.dml.writing`, `table.foreign_keys` and `kv.commits` are handed one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
     node                 sql.node_memory: what is charged, and what the process really has
       user               sql.user_memory
-        session          sql.session_memory
+        session          sql.session.session_memory
           statement      sql.query_memory; a cursor and a portal have one of their own
             holding      of one sort, hash table, kept rows or buffer: no limit of its own
 
@@ -18,7 +18,8 @@ Invariant (memory-sum): an account holds what its open children hold, and what i
 Invariant (memory-given-back): when an account is closed, all that was charged through it is given back, also
 what somebody has forgotten.
 
-Walk: `base.node_memory` makes the tree; executors charge `Holding`s; `expr.lengths` calls `charge_value`.
+Walk: `base.node_memory` makes the tree; executors charge `Holding`s; `expr.types.value_lengths` calls
+`charge_value`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class SettingKind(Generic[T]):
     """A type of settings: how its values are read (ValueError if not) and written, widest limits."""
 
     name: str
@@ -92,11 +92,11 @@ def render_duration(seconds: float) -> str:
     return f"{micros // _UNIT_MICROS[unit]}{unit}"
 
 
-BOOL = Kind("on or off", bool, _parse_bool, _render_bool)
-INT = Kind("a whole number", int, _parse_int, str)
-FLOAT = Kind("a number", float, _parse_float, repr)
-TEXT = Kind("text", str, str, str)
-DURATION = Kind(
+BOOL = SettingKind("on or off", bool, _parse_bool, _render_bool)
+INT = SettingKind("a whole number", int, _parse_int, str)
+FLOAT = SettingKind("a number", float, _parse_float, repr)
+TEXT = SettingKind("text", str, str, str)
+DURATION = SettingKind(
     "a duration such as 500ms, 40s, 5m or 14d",
     float,
     parse_duration,

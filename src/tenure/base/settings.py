@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tenure.base.errors import InvalidParameter
-from tenure.base.setting_kinds import DURATION, INT, Kind
+from tenure.base.setting_kinds import DURATION, INT, SettingKind
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting(Generic[T]):
     name: str
-    kind: Kind[T]
+    kind: SettingKind[T]
     default: T
     description: str
     lower: T | None = None

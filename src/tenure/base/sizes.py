@@ -4,7 +4,7 @@ Every value of a row is measured: a large one may stand among many small ones. O
 thousand elements some are measured, evenly spread, and stand for the others: to walk a large JSON value takes
 longer than to make it.
 
-Walk: `base.memory` and `sql.result_size` measure rows; aggregates single values.
+Walk: `base.memory` and `sql.session.result_size` measure rows; aggregates single values.
 """
 
 from collections.abc import Iterable, Sequence

@@ -5,15 +5,15 @@ itself: it claims that when it is made, and if another merge has it, there is no
 interrupted it starts over; what it had written, nobody names. Publishing gives the claim back in the same
 write, so a run that finds it gone comes after the one that did the work.
 
-Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.runner` runs `flush`.
+Walk: `bulk.upkeep` calls `start` when a delta is large enough; `cluster.jobs.runner` runs `flush`.
 """
 
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
-from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
-from tenure.cluster.jobs import Job
-from tenure.cluster.runs import Kind, Run
+from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
@@ -25,7 +25,7 @@ MERGING = (0.0, 0.95)
 """How far the tasks take the job."""
 
 
-class Payload(Record, frozen=True):
+class FlushPayload(Record, frozen=True):
     table: int
     index: int
 
@@ -37,7 +37,7 @@ def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, na
     job = lake.jobs.create(
         txn,
         kind=KIND,
-        payload=pack(Payload(table, index)),
+        payload=pack(FlushPayload(table, index)),
         description=f'flush of index {index} of table "{name}"',
         needs=(SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else (),
     )
@@ -45,9 +45,9 @@ def start(txn: Transaction, lake: Lake, table: int, index: int, *, rows: int, na
     return job
 
 
-def flush_kind(lake: Lake) -> Kind:
+def flush_kind(lake: Lake) -> JobKind:
     """One that finds no space fails; `bulk.flush_pauses` says when the next one is due."""
-    return Kind(
+    return JobKind(
         lambda run: flush(lake, run),
         lambda run: _release(lake, run),
         blocked_attempts_max=BLOCKED_ATTEMPTS_MAX,
@@ -58,7 +58,7 @@ def flush(lake: Lake, run: Run) -> None:
     # Arrow is imported when the first merge needs it: a node that never does one is smaller.
     from tenure.pipeline.merge import merge, merge_range
 
-    payload = unpack(run.job.payload, Payload)
+    payload = unpack(run.job.payload, FlushPayload)
     snapshot = lake.store.snapshot()
     version = lake.version(snapshot, payload.table)
     if lake.merges.holder(snapshot, payload.table, payload.index) != run.job.id:
@@ -88,5 +88,5 @@ def flush(lake: Lake, run: Run) -> None:
 
 
 def _release(lake: Lake, run: Run) -> None:
-    payload = unpack(run.job.payload, Payload)
+    payload = unpack(run.job.payload, FlushPayload)
     run.transact(lambda txn: lake.merges.release(txn, payload.table, payload.index, run.job.id))

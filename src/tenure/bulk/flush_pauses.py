@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenure.base.env import Env
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Jobs
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Jobs
 from tenure.kv.store import Store
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60.0, 3_600.0
 
-_FAILED = (State.FAILED, State.REVERT_FAILED)
+_FAILED = (JobState.FAILED, JobState.REVERT_FAILED)
 
 
 class _Flush(NamedTuple):

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.base.settings import Settings
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
-from tenure.catalog.stored import Catalog
-from tenure.cluster.job_states import GIVEN_UP
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.runs import Run
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
+from tenure.cluster.jobs.job_states import GIVEN_UP
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.pipeline.places import Place, Version
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion
 from tenure.pipeline.tasks import Tasks
 from tenure.storage.files import Files
 from tenure.table.lake.bases import LakeBases
@@ -25,7 +25,7 @@ from tenure.table.lake.publishing import Merges
 class Lake(NamedTuple):
     store: Store
     files: Files
-    place: Place
+    place: StoreHandle
     """The same, for other processes."""
     manifests: Manifests
     merges: Merges
@@ -36,7 +36,7 @@ class Lake(NamedTuple):
     tasks_for: Callable[[Run], Tasks]
     """Where a run's tasks are done: in this process, or on Spark."""
 
-    def version(self, snapshot: Snapshot, table: int) -> Version | None:
+    def version(self, snapshot: Snapshot, table: int) -> TableVersion | None:
         """A table as of a time; None if it is not there."""
         return version_of(table, lambda id: self.catalog.get(snapshot, id))
 
@@ -55,14 +55,14 @@ class Lake(NamedTuple):
         self.files.delete([f"{directory}/{name}" for name in names])
 
 
-def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> Version | None:
+def version_of(table: int, get: Callable[[int], AnyDescriptor | None]) -> TableVersion | None:
     """A table with the types that it needs; None if it is not there."""
     found = get(table)
     if not isinstance(found, Table):
         return None
     used = {column.type.enum for column in found.columns if column.type.enum}
     enums = [get(id) for id in sorted(used)]
-    return Version(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
+    return TableVersion(found, tuple(enum for enum in enums if isinstance(enum, EnumType)))
 
 
 def label(run: Run) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tenure.bulk.lakes import Lake, label
-from tenure.cluster.runs import Run
+from tenure.cluster.jobs.runs import Run
 from tenure.pipeline.tasks import Kernel, status
 
 TELL_SECONDS = 1.0

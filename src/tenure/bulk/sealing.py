@@ -21,7 +21,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.cluster_secrets import ClusterSecrets
+from tenure.catalog.accounts.cluster_secrets import ClusterSecrets
 from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction

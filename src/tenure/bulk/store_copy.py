@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from tenure.base.env import Env
 from tenure.base.errors import CorruptData, FileExists, FileMissing, InputOutput, InvalidParameter, UserError
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.addresses import POSTGRES_PREFIXES, SQLITE_PREFIX, open_engine, redacted
@@ -46,7 +46,7 @@ class NotCopied(UserError):
     sqlstate = "0A000"
 
 
-class Copied(NamedTuple):
+class CopiedStore(NamedTuple):
     store: str
     lake: str
     files: int
@@ -67,7 +67,7 @@ class OpenStore(NamedTuple):
         return [(manifest, file) for manifest in manifests for file in manifest.files]
 
 
-def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) -> Copied:
+def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) -> CopiedStore:
     """Copies a SQLite store with its lake; the target must not be there yet."""
     path = _path_of(target)
     if not os.path.isfile(_path_of(source)):
@@ -84,7 +84,7 @@ def copy_store(source: str, lake: str, target: str, target_lake: str, env: Env) 
             made.identify()
             made.publish()
             unless_done.pop_all()
-        return Copied(target, made.files.address, len(made.copied), sum(made.copied.values()))
+        return CopiedStore(target, made.files.address, len(made.copied), sum(made.copied.values()))
 
 
 def _path_of(address: str) -> str:

@@ -27,7 +27,7 @@ from tenure.base.timestamp import Timestamp, add_seconds
 from tenure.bulk import flush
 from tenure.bulk.flush_pauses import FlushPauses
 from tenure.bulk.lakes import Lake
-from tenure.catalog.descriptors import Table, is_dropped
+from tenure.catalog.descriptors.definitions import Table, is_dropped
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.thresholds import cleaned_mark
 from tenure.kv.transaction import Transaction

@@ -4,7 +4,9 @@ Walk: `node.py` calls `bootstrap` at every start, before the first lease; it wri
 """
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.accounts.users import Users
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     PUBLIC_SCHEMA,
@@ -12,15 +14,13 @@ from tenure.catalog.descriptors import (
     SYSTEM_DATABASE,
     SYSTEM_SCHEMA,
     Database,
+    DescriptorState,
     Schema,
     SchemaEntry,
-    State,
     place_of,
 )
-from tenure.catalog.protection_meta import ProtectionMeta, protection_meta
-from tenure.catalog.stored import Catalog
-from tenure.catalog.users import Users
-from tenure.catalog.zones import GC_TTL_SECONDS, Zone, zones
+from tenure.catalog.descriptors.protection_meta import ProtectionMeta, protection_meta
+from tenure.catalog.descriptors.zones import GC_TTL_SECONDS, Zone, zones
 from tenure.kv.keys import Keyspace
 from tenure.kv.transaction import Transaction
 
@@ -34,12 +34,12 @@ def bootstrap(txn: Transaction, keyspace: Keyspace, catalog: Catalog) -> bool:
         (DEFAULT_DATABASE, DEFAULT_SCHEMA, "defaultdb"),
     ):
         first = (1, ZERO_AT)
-        made = Database(database, *first, name, ROOT, State.PUBLIC, (), ())
-        public = Schema(schema, *first, PUBLIC_SCHEMA, ROOT, State.PUBLIC, (), (), database)
+        made = Database(database, *first, name, ROOT, DescriptorState.PUBLIC, (), ())
+        public = Schema(schema, *first, PUBLIC_SCHEMA, ROOT, DescriptorState.PUBLIC, (), (), database)
         for descriptor in (made, public):
             catalog.put(txn, descriptor)
             catalog.put_name(txn, place_of(descriptor), descriptor.id)
-        catalog.put_schema_entry(txn, SchemaEntry(database, PUBLIC_SCHEMA, schema, State.PUBLIC))
+        catalog.put_schema_entry(txn, SchemaEntry(database, PUBLIC_SCHEMA, schema, DescriptorState.PUBLIC))
     protection_meta(keyspace).put(txn, ProtectionMeta())
     zones(keyspace).put(txn, Zone(0, 0, GC_TTL_SECONDS))
     Users(keyspace).create_root(txn)

@@ -8,14 +8,14 @@ sees it in its watch, acts on it and deletes it. The secret itself is not stored
 
 Requests are few: each process writes so many a second at most, and only for instances that are there.
 
-Walk: `pgwire.startup` calls `request` in a thread; `node.py` runs `follow` in a loop.
+Walk: `pgwire.login.startup` calls `request` in a thread; `node.py` runs `follow` in a loop.
 """
 
 from collections.abc import Callable
 from hashlib import sha256
 
 from tenure.base.errors import BaseMoved, SnapshotTooOld
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.keys import CANCELS, Span
 from tenure.kv.records import Record, Records
 from tenure.kv.store import Store

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
 from tenure.base.interruptible import Check
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import INQUIRIES, REPLIES
 from tenure.kv.records import Record, Records
 from tenure.kv.snapshot import Snapshot

@@ -35,7 +35,7 @@ FOLLOW_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Stored(Record, frozen=True):
+class StoredSetting(Record, frozen=True):
     name: str
     text: str
 
@@ -47,7 +47,7 @@ class ClusterSettings:
         self._store = store
         self._base = base
         self._finalize = finalize
-        self._records = Records(store.keyspace, SETTINGS, Stored, key=("name",))
+        self._records = Records(store.keyspace, SETTINGS, StoredSetting, key=("name",))
         self._watch: Watch | None = None
         self._is_due = False
         """Whether a change was seen that could not be read yet: the watch will not tell again."""
@@ -65,7 +65,7 @@ class ClusterSettings:
             assert self._finalize is not None, "nobody here can finalize a version"
             self._finalize(txn, value)
         else:
-            self._records.put(txn, Stored(name, setting.render(value)))
+            self._records.put(txn, StoredSetting(name, setting.render(value)))
 
     def reset(self, txn: Transaction, name: str) -> None:
         if self._base.named(name) is VERSION:
@@ -103,7 +103,7 @@ class ClusterSettings:
             self._watch.close()
 
 
-def _over(base: Settings, stored: Iterable[Stored]) -> Settings:
+def _over(base: Settings, stored: Iterable[StoredSetting]) -> Settings:
     settings = base
     for each in stored:
         try:

@@ -3,14 +3,14 @@
 Walk: `table` and `sql` use what is exported here; this uses `catalog` for data and `kv` for key order.
 """
 
-from tenure.expr.compiled import Evaluate, Row, check, compile, require_immutable, volatility
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.expressions import Node, columns, decode, encode, to_stored
-from tenure.expr.function import Context, Volatility
-from tenure.expr.interval import Interval
-from tenure.expr.json_values import Json, Jsonb
-from tenure.expr.sql_text import render
-from tenure.expr.types import parse_type_name, type_of
+from tenure.expr.functions.function import Context, Volatility
+from tenure.expr.tree.compiled import Evaluate, Row, check, compile, require_immutable, volatility
+from tenure.expr.tree.expressions import Node, columns, decode, encode, to_stored
+from tenure.expr.tree.sql_text import render
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.interval import Interval
+from tenure.expr.types.json_values import Json, Jsonb
+from tenure.expr.types.type_names import parse_type_name, type_of
 
 __all__ = [
     "Context",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container
 from tenure.base.errors import BelowMark, TenureError
 from tenure.kv.commits import failure
 from tenure.kv.keys import Keyspace
-from tenure.storage.engine import Outcome, Status
+from tenure.storage.engine import CommitStatus, Outcome
 
 Taken = Callable[[], TenureError]
 """Makes the error to raise if the key has a row after all."""
@@ -45,7 +45,7 @@ class Absences:
 
     def failure(self, outcome: Outcome) -> TenureError:
         """What a refusal is to whoever committed."""
-        if outcome.status is not Status.TAKEN:
+        if outcome.status is not CommitStatus.TAKEN:
             return failure(outcome)
         taken = self.taken.get(outcome.key)
         return (

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from tenure.base.errors import BaseMoved
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.keys import Keyspace, Span
-from tenure.storage.engine import HEAD_BYTES, Engine, Found, Scan
+from tenure.storage.engine import HEAD_BYTES, Engine, ReadResult, Scan
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ def with_base(bases: Bases, head: bytes, read: Callable[[Base | None], T]) -> T:
             base = bases.newer(head, base)
 
 
-Accept: TypeAlias = Callable[[Found, Timestamp], Timestamp]
+Accept: TypeAlias = Callable[[ReadResult, Timestamp], Timestamp]
 """Judges an answer by its marks, given how far the base goes; returns the time that is read at."""
 
 

@@ -28,14 +28,14 @@ from tenure.kv.keys import KEY_BYTES_MAX, Span
 from tenure.storage.engine import Removal, Write
 
 
-class Limits(NamedTuple):
+class CommitLimits(NamedTuple):
     """How much one commit may write; more is bulk work."""
 
     rows_max: int
     bytes_max: int
 
 
-class Savepoint(NamedTuple):
+class BufferMark(NamedTuple):
     """A place in a transaction to go back to; gone once it went back to, or released, an earlier one."""
 
     depth: int
@@ -45,7 +45,7 @@ class Savepoint(NamedTuple):
 class Buffer:
     __slots__ = ("_bytes", "_limits", "_newest_view", "_order", "_undo", "removals", "writes")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CommitLimits) -> None:
         self._limits = limits
         self.writes: dict[bytes, Write] = {}
         self._order: list[bytes] = []
@@ -124,11 +124,11 @@ class Buffer:
         else:
             view.note(key, former)
 
-    def mark(self) -> Savepoint:
+    def mark(self) -> BufferMark:
         self._undo.append({})
-        return Savepoint(len(self._undo) - 1, len(self.removals))
+        return BufferMark(len(self._undo) - 1, len(self.removals))
 
-    def back_to(self, savepoint: Savepoint | None) -> None:
+    def back_to(self, savepoint: BufferMark | None) -> None:
         """Forgets what was written since; the savepoint stays. None: since the start."""
         if savepoint is None:
             self._undo.clear()
@@ -158,7 +158,7 @@ class Buffer:
         elif len(self._order) > len(self.writes):
             self._order = [key for key in self._order if key in self.writes]
 
-    def release(self, savepoint: Savepoint | None) -> None:
+    def release(self, savepoint: BufferMark | None) -> None:
         """Keeps what was written since, and forgets the savepoint and those after it. None: every one."""
         if savepoint is None:
             self._undo.clear()

@@ -59,7 +59,7 @@ from tenure.base.errors import (
 )
 from tenure.base.interruptible import Check, current_check, unchecked
 from tenure.base.timestamp import Timestamp, to_text
-from tenure.storage.engine import Commit, Engine, Group, Outcome, Status
+from tenure.storage.engine import Commit, CommitStatus, Engine, Group, Outcome
 
 GROUP_MAX = 128
 """Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
@@ -331,11 +331,11 @@ def failure(outcome: Outcome) -> TenureError:
     """What a refusal is to whoever committed."""
     at = to_text(outcome.at)
     match outcome.status:
-        case Status.CONFLICT:
+        case CommitStatus.CONFLICT:
             return RetryError(f"another transaction changed what this one read, at {at}")
-        case Status.BELOW_MARK:
+        case CommitStatus.BELOW_MARK:
             return BelowMark(f"history up to {at} was collected or flushed while the transaction ran")
-        case Status.TOO_LATE:
+        case CommitStatus.TOO_LATE:
             return DeadlinePassed(f"the transaction would have committed at {at}, not before its deadline")
         case _:
             return TooEarly(f"the transaction would have committed at {at}, earlier than allowed")

@@ -1,6 +1,7 @@
 """What transactions are made with: what those of a store share, what may be known beforehand, their states.
 
-Walk: `kv.store` makes a `Scope`; `kv.transaction` has a `State`, and may start from `Known` values.
+Walk: `kv.store` makes a `Scope`; `kv.transaction` has a `TransactionState`, and may start from `ReadAhead`
+values.
 """
 
 from collections.abc import Mapping
@@ -10,13 +11,13 @@ from typing import NamedTuple
 from tenure.base.clock import Clock
 from tenure.base.timestamp import Timestamp
 from tenure.kv.bases import Bases
-from tenure.kv.buffer import Limits
+from tenure.kv.buffer import CommitLimits
 from tenure.kv.keys import Keyspace
 from tenure.kv.volume import Volume
 from tenure.storage.engine import Engine
 
 
-class State(Enum):
+class TransactionState(Enum):
     OPEN = "open"
     SUBMITTED = "submitted"
     """On its way; what became of it is not taken in yet."""
@@ -31,12 +32,12 @@ class Scope(NamedTuple):
     engine: Engine
     keyspace: Keyspace
     clock: Clock
-    limits: Limits
+    limits: CommitLimits
     bases: Bases
     volume: Volume
 
 
-class Known(NamedTuple):
+class ReadAhead(NamedTuple):
     """Values of keys, all as they were at one time: what a transaction need not ask for."""
 
     at: Timestamp

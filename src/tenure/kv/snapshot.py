@@ -18,7 +18,7 @@ from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
 from tenure.kv import bases
 from tenure.kv.bases import NO_BASES, Accept, Bases
 from tenure.kv.keys import Keyspace, Span
-from tenure.storage.engine import Engine, Found, Revision, Revisions, Scan
+from tenure.storage.engine import Engine, ReadResult, Revision, Revisions, Scan
 
 PAGE_ROWS = 1_000
 """Rows per engine call: enough to make the call's cost vanish, few enough to stream."""
@@ -81,7 +81,7 @@ class Snapshot:
                     return
 
     def _accepting(self, flushed_at: Timestamp) -> Accept:
-        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+        def accept(found: ReadResult, base_at: Timestamp) -> Timestamp:
             judge(found, read_at=self.at, flushed_at=max(base_at, flushed_at))
             return self.at
 
@@ -141,13 +141,13 @@ class Snapshot:
         return self.at
 
 
-def marks(engine: Engine, keyspace: Keyspace, span: Span) -> Found:
+def marks(engine: Engine, keyspace: Keyspace, span: Span) -> ReadResult:
     """A span's threshold and cleaned mark as they are now, without rows."""
     assert keyspace.owns_span(span), "a span of another tenant"
     return engine.scan(Scan(span.lo, span.hi, keyspace.guard(span), limit=0))
 
 
-def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> None:
+def judge(found: ReadResult, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) -> None:
     """Refuses an answer that the marks of its own snapshot say may be incomplete."""
     if found.threshold_at > read_at:
         raise SnapshotTooOld(
@@ -158,7 +158,7 @@ def judge(found: Found, *, read_at: Timestamp, flushed_at: Timestamp = ZERO_AT) 
         raise BaseMoved(f"rows up to {to_text(found.cleaned_at)} have moved to the lake")
 
 
-def judge_retryable(found: Found, *, read_at: Timestamp, flushed_at: Timestamp) -> None:
+def judge_retryable(found: ReadResult, *, read_at: Timestamp, flushed_at: Timestamp) -> None:
     """The same for a transaction: a fresh attempt reads at a fresh time; only a fixed time is hopeless."""
     try:
         judge(found, read_at=read_at, flushed_at=flushed_at)

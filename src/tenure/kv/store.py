@@ -20,15 +20,15 @@ from tenure.base.settings import (
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.bases import NO_BASES, Bases
-from tenure.kv.buffer import Limits
+from tenure.kv.buffer import CommitLimits
 from tenure.kv.commits import Committer
 from tenure.kv.keys import Keyspace, Span
-from tenure.kv.scope import Known, Scope, State
+from tenure.kv.scope import ReadAhead, Scope, TransactionState
 from tenure.kv.snapshot import Snapshot, judge
 from tenure.kv.transaction import Transaction
 from tenure.kv.volume import Volume
 from tenure.kv.watch import Watch
-from tenure.storage.engine import Engine, Found, History, Revision
+from tenure.storage.engine import Engine, History, ReadResult, Revision
 
 DEFAULT_TENANT = 1
 
@@ -72,7 +72,7 @@ class Store:
         self.bases = bases
         self._scope = self._scope._replace(bases=bases)
 
-    def begin(self, *, urgent: bool = False, known: Known | None = None) -> Transaction:
+    def begin(self, *, urgent: bool = False, known: ReadAhead | None = None) -> Transaction:
         """Starts a transaction; an urgent one (a heartbeat) overtakes the node's other commits.
 
         What one that starts from `known` finds is to be believed only if it commits; `transact`
@@ -87,7 +87,7 @@ class Store:
         *,
         attempts: int | None = None,
         urgent: bool = False,
-        known: Known | None = None,
+        known: ReadAhead | None = None,
     ) -> T:
         """Runs a function in a transaction and commits; again, from the start, on RetryError.
 
@@ -108,7 +108,7 @@ class Store:
                 if attempts == 0:
                     raise
             except TenureError:
-                if known is None or txn.state is not State.OPEN:
+                if known is None or txn.state is not TransactionState.OPEN:
                     raise
                 attempts += 1
             finally:
@@ -133,7 +133,7 @@ class Store:
         self.clock.observe(clock_at)
         return Snapshot(self.engine, self.keyspace, at, self.bases)
 
-    def look(self, key: bytes) -> Found | None:
+    def look(self, key: bytes) -> ReadResult | None:
         """Reads one key as it is now, with the time it is as of; None if only the ordinary way can tell.
 
         What the store has above the cleaned mark is the truth; else the lake has to be asked.
@@ -146,7 +146,7 @@ class Store:
 
     def history(
         self, span: Span, *, since_at: Timestamp, until_at: Timestamp | None = None, limit: int | None = None
-    ) -> "Interval":
+    ) -> "RevisionPage":
         """Every revision with since_at < at <= until_at in time order, cut between timestamps."""
         assert self.keyspace.owns_span(span), "a span of another tenant"
         found = self.engine.history(
@@ -154,7 +154,7 @@ class Store:
         )
         judge(found, read_at=since_at, flushed_at=since_at)
         self.clock.observe(found.clock_at)
-        return Interval(found.revisions, min(found.through_at, found.clock_at))
+        return RevisionPage(found.revisions, min(found.through_at, found.clock_at))
 
     def watch(self, spans: Sequence[Span], *, since_at: Timestamp, gap_seconds: float = 0.0) -> Watch:
         return Watch(
@@ -182,11 +182,11 @@ class Store:
         self._urgent.close()
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(settings[MAX_ROWS], settings[MAX_BYTES])
+def _limits(settings: Settings) -> CommitLimits:
+    return CommitLimits(settings[MAX_ROWS], settings[MAX_BYTES])
 
 
-class Interval(NamedTuple):
+class RevisionPage(NamedTuple):
     revisions: Sequence[Revision]
     through_at: Timestamp
     """Complete up to here; ask for the rest with this as `since_at`."""

@@ -46,22 +46,22 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.absences import Absences, Taken
 from tenure.kv.bases import Accept
-from tenure.kv.buffer import Buffer, Savepoint
+from tenure.kv.buffer import Buffer, BufferMark
 from tenure.kv.commits import Committer, failure
+from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
-from tenure.kv.landed import Landed
 from tenure.kv.reads import Reads, RefreshSpans
-from tenure.kv.scope import Known, Scope, State
+from tenure.kv.scope import ReadAhead, Scope, TransactionState
 from tenure.kv.snapshot import judge_retryable, marks, page_rows
-from tenure.kv.view import View
+from tenure.kv.view import ReadView
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
-    Found,
+    CommitStatus,
     Outcome,
+    ReadResult,
     Removal,
     Stamp,
-    Status,
     Write,
     mistimed,
     stamped,
@@ -76,7 +76,7 @@ class Transaction:
         *,
         parent: "Transaction | None" = None,
         committed_only: bool = False,
-        known: Known | None = None,
+        known: ReadAhead | None = None,
     ) -> None:
         self._scope = scope
         self._engine, self._keyspace, self._clock, limits, self._bases, _ = scope
@@ -96,7 +96,7 @@ class Transaction:
         self._landed = Landed()
         self._result: Outcome | TenureError | None = None
         """What came of a submit."""
-        self.state = State.OPEN
+        self.state = TransactionState.OPEN
         self.commit_at: Timestamp | None = None
         """Set by a commit that wrote something."""
         self.removed = 0
@@ -126,7 +126,7 @@ class Transaction:
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns(key), "a key of another tenant"
         if self._writes or self._parent is not None:
             write = self._buffered(key)
@@ -153,7 +153,7 @@ class Transaction:
 
     def read_ahead(self, keys: Iterable[bytes]) -> None:
         """Reads keys together that `get` is about to be asked for one by one."""
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         wanted = [key for key in keys if key not in self._ahead]
         assert all(map(self._keyspace.owns, wanted)), "a key of another tenant"
         self._ahead |= bases.get_many(
@@ -173,7 +173,7 @@ class Transaction:
         Each page becomes a refresh span as it is read, and what lies over the store is laid over
         page by page: a refresh between two pages moves the later ones to the later time.
         """
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         if limit == 0:
             return
         asked = page_rows(None if limit is None else limit + len(self._laid_over(span)))
@@ -195,7 +195,7 @@ class Transaction:
 
         Returns what lies over the store there: values by key, None where the row is gone.
         """
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         self._reads.spans.append(span)
         self._accept(marks(self._engine, self._keyspace, span), flushed_at)
         return self._laid_over(span)
@@ -235,11 +235,15 @@ class Transaction:
         if self._parent is None and self._known is None and self._read_at is not None:
             self._reads.relax(since, self._read_at, without)
 
-    def view(self) -> View:
+    def view(self) -> ReadView:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
-        writes, landed, is_open = self._buffer.view(), self._landed.copy(), lambda: self.state is State.OPEN
-        return View(self._scope, self.read_at, writes, landed, self._reads, is_open)
+        writes, landed, is_open = (
+            self._buffer.view(),
+            self._landed.copy(),
+            lambda: self.state is TransactionState.OPEN,
+        )
+        return ReadView(self._scope, self.read_at, writes, landed, self._reads, is_open)
 
     @property
     def has_one_time(self) -> bool:
@@ -250,13 +254,13 @@ class Transaction:
         return self._read_at
 
     def _accepting(self, flushed_at: Timestamp) -> Accept:
-        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+        def accept(found: ReadResult, base_at: Timestamp) -> Timestamp:
             self._accept(found, max(base_at, flushed_at))
             return self.read_at
 
         return accept
 
-    def _accept(self, found: Found, flushed_at: Timestamp) -> None:
+    def _accept(self, found: ReadResult, flushed_at: Timestamp) -> None:
         if self._read_at is None:
             self._read_from(found.clock_at)
         assert self._read_at is not None
@@ -294,12 +298,12 @@ class Transaction:
 
     def remove(self, removal: Removal) -> None:
         """Takes revisions out of the store for good, with the commit: sweeps and cleaning only."""
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns_span(Span(removal.lo, removal.hi)), "a span of another tenant"
         self._buffer.removals.append(removal)
 
     def _write(self, write: Write) -> None:
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         assert self._keyspace.owns(write.key), "a key of another tenant"
         assert self._parent is None or not self._parent._has_written(write.key), (
             "a child may not write a key that its parent has written"
@@ -317,33 +321,33 @@ class Transaction:
         """The keys of a span that it has written, or deleted, itself."""
         return list(self._buffer.within(span))
 
-    def mark(self) -> Savepoint:
+    def mark(self) -> BufferMark:
         """Marks this point of the transaction, for `back_to`."""
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         return self._buffer.mark()
 
-    def back_to(self, savepoint: Savepoint | None) -> None:
+    def back_to(self, savepoint: BufferMark | None) -> None:
         """Takes back what was written since; what was read, and what children committed, stays so.
 
         The savepoint stays too; those marked after it are gone. None is the start of the transaction.
         """
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         self._buffer.back_to(savepoint)
 
-    def release(self, savepoint: Savepoint | None) -> None:
+    def release(self, savepoint: BufferMark | None) -> None:
         """Forgets a savepoint and those after it, and keeps what was written since."""
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         self._buffer.release(savepoint)
 
     # ── children ───────────────────────────────────────────────────────────────────────────────
 
     def child(self, *, committed_only: bool = False) -> "Transaction":
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         child = type(self)(self._scope, self._committer, parent=self, committed_only=committed_only)
         self._children.append(child)
         return child
 
-    def _end(self, state: State) -> None:
+    def _end(self, state: TransactionState) -> None:
         self.state = state
         # Both know whoever uses the transaction, who knows it: a circle that would stay until it is sought.
         self.on_read = None
@@ -356,7 +360,7 @@ class Transaction:
 
     def refresh(self) -> None:
         """Moves `read_at` up to the store clock if all that was read is unchanged; else RetryError."""
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         self._check_views()
         clock_at, failed = self._engine.check(self._as_commit())
         if failed is not None:
@@ -388,7 +392,7 @@ class Transaction:
             else:
                 outcome = self._prove_reads()
         except BaseException:
-            self._end(State.ENDED)
+            self._end(TransactionState.ENDED)
             raise
         return self._take_in(outcome)
 
@@ -408,26 +412,28 @@ class Transaction:
         try:
             self._settle_reads()
             if self.has_writes:
-                self.state = State.SUBMITTED
+                self.state = TransactionState.SUBMITTED
                 self._committer.submit(self._as_commit(), decided)
                 return
             outcome = self._prove_reads()
         except BaseException:
-            self._end(State.ENDED)
+            self._end(TransactionState.ENDED)
             raise
-        self.state = State.SUBMITTED
+        self.state = TransactionState.SUBMITTED
         decided(outcome)
 
     def finish(self) -> Timestamp:
         """Ends what was submitted: returns, or raises, what `commit` would have."""
-        assert self.state is State.SUBMITTED and self._result is not None, "it is not submitted, or not done"
+        assert self.state is TransactionState.SUBMITTED and self._result is not None, (
+            "it is not submitted, or not done"
+        )
         if isinstance(self._result, TenureError):
-            self._end(State.ENDED)
+            self._end(TransactionState.ENDED)
             raise self._result
         return self._take_in(self._result)
 
     def _check_may_commit(self) -> None:
-        assert self.state is State.OPEN, "the transaction is over"
+        assert self.state is TransactionState.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
         assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
             "a child may not write a key that its parent has written"
@@ -442,9 +448,9 @@ class Transaction:
                 raise RetryError("a row that was counted on is gone")
 
     def _take_in(self, outcome: Outcome) -> Timestamp:
-        if outcome.status is not Status.COMMITTED:
+        if outcome.status is not CommitStatus.COMMITTED:
             error = self._absences.failure(outcome)
-            self._end(State.ENDED)
+            self._end(TransactionState.ENDED)
             raise error
         if self.has_writes:
             self.commit_at = outcome.at
@@ -452,23 +458,23 @@ class Transaction:
             self.removed = outcome.removed
         if self._writes and self._parent is not None:
             self._landed.add(self._writes.values(), outcome.at)
-        self._end(State.COMMITTED)
+        self._end(TransactionState.COMMITTED)
         return outcome.at
 
-    def known(self) -> Known | None:
+    def known(self) -> ReadAhead | None:
         """What it knows as of its commit: all it read and wrote by key, if it started from what was known."""
         if self._known is None or self.commit_at is None or self._landed.excused:
             return None  # of what a child has overwritten, what was given may be read no more
         read = {key: value for key, value in self._known.items() if key in self._reads.points}
         written = [stamped(write, self.commit_at) for write in self._writes.values()]
-        return Known(self.commit_at, read | {key: value for key, _, value in written})
+        return ReadAhead(self.commit_at, read | {key: value for key, _, value in written})
 
     def rollback(self) -> None:
         """Gives it up, and children that are still open; harmless if it is over, or on its way."""
-        if self.state is State.OPEN:
+        if self.state is TransactionState.OPEN:
             for child in tuple(self._children):
                 child.rollback()
-            self._end(State.ENDED)
+            self._end(TransactionState.ENDED)
 
     def _prove_reads(self) -> Outcome:
         """The outcome of one that writes nothing."""
@@ -479,7 +485,7 @@ class Transaction:
             if failed is not None:
                 return failed
             self._clock.observe(at)
-        return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(Status.COMMITTED, at)
+        return mistimed(self.deadline_at, self.not_before_at, at) or Outcome(CommitStatus.COMMITTED, at)
 
     def _as_proof(self, at: Timestamp, reads: RefreshSpans) -> Commit:
         return Commit(at, *reads.proof(), tuple(self._landed.excused))

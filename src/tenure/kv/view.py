@@ -22,15 +22,15 @@ from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv import bases
 from tenure.kv.bases import Accept
 from tenure.kv.buffer import BufferView
+from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
-from tenure.kv.landed import Landed
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.scope import Scope
 from tenure.kv.snapshot import judge_retryable, marks, page_rows
-from tenure.storage.engine import Found
+from tenure.storage.engine import ReadResult
 
 
-class View:
+class ReadView:
     def __init__(
         self,
         scope: Scope,
@@ -122,7 +122,7 @@ class View:
         return self.read_at
 
     def _accepting(self, flushed_at: Timestamp) -> Accept:
-        def accept(found: Found, base_at: Timestamp) -> Timestamp:
+        def accept(found: ReadResult, base_at: Timestamp) -> Timestamp:
             judge_retryable(found, read_at=self.read_at, flushed_at=max(base_at, flushed_at))
             return self.read_at
 

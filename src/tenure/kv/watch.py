@@ -29,13 +29,13 @@ from tenure.base.env import Env
 from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Keyspace, Span, disjoint
 from tenure.kv.snapshot import judge
-from tenure.storage.engine import Engine, Found, Guard, History, Revision
+from tenure.storage.engine import Engine, Guard, History, ReadResult, Revision
 
 BATCH_ROWS = 1_000
 """Revisions per batch, unless one transaction alone has more."""
 
 
-class Batch(NamedTuple):
+class ChangeBatch(NamedTuple):
     revisions: Sequence[Revision]
     resolved_at: Timestamp
 
@@ -71,7 +71,7 @@ class Watch:
         self._hears_all = False
         self.resolved_at = since_at
 
-    def next(self, timeout: float | None = None, *, changes_only: bool = False) -> Batch:
+    def next(self, timeout: float | None = None, *, changes_only: bool = False) -> ChangeBatch:
         """Waits for the store clock to move; an empty batch with the old resolved after `timeout`.
 
         With `changes_only` it waits on until a batch has revisions in it. Its gap it keeps even if
@@ -92,7 +92,7 @@ class Watch:
             left = poll_seconds if deadline is None else deadline - self._env.monotonic()
             if left <= 0 or self._woken:
                 self._woken = False
-                return Batch((), self.resolved_at)
+                return ChangeBatch((), self.resolved_at)
             self._signal.wait(min(left, poll_seconds))
 
     def _hear_all(self) -> None:
@@ -107,7 +107,7 @@ class Watch:
             self._env.sleep(self._looked + self.gap_seconds - now)
         self._looked = self._env.monotonic()
 
-    def _look(self) -> Batch | None:
+    def _look(self) -> ChangeBatch | None:
         # The clock of the first answer bounds the others: what they miss of it, nobody commits.
         first = self._read(*self._guarded[0], until_at=None)
         if first.clock_at <= self.resolved_at:
@@ -123,9 +123,9 @@ class Watch:
         ]
         if others:
             revisions.sort(key=lambda revision: (revision.at, revision.key))
-        return Batch(revisions, resolved_at)
+        return ChangeBatch(revisions, resolved_at)
 
-    def _read(self, span: Span, guard: Guard, *, until_at: Timestamp | None) -> Found:
+    def _read(self, span: Span, guard: Guard, *, until_at: Timestamp | None) -> ReadResult:
         found = self._engine.history(
             History(span.lo, span.hi, guard, self.resolved_at, until_at=until_at, limit=BATCH_ROWS)
         )

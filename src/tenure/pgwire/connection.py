@@ -14,7 +14,7 @@ answer or the connection closes.
 Invariant (skips-to-sync): after an error in an extended message nothing is executed before Sync.
 
 Walk: `pgwire.server` calls `receive`, `resume` and `close`; messages go to `pgwire.conversation`,
-the start to `pgwire.startup`.
+the start to `pgwire.login.startup`.
 """
 
 import logging
@@ -23,14 +23,14 @@ from typing import Any
 
 from tenure.base.errors import TenureError
 from tenure.base.memory import OutOfMemory
+from tenure.pgwire.connection_slots import Seat
 from tenure.pgwire.conversation import HANDLERS, Conversation
 from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.login.startup import Progress, Service, start_up
 from tenure.pgwire.messages import UINT4
 from tenure.pgwire.reports import error_response
-from tenure.pgwire.seats import Seat
-from tenure.pgwire.startup import Progress, Service, start_up
 from tenure.pgwire.waits import Need, Talk, Wait
-from tenure.sql.answers import Client, Endpoints, Status, Terminated
+from tenure.sql.session.answers import BlockStatus, Client, Endpoints, Terminated
 
 STARTUP_BYTES_MAX = 10_000
 """Of a packet or message before the login, as in PostgreSQL."""
@@ -109,7 +109,7 @@ class Connection:
     @property
     def is_outside(self) -> bool:
         """Ready, and not in a transaction block."""
-        return self.is_ready and self.client is not None and self.client.status is Status.IDLE
+        return self.is_ready and self.client is not None and self.client.status is BlockStatus.IDLE
 
     def receive(self, data: bytes) -> None:
         self.pieces_received += 1

@@ -14,7 +14,8 @@ call the session four times.
 Invariant (commit-before-complete): CommandComplete of a statement that ends its transaction is written
 only after its commit is done.
 
-Walk: `pgwire.connection` calls the handlers of `HANDLERS`; they call the session (`sql.answers.Client`).
+Walk: `pgwire.connection` calls the handlers of `HANDLERS`; they call the session
+(`sql.session.answers.Client`).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +23,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from tenure.base.interruptible import checked_by
-from tenure.pgwire.binary import text_of
-from tenure.pgwire.bound import ALL_TEXT, Bound, BoundPortal, make_shape
-from tenure.pgwire.codecs import oid_of, type_with_oid
+from tenure.pgwire.bound_statements import ALL_TEXT, BoundPortal, BoundStatements, make_shape
 from tenure.pgwire.copying import copy_in, copy_out
 from tenure.pgwire.errors import NoSuchParameter, ProtocolViolation
 from tenure.pgwire.messages import (
@@ -48,12 +47,23 @@ from tenure.pgwire.messages import (
 )
 from tenure.pgwire.refusals import NotOffered
 from tenure.pgwire.reports import error_response, notice_response
-from tenure.pgwire.rows import Shape
 from tenure.pgwire.turns import Turns
-from tenure.pgwire.waits import Commit, InThread, Need, T, Talk
-from tenure.sql.answers import Answer, Client, CopyIn, NotShort, Pending, Portal, QueryCanceled, Status
+from tenure.pgwire.values.binary import text_of
+from tenure.pgwire.values.codecs import oid_of, type_with_oid
+from tenure.pgwire.values.row_format import RowFormat
+from tenure.pgwire.waits import CommitWait, InThread, Need, T, Talk
 from tenure.sql.errors import InFailedTransaction
-from tenure.sql.inline import INPUT_BYTES_MAX
+from tenure.sql.session.answers import (
+    Answer,
+    BlockStatus,
+    Client,
+    CopyIn,
+    NotShort,
+    Pending,
+    Portal,
+    QueryCanceled,
+)
+from tenure.sql.session.inline import INPUT_BYTES_MAX
 
 ANSWER_BYTES_MAX = 64 * 1024
 """Of rows to write on the loop: some milliseconds. What is more is done in a thread."""
@@ -89,7 +99,7 @@ class Conversation:
         self.unsent_bytes = 0
         """Of rows and descriptions in `output`: the rest is small."""
         self.is_canceled = False
-        self._bound = Bound(client)
+        self._bound = BoundStatements(client)
         self._reported = client.parameters()
         self._offset = 0
         """Where in its query string the current statement begins, in characters."""
@@ -146,7 +156,7 @@ class Conversation:
             shape = self._bound.portal(name).shape
         else:
             shape = statement.shape(statement.prepared.columns, ALL_TEXT)
-        if shape is not None and self.client.status is Status.FAILED:
+        if shape is not None and self.client.status is BlockStatus.FAILED:
             # What columns a result has is looked up in the catalog.
             raise InFailedTransaction
         if statement is not None:
@@ -245,7 +255,7 @@ class Conversation:
         tag = yield from copy_out(copy, self.output, self._in_thread)
         return Answer((), tag)
 
-    def _send_rows(self, shape: Shape | None, answer: Answer) -> None:
+    def _send_rows(self, shape: RowFormat | None, answer: Answer) -> None:
         if self.client.notices:
             self._tell_notices()
         if answer.rows and shape is not None:
@@ -275,13 +285,13 @@ class Conversation:
         except NotShort:
             return self._end(self._in_thread(self.client.sync))
         if pending is not None:
-            return self._end(Commit(pending))
+            return self._end(CommitWait(pending))
         self.ready()
         return None
 
-    def _end(self, first: InThread | Commit) -> Talk[None]:
+    def _end(self, first: InThread | CommitWait) -> Talk[None]:
         pending = yield first
-        if isinstance(first, Commit):
+        if isinstance(first, CommitWait):
             pending = first.pending.result()
         if pending is not None:
             yield from _settled(pending)
@@ -348,7 +358,7 @@ class Conversation:
         self.output.append(error_response(error, offset=self._offset))
         self._offset = 0
         self._unsynced = False
-        if self.client.status is Status.IDLE:
+        if self.client.status is BlockStatus.IDLE:
             self._bound.forget_portals()
 
     def ready(self) -> None:
@@ -360,10 +370,10 @@ class Conversation:
             self._report(client.changed)
             client.changed.clear()
         status = client.status
-        if status is Status.IDLE:
+        if status is BlockStatus.IDLE:
             self._bound.forget_portals()
             self.output.append(READY_IDLE)
-        elif status is Status.FAILED:
+        elif status is BlockStatus.FAILED:
             self.output.append(READY_FAILED)
         else:
             self.output.append(READY_IN_TRANSACTION)
@@ -403,7 +413,7 @@ class Conversation:
                 return call()
 
         client = self.client
-        is_inside = self._unsynced or client.status is not Status.IDLE or client.holds_locks
+        is_inside = self._unsynced or client.status is not BlockStatus.IDLE or client.holds_locks
         return InThread(run, is_inside, can_stop)
 
     def _stop_if_canceled(self) -> None:
@@ -413,7 +423,7 @@ class Conversation:
 
 def _settled(answer: Answer | Pending) -> Talk[Answer]:
     while not isinstance(answer, Answer):
-        yield Commit(answer)
+        yield CommitWait(answer)
         answer = answer.result()
     return answer
 

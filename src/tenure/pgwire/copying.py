@@ -13,7 +13,7 @@ from typing import Any
 from tenure.pgwire.errors import ProtocolViolation
 from tenure.pgwire.messages import COPY_DONE, Body, copy_data, copy_response
 from tenure.pgwire.waits import InThread, Need, Talk
-from tenure.sql.answers import Answer, CopyFormat, CopyIn, CopyOut, Pending
+from tenure.sql.session.answers import Answer, CopyFormat, CopyIn, CopyOut, Pending
 
 WRITE_BYTES = 256 * 1024
 """Gathered before the session gets them: a client sends a message for each row, a thread costs more."""

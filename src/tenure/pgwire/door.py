@@ -4,8 +4,8 @@
     a long one            runs in a thread; the loop goes on with others
     a commit              is submitted, with those of others; the loop is told when it is done
 
-A statement that needs a thread may have to queue for a place to run (`pgwire.places`). If it is canceled, its
-time is up or its client goes away before it has one, it never runs.
+A statement that needs a thread may have to queue for a place to run (`pgwire.threads.places`). If it is
+canceled, its time is up or its client goes away before it has one, it never runs.
 
 Reading stops while a connection is busy and much input waits; work stops while a client does not
 read: at most one batch of rows waits for it.
@@ -14,8 +14,8 @@ Invariant (reader-holds-one-batch): for a client that does not read, no more tha
 Invariant (gone-ends-statement): when a client is gone, its statement is canceled, whether it runs, waits or
 is queued, and whether the door was reading or not.
 
-Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`, `pgwire.hall` for threads,
-and `pgwire.gathering` for commits.
+Walk: `pgwire.server` makes a `Door` for each socket; it calls `pgwire.connection`,
+`pgwire.threads.server_state` for threads, and `pgwire.threads.gathered_commits` for commits.
 """
 
 import asyncio
@@ -27,8 +27,6 @@ from typing import cast
 
 from tenure.base.errors import TenureError
 from tenure.pgwire.connection import Connection
-from tenure.pgwire.hall import Hall
-from tenure.pgwire.places import Errand
 from tenure.pgwire.refusals import (
     IdleInTransaction,
     IdleTooLong,
@@ -36,9 +34,11 @@ from tenure.pgwire.refusals import (
     ShuttingDown,
     TransactionTooLong,
 )
-from tenure.pgwire.waits import Commit, Delay, InThread, Lane, Need, Wait
-from tenure.sql.answers import Endpoints, Pending, QueryCanceled
+from tenure.pgwire.threads.places import Errand
+from tenure.pgwire.threads.server_state import ServerState
+from tenure.pgwire.waits import CommitWait, Delay, InThread, Lane, Need, Wait
 from tenure.sql.errors import StatementTimeout
+from tenure.sql.session.answers import Endpoints, Pending, QueryCanceled
 
 RECEIVE_BYTES = 16 * 1024
 """asyncio's own 256 KiB are allocated anew for each read, which can double a short query's cost."""
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 class Door(asyncio.Protocol):
     """One client's socket."""
 
-    def __init__(self, hall: Hall) -> None:
+    def __init__(self, hall: ServerState) -> None:
         self._hall = hall
         self.since = hall.env.monotonic()
         """Since when it logs in, is idle, or is closing: for time-outs."""
@@ -123,7 +123,7 @@ class Door(asyncio.Protocol):
                 self._hall.loop.call_later(self._hall.limits.pass_seconds, self.settle)
             else:
                 connection.close(shutting_down())
-        if connection.output and not isinstance(connection.wait, Commit):
+        if connection.output and not isinstance(connection.wait, CommitWait):
             # What precedes a commit goes with what follows it: one call of the kernel, one for the client.
             self._transport.write(connection.take_output())
         if connection.is_closing:
@@ -157,7 +157,7 @@ class Door(asyncio.Protocol):
                 case InThread():
                     done = partial(self._hall.tell, self._resume)
                     self._hall.submit(wait, self.connection.user, done)
-                case Commit(pending):
+                case CommitWait(pending):
                     self._hall.commits.add(partial(self._submit, pending))
                 case Delay(seconds):
                     loop.call_later(seconds, self._resume)
@@ -205,7 +205,7 @@ class Door(asyncio.Protocol):
             self._resume()
 
     def _resume(self, value: object = None, error: BaseException | None = None) -> None:
-        if isinstance(self._attended, Commit):
+        if isinstance(self._attended, CommitWait):
             self._hall.commits.ended()
         self._attended = None
         self._end_errand()
@@ -303,7 +303,7 @@ class Door(asyncio.Protocol):
         self._is_gone = True
         self.connection.cancel()
         self.connection.close()
-        if not isinstance(self._attended, InThread | Commit):
+        if not isinstance(self._attended, InThread | CommitWait):
             self._finish()
 
     def _finish(self) -> None:

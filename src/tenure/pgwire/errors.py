@@ -7,8 +7,8 @@
     ├── LoginRefused        28000  not this user, not from there, not without TLS
     └── WrongPassword       28P01  or no such user: nobody is told which
 
-Walk: `pgwire.codecs`, the messages' parsers, `pgwire.auth` and `pgwire.login` raise these; the
-connection answers with them.
+Walk: `pgwire.values.codecs`, the messages' parsers, `pgwire.login.scram` and `pgwire.login.login_rules` raise
+these; the connection answers with them.
 """
 
 from tenure.base.errors import UserError

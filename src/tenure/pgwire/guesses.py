@@ -10,10 +10,10 @@ Longer keys cannot be guessed and are looked at at once.
 
 Invariant (guesses-slowed): from one network no more than BURST guesses are looked at, and RATE a second.
 
-Walk: `pgwire.startup` asks before it looks at a key and tells what came of it.
+Walk: `pgwire.login.startup` asks before it looks at a key and tells what came of it.
 """
 
-from tenure.pgwire.throttle import network_of
+from tenure.pgwire.login.throttle import network_of
 
 BURST, RATE = 50, 10.0
 ENTRIES_MAX = 4_096

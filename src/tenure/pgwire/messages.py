@@ -6,7 +6,8 @@
 Nothing here waits or remembers. Whatever is wrong with a body is a `ProtocolViolation` (08P01) or,
 for text that is not UTF-8, `UnknownCharacter` (22021).
 
-Walk: `pgwire.connection` reads and writes messages with this; `pgwire.rows` writes those of rows.
+Walk: `pgwire.connection` reads and writes messages with this; `pgwire.values.row_format` writes those of
+rows.
 """
 
 import struct
@@ -14,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tenure.pgwire.binary import text_of
 from tenure.pgwire.errors import ProtocolViolation
+from tenure.pgwire.values.binary import text_of
 
 SSL_REQUEST = 80877103
 GSSENC_REQUEST = 80877104

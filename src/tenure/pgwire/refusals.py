@@ -9,7 +9,7 @@
     ├── TransactionTooLong   25P04
     └── LoginTooSlow         08P01  authentication took too long
 
-Walk: `pgwire.connection`, `pgwire.startup` and `pgwire.server` raise or send these.
+Walk: `pgwire.connection`, `pgwire.login.startup` and `pgwire.server` raise or send these.
 """
 
 from tenure.base.errors import TenureError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tenure.base.errors import TenureError
 from tenure.pgwire.messages import message, string
-from tenure.sql.answers import Notice
+from tenure.sql.session.answers import Notice
 
 _MESSAGE_CHARS_MAX = 100_000
 """A message may quote what the client sent; nobody reads more than this."""

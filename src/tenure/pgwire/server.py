@@ -16,15 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.base.env import Env
+from tenure.pgwire.connection_slots import ConnectionSlots
 from tenure.pgwire.door import Door, shutting_down
-from tenure.pgwire.hall import Hall, Limits, UserLimits
 from tenure.pgwire.listeners import Listener, SharedListener, listen_alone
-from tenure.pgwire.seats import Seats
-from tenure.pgwire.startup import Authenticator, Service
-from tenure.pgwire.tls import Tls
+from tenure.pgwire.login.startup import Authenticator, Service
+from tenure.pgwire.login.tls import Tls
+from tenure.pgwire.threads.server_state import DoorLimits, ServerState, UserLimits
 from tenure.pgwire.turns import Turns
-from tenure.sql.answers import Clients
-from tenure.sql.long_turns import LongTurns
+from tenure.sql.session.answers import Clients
+from tenure.sql.session.long_turns import LongTurns
 
 ARRIVAL_SECONDS = 0.5
 """A connection that was accepted begins in the next turn of the loop."""
@@ -48,16 +48,16 @@ class Server:
         tls: Tls | None = None,
         route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None,
         inherited: int | None = None,
-        limits: Limits | None = None,
+        limits: DoorLimits | None = None,
         user_limits: Callable[[], UserLimits] = UserLimits,
         long_turns: LongTurns | None = None,
     ) -> None:
-        limits = limits or Limits()
+        limits = limits or DoorLimits()
         self._env = env
         self.address = (host, port)
         """Where it listens, once it has started."""
         self._inherited = inherited
-        self._seats = Seats(
+        self._seats = ConnectionSlots(
             instance,
             seats_max=limits.seats_max,
             kept_for_root=limits.kept_for_root,
@@ -72,7 +72,7 @@ class Server:
             turns=Turns(env.monotonic, long_turns or LongTurns()),
             monotonic=env.monotonic,
         )
-        self._hall = Hall(service, env, limits, tls, user_limits)
+        self._hall = ServerState(service, env, limits, tls, user_limits)
         self._listener: Listener | None = None
 
     def start(self) -> tuple[str, int]:

@@ -3,7 +3,8 @@
     begin ── messages of one client ── end        more than 50 ms: counted, and its statement logged
                  └─ more than 20 ms: `is_over`, the rest of the input waits until others had their turn
 
-Each statement that runs on the loop is cheap by proof (`sql.inline`); but a client may send many at once.
+Each statement that runs on the loop is cheap by proof (`sql.session.inline`); but a client may send many at
+once.
 
 Walk: `pgwire.door` begins and ends a turn around each callback; `pgwire.connection` asks `is_over`.
 """
@@ -11,8 +12,8 @@ Walk: `pgwire.door` begins and ends a turn around each callback; `pgwire.connect
 import logging
 from collections.abc import Callable
 
-from tenure.sql.answers import Client
-from tenure.sql.long_turns import LONG_TURN_SECONDS, LongTurns
+from tenure.sql.session.answers import Client
+from tenure.sql.session.long_turns import LONG_TURN_SECONDS, LongTurns
 
 TURN_SECONDS = 0.02
 """After this a client's further messages wait for the next turn."""

@@ -11,7 +11,7 @@ for and is sent what came of it; errors are thrown into it.
     Need.TLS           the handshake: what the client must prove that it saw (channel binding)
     Need.FLUSH         the client has read most of what was written: nothing
 
-Walk: `pgwire.startup` and `pgwire.conversation` yield these, `pgwire.connection` answers PACKET and
+Walk: `pgwire.login.startup` and `pgwire.conversation` yield these, `pgwire.connection` answers PACKET and
 MESSAGE from its input, `pgwire.server` the others.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from tenure.sql.answers import Pending
+from tenure.sql.session.answers import Pending
 
 
 class Lane(Enum):
@@ -42,7 +42,7 @@ class InThread(NamedTuple):
     lane: Lane = Lane.STATEMENT
 
 
-class Commit(NamedTuple):
+class CommitWait(NamedTuple):
     pending: Pending
 
 
@@ -57,7 +57,7 @@ class Need(Enum):
     FLUSH = "flush"
 
 
-Wait = InThread | Commit | Delay | Need
+Wait = InThread | CommitWait | Delay | Need
 
 T = TypeVar("T")
 Talk = Generator[Wait, Any, T]

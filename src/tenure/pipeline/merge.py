@@ -21,18 +21,18 @@ from tenure.base.timestamp import Timestamp
 from tenure.kv.keys import Span
 from tenure.kv.records import Record
 from tenure.kv.store import Store
-from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.key_order import bounds_within
-from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.damage import damage_in
 from tenure.table.lake.file_names import stem_of
 from tenure.table.lake.format import KEY, schema_of
-from tenure.table.lake.manifests import File, Manifest, Shape, Written
-from tenure.table.lake.merging import Merged, merged, write_all
+from tenure.table.lake.manifests import File, FileShape, Manifest, Written
+from tenure.table.lake.merging import MergedRows, merged, write_all
 from tenure.table.lake.publishing import Replaced, with_shapes
-from tenure.table.lake.ranges import Range, ranges
+from tenure.table.lake.ranges import FileRange, ranges
 from tenure.table.lake.tables import Making, of_file
 from tenure.table.rows import Layouts
 
@@ -44,13 +44,13 @@ PAGE_KEYS = 10_000
 
 
 class MergeTask(Record, frozen=True):
-    place: Place
-    version: Version
+    place: StoreHandle
+    version: TableVersion
     index: int
-    shapes: tuple[Shape, ...]
+    shapes: tuple[FileShape, ...]
     """Of the manifest, by number."""
-    range: Range
-    older: tuple[Shape, ...]
+    range: FileRange
+    older: tuple[FileShape, ...]
     """Those in use, whose columns stay."""
     since_at: Timestamp
     until_at: Timestamp
@@ -65,8 +65,8 @@ class MergedRange(NamedTuple):
 
 
 def merge(
-    place: Place,
-    version: Version,
+    place: StoreHandle,
+    version: TableVersion,
     manifest: Manifest,
     store: Store,
     until_at: Timestamp,
@@ -109,7 +109,7 @@ def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
 
 
 def written(
-    place: Opened, task: MergeTask, attempt: Attempt, shape: Shape, made: Merged, changes: int
+    place: Opened, task: MergeTask, attempt: Attempt, shape: FileShape, made: MergedRows, changes: int
 ) -> MergedRange:
     """Writes what takes the place of a range's files."""
     stem = stem_of(task.place.tenant, task.version.table.id, task.index, attempt.name)
@@ -121,7 +121,7 @@ def written(
     )
 
 
-def existing(place: Opened, task: MergeTask, *, must: bool = False) -> tuple[Making, Merged, int] | None:
+def existing(place: Opened, task: MergeTask, *, must: bool = False) -> tuple[Making, MergedRows, int] | None:
     """What the table has of a range, and how many changes of the store that took in; None if its files may
     stay as they are, unless they `must` not.
     """
@@ -161,5 +161,5 @@ def _file_rows(files: CheckedFiles, making: Making, file: File, task: MergeTask)
     return of_file(making, file, task.shapes[file.shape], rows)
 
 
-def _end(range: Range, head: bytes) -> bytes | None:
+def _end(range: FileRange, head: bytes) -> bytes | None:
     return range.hi[HEAD_BYTES:] if range.hi.startswith(head) else None

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tenure.base.errors import BaseMoved
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import ElementState
+from tenure.catalog.descriptors.definitions import ElementState
 from tenure.kv.keys import Span
 from tenure.kv.records import Record
 from tenure.kv.store import Store
-from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.manifests import File, Manifests, no_base
-from tenure.table.lake.scanning import Asked, Scanner
+from tenure.table.lake.scanning import Scanner, ScanRequest
 from tenure.table.rows import Layouts
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ CUT_ROWS = 50_000
 
 
 class ScanTask(Record, frozen=True):
-    place: Place
-    version: Version
+    place: StoreHandle
+    version: TableVersion
     index: int
     columns: tuple[int, ...]
     at: Timestamp
@@ -72,8 +72,8 @@ def bounds(store: Store, files: CheckedFiles, table: int, index: int, at: Timest
 
 
 def tasks(
-    place: Place,
-    version: Version,
+    place: StoreHandle,
+    version: TableVersion,
     at: Timestamp,
     bounds: Sequence[bytes],
     *,
@@ -147,11 +147,11 @@ def batches(place: Opened, task: ScanTask) -> Iterator[Any]:
         yield from table.combine_chunks().to_batches()
 
 
-def asked_for(store: Store, task: ScanTask) -> Asked:
+def asked_for(store: Store, task: ScanTask) -> ScanRequest:
     enums = {enum.id: enum for enum in task.version.enums}
     layout = Layouts(store.keyspace).of(task.version.table, enums.__getitem__)
     store.snapshot(task.at)  # not above the store's clock: what commits later is later
-    return Asked(layout, task.index, task.columns, task.at, task.since_at, task.is_all)
+    return ScanRequest(layout, task.index, task.columns, task.at, task.since_at, task.is_all)
 
 
 # ── faces ──────────────────────────────────────────────────────────────────────────────────────

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Protocol
 
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.liveness import Session
-from tenure.cluster.sessions import Instance, SessionId, Sessions
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.pipeline.java import NoJava, find_java
@@ -55,7 +55,7 @@ class WorkerStarter:
         self,
         store: Store,
         sessions: Sessions,
-        session: Callable[[], Session],
+        session: Callable[[], NodeSession],
         lacks: Callable[[str], bool],
         start: Callable[[], Process],
     ) -> None:

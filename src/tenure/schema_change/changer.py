@@ -29,29 +29,27 @@ from tenure.base.errors import (
     Unavailable,
 )
 from tenure.base.timestamp import ZERO_AT, Timestamp, to_text
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, State, Table, replace
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.elements import advance, finished, first_stage, is_finished
-from tenure.catalog.ids import DescriptorIds
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.publisher import Publisher, Settled, check_made_from
-from tenure.catalog.scheme import LeaseScheme
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
-from tenure.catalog.wait_records import Awaited
-from tenure.cluster.job_records import DETAIL
-from tenure.cluster.job_states import TERMINAL
-from tenure.cluster.job_states import State as JobState
-from tenure.cluster.job_waits import await_jobs, outcome_of
-from tenure.cluster.jobs import Control, Fence, Jobs
-from tenure.cluster.liveness import Session
+from tenure.catalog.changes.publisher import Publisher, Settled, check_made_from
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, EnumType, Table, replace
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.elements import advance, finished, first_stage, is_finished
+from tenure.catalog.descriptors.ids import DescriptorIds
+from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.wait_records import Awaited
+from tenure.cluster.jobs.job_records import DETAIL
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
+from tenure.cluster.jobs.job_table import Fence, JobControl, Jobs
+from tenure.cluster.jobs.job_waits import await_jobs, outcome_of
+from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
 from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
-from tenure.schema_change.job import KIND, Payload, is_taken_back
-from tenure.schema_change.stages import Kind as WorkKind
-from tenure.schema_change.stages import Work, can_be_undone, can_fail, with_job, work_before
+from tenure.schema_change.job import KIND, ChangePayload, is_taken_back
+from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
 
@@ -84,7 +82,7 @@ class ChangeFailed(TenureError):
         self.sqlstate = sqlstate
 
 
-class Asked(NamedTuple):
+class Requester(NamedTuple):
     """Who asked for a change, for the job's record."""
 
     owner: str = ""
@@ -93,7 +91,7 @@ class Asked(NamedTuple):
     """Called while it waits, and until a commit is sent; raises to end that."""
 
 
-NOBODY = Asked()
+NOBODY = Requester()
 
 _WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
 """How a job's record says what was wrong."""
@@ -108,7 +106,7 @@ class SchemaChanger:
         publisher: Publisher,
         worker: Worker,
         jobs: Jobs,
-        session: Callable[[], Session],
+        session: Callable[[], NodeSession],
         *,
         keep_out: KeepOut,
     ) -> None:
@@ -131,7 +129,7 @@ class SchemaChanger:
     def walk(self, ids: Sequence[int], *, worker: Worker | None = None, **how: object) -> Walk:
         return Walk(self._store, self._catalog, self._publisher, worker or self._worker, ids, **how)  # type: ignore[arg-type]
 
-    def commit(self, use: Use, *, asked: Asked = NOBODY, timeout: float | None = None) -> Timestamp:
+    def commit(self, use: Use, *, asked: Requester = NOBODY, timeout: float | None = None) -> Timestamp:
         """Commits the transaction's rows and what it declared; returns when all of it is public."""
         if not use.draft:
             return use.commit(asked.check)
@@ -140,7 +138,7 @@ class SchemaChanger:
         finally:
             use.close()
 
-    def _commit(self, use: Use, asked: Asked, timeout: float | None) -> Timestamp:
+    def _commit(self, use: Use, asked: Requester, timeout: float | None) -> Timestamp:
         use.check()
         declared = list(use.draft.declared.values())
         ids = self._publisher.affected(declared)
@@ -148,7 +146,7 @@ class SchemaChanger:
         use.give_up(ids)
         staged = [each for each in declared if not is_finished(each) and not use.draft.is_new(each.id)]
         check_possible(each for each in staged if self._worker.has_written(use.txn, each.id))
-        waiter = Waiter(use.started_at, use, asked.check)
+        waiter = LeaseWaiter(use.started_at, use, asked.check)
         if staged or any(map(use.draft.is_emptied, use.draft.declared)) or _refers_to_others(use, declared):
             commit_at = None if _fills_from_new_sequence(use, declared) else self._alone(use, declared, ids)
             if commit_at is not None:
@@ -160,7 +158,7 @@ class SchemaChanger:
         self._complete_own(use)
         return self._publish_now(use, [_made_from(use, finished(each)) for each in declared], settled)
 
-    def _check_idle(self, use: Use, ids: Sequence[int], asked: Asked) -> None:
+    def _check_idle(self, use: Use, ids: Sequence[int], asked: Requester) -> None:
         """A change waits for one that is under way, and then starts over on what that one left."""
         snapshot = self._store.snapshot()
         for id in ids:
@@ -170,7 +168,7 @@ class SchemaChanger:
             if isinstance(stored, Table | EnumType) and stored.job:
                 self.await_change(use, stored, asked)
 
-    def await_change(self, use: Use, changing: Table | EnumType, asked: Asked = NOBODY) -> NoReturn:
+    def await_change(self, use: Use, changing: Table | EnumType, asked: Requester = NOBODY) -> NoReturn:
         """Waits for the job that changes a descriptor; whoever wants to change it then starts over."""
         use.close()  # that one may be waiting for what this one uses
         try:
@@ -252,14 +250,14 @@ class SchemaChanger:
 
     def _publish(
         self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled
-    ) -> tuple[Session, Timestamp]:
+    ) -> tuple[NodeSession, Timestamp]:
         """Publishes with the transaction's own commit, which carries this node's next lease."""
         self._publisher.publish(use.txn, descriptors, settled)
         session = self._leases.carry(use.txn)
         return session, use.commit()
 
     def _published(
-        self, use: Use, descriptors: Sequence[AnyDescriptor], session: Session, commit_at: Timestamp
+        self, use: Use, descriptors: Sequence[AnyDescriptor], session: NodeSession, commit_at: Timestamp
     ) -> Timestamp:
         """Takes the carried lease into use; a change returns when all nodes know of it."""
         with _after_commit(commit_at):
@@ -270,7 +268,7 @@ class SchemaChanger:
 
     def _await_known(self, commit_at: Timestamp, check: Callable[[], None] = lambda: None) -> None:
         """Returns when every other node has a lease from after that, whatever it still pins besides."""
-        self._publisher.await_gone([Awaited(WHOLE, commit_at)], Waiter(commit_at, check=check))
+        self._publisher.await_gone([Awaited(WHOLE, commit_at)], LeaseWaiter(commit_at, check=check))
 
     # ── others are there ───────────────────────────────────────────────────────────────────────
 
@@ -279,11 +277,11 @@ class SchemaChanger:
         use: Use,
         declared: Sequence[AnyDescriptor],
         ids: Sequence[int],
-        asked: Asked,
+        asked: Requester,
         timeout: float | None,
     ) -> Timestamp:
-        settled = self._publisher.settle(ids, Waiter(use.started_at, use, asked.check), timeout=timeout)
-        payload = pack(Payload(tuple(sorted(each.id for each in declared))))
+        settled = self._publisher.settle(ids, LeaseWaiter(use.started_at, use, asked.check), timeout=timeout)
+        payload = pack(ChangePayload(tuple(sorted(each.id for each in declared))))
         job = self._jobs.create(
             use.txn, kind=KIND, payload=payload, owner=asked.owner, description=asked.description
         )
@@ -306,10 +304,10 @@ class SchemaChanger:
         )
 
     def _by_children(
-        self, use: Use, declared: Sequence[AnyDescriptor], asked: Asked, timeout: float | None
+        self, use: Use, declared: Sequence[AnyDescriptor], asked: Requester, timeout: float | None
     ) -> Timestamp:
         use.refresh()  # one that has lost already tells nobody of its change
-        waiter = Waiter(use.started_at, use, asked.check)
+        waiter = LeaseWaiter(use.started_at, use, asked.check)
         fence = self._in_transaction.begin(
             use, declared, waiter, owner=asked.owner, description=asked.description, timeout=timeout
         )
@@ -332,7 +330,7 @@ class SchemaChanger:
         use: Use,
         declared: Sequence[AnyDescriptor],
         fence: Fence,
-        waiter: Waiter,
+        waiter: LeaseWaiter,
         timeout: float | None,
     ) -> tuple[Sequence[AnyDescriptor], Timestamp]:
         prepared = self._in_transaction.prepare(use, declared, fence, waiter, timeout=timeout)
@@ -342,7 +340,7 @@ class SchemaChanger:
         self._in_transaction.complete(use, declared, prepared)
         return prepared.last, self._publish_now(use, prepared.last, settled)
 
-    def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
+    def _await_undone(self, use: Use, job: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
         """What failed is told when nothing is left of it that others would have to obey, or after a while."""
         use.close()  # what takes it back waits for what this one uses
         check = self._while_in_time(asked)
@@ -350,7 +348,7 @@ class SchemaChanger:
             self._await_end(job, asked._replace(check=check))
             self._make_known(declared, check)
 
-    def _while_in_time(self, asked: Asked) -> Callable[[], None]:
+    def _while_in_time(self, asked: Requester) -> Callable[[], None]:
         env = self._store.env
         until = env.monotonic() + UNDONE_SECONDS
 
@@ -361,7 +359,7 @@ class SchemaChanger:
 
         return check
 
-    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Asked) -> None:
+    def _await_job(self, id: int, declared: Sequence[AnyDescriptor], asked: Requester) -> None:
         """Returns when a job has ended well; raises what was wrong with it otherwise.
 
         Whoever is tired of waiting is told that it goes on.
@@ -402,7 +400,7 @@ class SchemaChanger:
         stored = (self._catalog.get(snapshot, each.id) for each in declared)
         return max((each.modified_at for each in stored if each is not None), default=ZERO_AT)
 
-    def _await_end(self, id: int, asked: Asked) -> Control | None:
+    def _await_end(self, id: int, asked: Requester) -> JobControl | None:
         """What a job came to, once it has ended; None if nobody remembers."""
         seconds = JOB_POLL_SECONDS if asked.check is NOBODY.check else CANCEL_SECONDS
         snapshot = await_jobs(
@@ -458,11 +456,11 @@ def _hidden(use: Use, descriptor: AnyDescriptor) -> AnyDescriptor:
         return descriptor
     is_waiting = isinstance(descriptor, Table) and descriptor.foreign_keys
     if is_waiting or isinstance(descriptor, SequenceDescriptor):
-        return replace(descriptor, state=State.ADDING)
+        return replace(descriptor, state=DescriptorState.ADDING)
     return descriptor
 
 
-def _check_succeeded(control: Control) -> None:
+def _check_succeeded(control: JobControl) -> None:
     if control.state is JobState.SUCCEEDED:
         return
     for error in control.errors:

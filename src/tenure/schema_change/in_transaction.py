@@ -31,20 +31,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tenure.base.errors import RetryError, UserError
-from tenure.catalog.descriptors import AnyDescriptor, Table, elements, replace
-from tenure.catalog.elements import is_adding, is_finished, shown
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.publisher import Publisher, check_made_from
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
-from tenure.cluster.job_records import Progress
-from tenure.cluster.job_states import State as JobState
-from tenure.cluster.jobs import Fence, Job, Jobs
-from tenure.cluster.liveness import Session
+from tenure.catalog.changes.publisher import Publisher, check_made_from
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table, elements, replace
+from tenure.catalog.descriptors.elements import is_adding, is_finished, shown
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.catalog.leases.uses import Use
+from tenure.cluster.jobs.job_records import JobProgress
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Fence, Job, Jobs
+from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.overlay import Overlay
 from tenure.kv.records import pack
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.job import KIND, Payload, Saved
+from tenure.schema_change.job import KIND, ChangePayload, SavedWork
 from tenure.schema_change.stages import with_job, with_preparations
 from tenure.schema_change.walk import Walk
 from tenure.schema_change.work import Worker
@@ -66,7 +66,7 @@ class KeepOut(NamedTuple):
     take: Callable[[int], None]
 
 
-class Prepared(NamedTuple):
+class PreparedChange(NamedTuple):
     fence: Fence
     last: list[AnyDescriptor]
     """What the parent's commit publishes."""
@@ -79,7 +79,7 @@ class InTransaction:
         publisher: Publisher,
         worker: Worker,
         jobs: Jobs,
-        session: Callable[[], Session],
+        session: Callable[[], NodeSession],
         make_walk: Callable[..., Walk],
         keep_out: KeepOut,
     ) -> None:
@@ -95,7 +95,7 @@ class InTransaction:
         self,
         use: Use,
         declared: Sequence[AnyDescriptor],
-        waiter: Waiter,
+        waiter: LeaseWaiter,
         *,
         owner: str,
         description: str,
@@ -112,7 +112,7 @@ class InTransaction:
             for former in stored.values():
                 if former is not None:
                     check_made_from(use.draft, former)
-            payload = Payload(tuple(sorted(stored)), is_in_transaction=True)
+            payload = ChangePayload(tuple(sorted(stored)), is_in_transaction=True)
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
             )
@@ -142,10 +142,10 @@ class InTransaction:
         use: Use,
         declared: Sequence[AnyDescriptor],
         fence: Fence,
-        waiter: Waiter,
+        waiter: LeaseWaiter,
         *,
         timeout: float | None,
-    ) -> "Prepared":
+    ) -> "PreparedChange":
         """Does all that children do; the parent then completes its rows and commits."""
         walk = self._make_walk(
             [each.id for each in declared if not use.draft.is_new(each.id)],
@@ -157,9 +157,9 @@ class InTransaction:
             timeout=timeout,
         )
         walk.until_prepared()
-        return Prepared(fence, [self._last_step(use, each, fence.job) for each in declared])
+        return PreparedChange(fence, [self._last_step(use, each, fence.job) for each in declared])
 
-    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
+    def complete(self, use: Use, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
         """In the parent, right before its commit: rows completed, the job ended."""
         use.refresh()
         self._jobs.fenced(use.txn, prepared.fence)
@@ -172,7 +172,7 @@ class InTransaction:
             self._jobs.step(use.txn, prepared.fence, JobState.SUCCEEDED)
         else:
             # Dropped objects leave marks as well: by those alone it would look as if nothing had committed.
-            saved = Progress(prepared.fence.job, data=pack(Saved((), is_committed=True)))
+            saved = JobProgress(prepared.fence.job, data=pack(SavedWork((), is_committed=True)))
             self._jobs.checkpoint(use.txn, prepared.fence, saved)
             self._jobs.release(use.txn, prepared.fence)
 

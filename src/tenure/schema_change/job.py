@@ -6,38 +6,38 @@
               can see already goes on to its end instead, and the job says so
 
 A run that has to fill an index of many rows may turn out to need Spark. Then the job is handed over as it is
-(`cluster.runs.Lacking`), and a process that has it takes the walk up where it was; going back takes none.
+(`cluster.jobs.runs.Lacking`), and a process that has it takes the walk up where it was; going back takes
+none.
 
 Whatever fails in between says so in the job's error, and the table is as it was.
 
-Walk: `schema_change.changer` creates it; `cluster.runner` calls `run` and `revert`.
+Walk: `schema_change.changer` creates it; `cluster.jobs.runner` calls `run` and `revert`.
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Table
-from tenure.catalog.elements import is_shown
-from tenure.catalog.lease_waits import Waiter
-from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
-from tenure.cluster.runner import Kind, Run
+from tenure.catalog.descriptors.definitions import Table
+from tenure.catalog.descriptors.elements import is_shown
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
+from tenure.cluster.jobs.runner import JobKind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Kind as WorkKind
-from tenure.schema_change.stages import Work
+from tenure.schema_change.stages import Work, WorkKind
 from tenure.schema_change.walk import Walk
 
 KIND = "schema change"
 
 
-class Payload(Record, frozen=True):
+class ChangePayload(Record, frozen=True):
     descriptors: tuple[int, ...]
     is_in_transaction: bool = False
     """Whether a transaction was to take the last step itself."""
 
 
-class Saved(Record, frozen=True):
+class SavedWork(Record, frozen=True):
     """Where each piece of work goes on; None of one that is done."""
 
     starts: tuple[tuple[str, bytes | None], ...]
@@ -49,19 +49,19 @@ class Saved(Record, frozen=True):
 
 def is_committed(data: bytes) -> bool:
     """Whether a job's progress says that the transaction around its change has committed."""
-    return bool(data) and unpack(data, Saved).is_committed
+    return bool(data) and unpack(data, SavedWork).is_committed
 
 
 def is_taken_back(data: bytes) -> bool:
     """Whether a job's progress says that its change was taken back; otherwise it is public."""
-    return bool(data) and unpack(data, Saved).is_turned
+    return bool(data) and unpack(data, SavedWork).is_turned
 
 
 class NotCommitted(UserError):
     sqlstate = "40000"
 
 
-class TooLate(UserError):
+class ChangeIsVisible(UserError):
     """Somebody wanted to cancel a change that everybody could see already."""
 
     sqlstate = "55000"
@@ -78,10 +78,10 @@ class IndexFill(Protocol):
     def discard(self, run: Run, table: int, index: int) -> bool: ...
 
 
-def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None) -> Kind:
+def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None) -> JobKind:
     def walk_of(run: Run, *, is_back: bool = False) -> Walk:
-        payload = unpack(run.job.payload, Payload)
-        waiter = Waiter(run.job.created_at, check=run.check)
+        payload = unpack(run.job.payload, ChangePayload)
+        waiter = LeaseWaiter(run.job.created_at, check=run.check)
         return make_walk(
             payload.descriptors,
             job=run.job.id,
@@ -93,7 +93,7 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
 
     def run(run: Run) -> None:
         walk = walk_of(run)
-        payload = unpack(run.job.payload, Payload)
+        payload = unpack(run.job.payload, ChangePayload)
         if payload.is_in_transaction and not is_committed(run.progress.data) and _is_open(walk):
             raise NotCommitted("the transaction that declared this change did not commit")
         walk.to_the_end()
@@ -106,9 +106,9 @@ def schema_change_kind(make_walk: MakeWalk, index_fill: IndexFill | None = None)
         walk.to_the_end()
         walk.forget_references()
         if not is_turned:
-            raise TooLate("the change was public before it could be taken back; it is complete")
+            raise ChangeIsVisible("the change was public before it could be taken back; it is complete")
 
-    return Kind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
+    return JobKind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
 def _is_open(walk: Walk) -> bool:
@@ -138,7 +138,7 @@ class RunProgress:
     def __init__(self, run: Run) -> None:
         self._run = run
         data = run.progress.data
-        saved = unpack(data, Saved) if data else Saved(())
+        saved = unpack(data, SavedWork) if data else SavedWork(())
         self._starts = dict(saved.starts)
         self._is_turned = saved.is_turned
         self._is_committed = saved.is_committed
@@ -175,7 +175,7 @@ class RunProgress:
         return max(self._shown, done / (len(self._starts) + 1))
 
     def _data(self) -> bytes:
-        return pack(Saved(tuple(self._starts.items()), self._is_turned, self._is_committed))
+        return pack(SavedWork(tuple(self._starts.items()), self._is_turned, self._is_committed))
 
 
 def _name(work: Work) -> str:

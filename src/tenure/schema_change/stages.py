@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Check,
     Column,
@@ -26,7 +26,7 @@ from tenure.catalog.descriptors import (
     is_dropped,
     replace,
 )
-from tenure.catalog.elements import (
+from tenure.catalog.descriptors.elements import (
     advance,
     has_additions,
     is_adding,
@@ -39,7 +39,7 @@ E = TypeVar("E", Column, Index, Check, ForeignKey)
 T = TypeVar("T")
 
 
-class Kind(Enum):
+class WorkKind(Enum):
     """In the order in which they are done: each may rely on those before it."""
 
     FILL_COLUMN = "fill column"
@@ -50,11 +50,11 @@ class Kind(Enum):
     EMPTY_INDEX = "empty index"
 
 
-_ORDER = {kind: number for number, kind in enumerate(Kind)}
+_ORDER = {kind: number for number, kind in enumerate(WorkKind)}
 
 
 class Work(NamedTuple):
-    kind: Kind
+    kind: WorkKind
     table: int
     element: int
 
@@ -68,7 +68,7 @@ def work_before(descriptor: AnyDescriptor) -> list[Work]:
         work = [each for element in adding for each in _of_addition(descriptor, element)]
         return sorted(work, key=lambda each: (_ORDER[each.kind], not _is_primary(descriptor, each)))
     return [
-        Work(Kind.EMPTY_INDEX, descriptor.id, index.id)
+        Work(WorkKind.EMPTY_INDEX, descriptor.id, index.id)
         for index in descriptor.indexes
         if is_dropping(index) and index.state is ElementState.DELETE_ONLY
     ]
@@ -76,21 +76,21 @@ def work_before(descriptor: AnyDescriptor) -> list[Work]:
 
 def _is_primary(table: Table, work: Work) -> bool:
     """A new primary index is filled before those that point into it."""
-    return work.kind is Kind.FILL_INDEX and table.index(work.element).primary == work.element
+    return work.kind is WorkKind.FILL_INDEX and table.index(work.element).primary == work.element
 
 
 def _of_addition(table: Table, element: Column | Index | Check | ForeignKey) -> list[Work]:
     match element:
         case Column():
             needs_filling = element.computed is not None or element.generated is not None
-            return [Work(Kind.FILL_COLUMN, table.id, element.id)] if needs_filling else []
+            return [Work(WorkKind.FILL_COLUMN, table.id, element.id)] if needs_filling else []
         case Index():
-            fill = Work(Kind.FILL_INDEX, table.id, element.id)
-            return [fill, Work(Kind.PROVE_UNIQUE, table.id, element.id)] if element.is_unique else [fill]
+            fill = Work(WorkKind.FILL_INDEX, table.id, element.id)
+            return [fill, Work(WorkKind.PROVE_UNIQUE, table.id, element.id)] if element.is_unique else [fill]
         case Check():
-            return [Work(Kind.PROVE_CHECK, table.id, element.id)]
+            return [Work(WorkKind.PROVE_CHECK, table.id, element.id)]
         case ForeignKey():
-            return [Work(Kind.PROVE_FOREIGN_KEY, table.id, element.id)]
+            return [Work(WorkKind.PROVE_FOREIGN_KEY, table.id, element.id)]
 
 
 def with_job(descriptor: AnyDescriptor, job: int) -> AnyDescriptor:

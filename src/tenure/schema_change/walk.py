@@ -14,20 +14,20 @@ children of the transaction that declared the change.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.elements import advance, is_finished, is_prepared, reverse
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.publisher import Publisher
-from tenure.catalog.stored import Catalog
+from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState, Table, is_dropped
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.elements import advance, is_finished, is_prepared, reverse
+from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Kind, Work, with_job, without_strays, work_before
+from tenure.schema_change.stages import Work, WorkKind, with_job, without_strays, work_before
 from tenure.schema_change.work import Transact, Worker
 
 
-class Progress(Protocol):
+class WorkProgress(Protocol):
     """Keeps how far each piece of work is, so that the next run goes on from there."""
 
     def start_of(self, work: Work) -> bytes | None:
@@ -91,8 +91,8 @@ class Walk:
         *,
         job: int,
         transact: Transact,
-        waiter: Waiter,
-        progress: Progress | None = None,
+        waiter: LeaseWaiter,
+        progress: WorkProgress | None = None,
         fill: Fill | None = None,
         view: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
         timeout: float | None = None,
@@ -174,9 +174,9 @@ class Walk:
     def _is_done_in_lake(self, table: Table, work: Work, start: bytes) -> bool:
         if self._fill is None:
             return False
-        if work.kind is Kind.EMPTY_INDEX:
+        if work.kind is WorkKind.EMPTY_INDEX:
             return self._fill.discard(work.table, work.element)
-        if work.kind is not Kind.FILL_INDEX or start:
+        if work.kind is not WorkKind.FILL_INDEX or start:
             return False
         if not self._fill.fill(table, work.element, lambda *told: self._progress.told(work, *told)):
             return False
@@ -223,4 +223,4 @@ def _is_unprepared(descriptor: AnyDescriptor) -> bool:
 
 
 def _is_new_sequence(descriptor: AnyDescriptor) -> bool:
-    return isinstance(descriptor, SequenceDescriptor) and descriptor.state is State.ADDING
+    return isinstance(descriptor, SequenceDescriptor) and descriptor.state is DescriptorState.ADDING

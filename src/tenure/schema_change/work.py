@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from tenure.base.errors import CommitTooLarge, CorruptData, RetryError, UserError
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
-from tenure.catalog.drafts import Draft
-from tenure.catalog.stored import Catalog
-from tenure.expr.compiled import Context
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.expr.tree.compiled import Context
 from tenure.kv.keys import Keyspace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.schema_change.stages import Kind, Work, arriving_again, as_it_will_be, work_before
+from tenure.schema_change.stages import Work, WorkKind, arriving_again, as_it_will_be, work_before
 from tenure.storage.engine import head_of
 from tenure.table.backfill import (
     BATCH_ROWS_MIN,
-    Batch,
+    FillBatch,
     Pace,
     backfill_column,
     backfill_index,
@@ -97,29 +97,29 @@ class Worker:
 
     def _batch(
         self, work: Work, layout: Layout, source: Source, transact: Transact, start: bytes, pace: Pace
-    ) -> Batch:
+    ) -> FillBatch:
         context = self._context()
         run, rows_max = pace.paced(transact), pace.rows
         match work.kind:
-            case Kind.FILL_COLUMN:
+            case WorkKind.FILL_COLUMN:
                 tables = self._tables(source)
                 return backfill_column(
                     run, source, layout, work.element, tables, context, resume=start, rows_max=rows_max
                 )
-            case Kind.FILL_INDEX:
+            case WorkKind.FILL_INDEX:
                 return backfill_index(
                     *(run, source, layout, work.element, context),
                     without=self._without(layout),
                     resume=start,
                     rows_max=rows_max,
                 )
-            case Kind.EMPTY_INDEX:
+            case WorkKind.EMPTY_INDEX:
                 return remove_index(
                     run, self._keyspace, work.table, work.element, resume=start, rows_max=rows_max
                 )
             case _:
                 self._prove(work, layout, source, context)
-                return Batch(0, None)
+                return FillBatch(0, None)
 
     def has_written(self, txn: Transaction, table: int) -> bool:
         """Whether a transaction has rows of its own in a table."""
@@ -182,9 +182,9 @@ class Worker:
     def _offence(self, work: Work, layout: Layout, source: Source, context: Context) -> Offence | None:
         without = self._without(layout)
         match work.kind:
-            case Kind.PROVE_UNIQUE:
+            case WorkKind.PROVE_UNIQUE:
                 return validate_unique(source, layout, work.element, context, without=without)
-            case Kind.PROVE_CHECK:
+            case WorkKind.PROVE_CHECK:
                 return validate_check(source, layout, work.element, context, without=without)
             case _:
                 key = layout.foreign_key(work.element)

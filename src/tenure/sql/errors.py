@@ -31,7 +31,7 @@ Walk: `sql` raises them; the door sends them.
 """
 
 from tenure.base.errors import TenureError, UserError
-from tenure.sql.answers import Terminated
+from tenure.sql.session.answers import Terminated
 
 
 class UndefinedTable(UserError):

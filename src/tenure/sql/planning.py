@@ -1,52 +1,43 @@
 """From a statement's text to something that can be run.
 
-    text ─► own words? ─► `sql.own`          SHOW TABLES, SET CLUSTER SETTING, ...
+    text ─► own words? ─► `sql.text.tenure_statements`          SHOW TABLES, SET CLUSTER SETTING, ...
        └──► PostgreSQL's grammar ─► by the kind of its parse tree ─► the module in `sql.statements`
 
 `AS OF SYSTEM TIME` is cut out of the text before PostgreSQL's grammar sees it; it counts for the whole
 statement.
 
-Walk: `sql.session` calls `split` and `plan`; `plan` asks the module that `PLANNERS` names.
+Walk: `sql.session.session` calls `split` and `plan`; `plan` asks the module that `PLANNERS` names.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.expr.build import assign
-from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
-from tenure.expr.expressions import Node
-from tenure.sql import as_of, own, parse
+from tenure.expr.tree.build import assign
+from tenure.expr.tree.expressions import Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.binder import bind_scalar
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.bind.types import type_at
-from tenure.sql.block import Block
-from tenure.sql.names import SessionNames
-from tenure.sql.parse import SyntaxFault, TooComplex, Tree
-from tenure.sql.plan_cache import Made
+from tenure.sql.names.session_names import SessionNames
+from tenure.sql.session.block import Block
+from tenure.sql.session.plan_cache import CachedPlan
 from tenure.sql.statement import Control, Statement
-from tenure.sql.statements import (
-    copy,
-    cursors,
-    ddl,
-    explain,
-    insert_as_of,
-    prepared,
-    queries,
-    transactions,
-    utility,
-    variables,
-    writes,
-)
-from tenure.sql.statements.cluster_settings import CLUSTER_SETTINGS
-from tenure.sql.statements.exporting import EXPORTS
-from tenure.sql.statements.import_dump import DUMPS
-from tenure.sql.statements.importing import IMPORTS
-from tenure.sql.statements.jobs import JOBS
-from tenure.sql.statements.shows import SHOWS
+from tenure.sql.statements.ddl import ddl_statements
+from tenure.sql.statements.dml import copy, insert_as_of, queries, writes
+from tenure.sql.statements.jobs.exporting import EXPORTS
+from tenure.sql.statements.jobs.import_dump import DUMPS
+from tenure.sql.statements.jobs.importing import IMPORTS
+from tenure.sql.statements.jobs.job_statements import JOBS
+from tenure.sql.statements.session import cursors, prepared, transactions, utility, variable_statements
+from tenure.sql.statements.show import explain
+from tenure.sql.statements.show.cluster_settings import CLUSTER_SETTINGS
+from tenure.sql.statements.show.shows import SHOWS
+from tenure.sql.text import as_of, parse, tenure_statements
+from tenure.sql.text.parse import SyntaxFault, TooComplex, Tree
 
 if TYPE_CHECKING:
-    from tenure.sql.session import Session
+    from tenure.sql.session.session import Session
 
 __all__ = ["Control", "Planner", "ends_transaction", "plan", "split"]
 
@@ -123,21 +114,21 @@ class Planner:
 
 def _plan_select(planner: Planner, tree: Tree) -> "Statement | Control":
     """SELECT ... INTO makes a table."""
-    if ddl.is_select_into(tree):
-        return ddl.plan_select_into(planner, tree)
+    if ddl_statements.is_select_into(tree):
+        return ddl_statements.plan_select_into(planner, tree)
     return queries.plan(planner, tree)
 
 
 PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
-    **ddl.PLANNERS,
+    **ddl_statements.PLANNERS,
     "SelectStmt": _plan_select,
     "InsertStmt": insert_as_of.plan,
     "UpdateStmt": writes.plan_update,
     "DeleteStmt": writes.plan_delete,
     "ExplainStmt": explain.plan,
     "TransactionStmt": transactions.plan,
-    "VariableSetStmt": variables.plan_set,
-    "VariableShowStmt": variables.plan_show,
+    "VariableSetStmt": variable_statements.plan_set,
+    "VariableShowStmt": variable_statements.plan_show,
     "CopyStmt": copy.plan,
     "PrepareStmt": prepared.plan_prepare,
     "ExecuteStmt": prepared.plan_execute,
@@ -153,11 +144,11 @@ PLANNERS: dict[str, Callable[[Planner, Tree], "Statement | Control"]] = {
 }
 
 
-OWN: dict[tuple[str, ...], own.Own] = {
-    ("create", "database", "if", "not"): ddl.create_database_if_not_exists,
-    ("create", "schema"): ddl.create_schema_in_database,
+OWN: dict[tuple[str, ...], tenure_statements.Own] = {
+    ("create", "database", "if", "not"): ddl_statements.create_database_if_not_exists,
+    ("create", "schema"): ddl_statements.create_schema_in_database,
     ("set", "transaction"): transactions.plan_set_as_of,
-    ("upsert", "into"): own.upsert,
+    ("upsert", "into"): tenure_statements.upsert,
     **SHOWS,
     **CLUSTER_SETTINGS,
     **JOBS,
@@ -193,7 +184,7 @@ def split(text: str) -> list[str]:
 
 def is_statement(text: str) -> bool:
     """Whether there is anything in it. Raises SyntaxFault (42601)."""
-    return own.is_own(text, OWN) or parse.one(as_of.cut(text)[0]) is not None
+    return tenure_statements.is_own(text, OWN) or parse.one(as_of.cut(text)[0]) is not None
 
 
 def _check_syntax(text: str, *, chars_before: int) -> None:
@@ -205,7 +196,7 @@ def _check_syntax(text: str, *, chars_before: int) -> None:
         raise
 
 
-def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
+def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> CachedPlan | None:
     """None for an empty statement."""
     try:
         return _plan(session, block, text, types)
@@ -213,12 +204,12 @@ def plan(session: "Session", block: Block, text: str, types: tuple[Type | None, 
         raise TooComplex("stack depth limit exceeded", hint="Simplify the statement.") from error
 
 
-def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> Made | None:
+def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None, ...]) -> CachedPlan | None:
     rest, moment = as_of.cut(text)
     for name, cut in parse.names_too_long(rest):
         session.notice(f'identifier "{name}" will be truncated to "{cut}"', "NOTICE", "42622")
     planner = Planner(session, block, rest, types, moment)
-    statement = own.plan(planner, OWN)
+    statement = tenure_statements.plan(planner, OWN)
     if statement is None:
         parsed = parse.one(rest)
         if parsed is None:
@@ -229,7 +220,7 @@ def _plan(session: "Session", block: Block, text: str, types: tuple[Type | None,
     names = planner.names
     # Only a plan that has read the catalog may ask: SET TRANSACTION must not begin to read.
     is_of_draft = is_kept and block.past is None and bool(block.draft)
-    return Made(
+    return CachedPlan(
         statement,
         path=session.path,
         uses=names.used if is_kept else {},

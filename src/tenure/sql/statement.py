@@ -6,7 +6,7 @@ A statement that is planned holds no reference to a transaction: it may be run m
 with the same names. `uses` are the descriptors that it was planned over; it is good for a
 transaction in which each of them is still the very same.
 
-Walk: `sql.planning` makes them; `sql.session` runs them; `sql.plan_cache` keeps them.
+Walk: `sql.planning` makes them; `sql.session.session` runs them; `sql.session.plan_cache` keeps them.
 """
 
 from abc import ABC, abstractmethod
@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tenure.expr.datatype import Datum, Type
-from tenure.sql.answers import Answer, Column, CopyIn, CopyOut, Pending
+from tenure.expr.types.datatype import Datum, Type
+from tenure.sql.session.answers import Answer, CopyIn, CopyOut, Pending, ResultColumn
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
-    from tenure.sql.session import Session
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Result:
 
 class Statement(Protocol):
     @property
-    def columns(self) -> tuple[Column, ...] | None: ...
+    def columns(self) -> tuple[ResultColumn, ...] | None: ...
 
     @property
     def parameters(self) -> tuple[Type, ...]: ...
@@ -51,14 +51,14 @@ class ByName(ABC):
     """A statement about another one, which it names: what the name stands for may be another one later."""
 
     @abstractmethod
-    def columns_now(self, session: "Session") -> tuple[Column, ...] | None:
+    def columns_now(self, session: "Session") -> tuple[ResultColumn, ...] | None:
         """Asked when it is bound."""
 
 
 class Control:
     """A statement about the session itself: it needs no transaction, and may begin or end one."""
 
-    columns: ClassVar[tuple[Column, ...] | None] = None
+    columns: ClassVar[tuple[ResultColumn, ...] | None] = None
     parameters: ClassVar[tuple[Type, ...]] = ()
     is_short: ClassVar[bool] = True
     is_undone: ClassVar[bool] = False

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from tenure.base.errors import FileMissing, InputOutput, InvalidParameter, NoPermission, StoreError
 from tenure.storage.location_text import LocationText
-from tenure.storage.tree import DuckConnection, Entry, Input, Output, failure, join
+from tenure.storage.tree import DuckConnection, InputStream, OutputStream, TreeEntry, failure, join
 
 SPOOL_MEMORY_BYTES = 8 * 1024 * 1024
 """Smaller files never touch the local disk; this is what one writer may take of memory."""
@@ -119,9 +119,9 @@ class Bucket:
     def open_input(self, name: str) -> IO[bytes]:
         with translated("open file", name):
             raw = self.arrow.open_input_file(name)
-        return io.BufferedReader(Input(raw, lambda: translated("read file", name)), COPY_BYTES)
+        return io.BufferedReader(InputStream(raw, lambda: translated("read file", name)), COPY_BYTES)
 
-    def create(self, name: str, *, is_lasting: bool = True) -> Output:
+    def create(self, name: str, *, is_lasting: bool = True) -> OutputStream:
         self.refuse_taken(name)
         return _BucketOutput(self, name)
 
@@ -129,11 +129,11 @@ class Bucket:
         if self.entry(name) is not None:
             raise failure("create file", name, FileExistsError(errno.EEXIST, ""))
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> TreeEntry | None:
         with translated("look at file", name):
             return _entry(self.arrow.get_file_info(name))
 
-    def children(self, directory: str) -> Iterator[Entry]:
+    def children(self, directory: str) -> Iterator[TreeEntry]:
         from pyarrow import fs
 
         with translated("list", directory):
@@ -175,7 +175,7 @@ class Bucket:
             return fs.S3FileSystem(**options)
 
 
-class _BucketOutput(Output):
+class _BucketOutput(OutputStream):
     def __init__(self, bucket: Bucket, name: str) -> None:
         self._bucket = bucket
         self._name = name
@@ -221,13 +221,13 @@ class _BucketOutput(Output):
         self._spool.close()
 
 
-def _entry(info: Any) -> Entry | None:
+def _entry(info: Any) -> TreeEntry | None:
     from pyarrow import fs
 
     if info.type == fs.FileType.NotFound:
         return None
     is_directory = info.type == fs.FileType.Directory
-    return Entry(info.path, info.size or 0, (info.mtime_ns or 0) // 1000, is_directory)
+    return TreeEntry(info.path, info.size or 0, (info.mtime_ns or 0) // 1000, is_directory)
 
 
 @contextmanager

@@ -38,12 +38,15 @@ class BadFile(UserError):
     sqlstate = "22P04"
 
 
-class Limits(NamedTuple):
+class DecompressionLimits(NamedTuple):
     bytes_max: int = 1 << 36
     """64 GB: far above the files that people import one by one."""
     ratio_max: int = 200
     """CSV and JSON come out at 5 to 30 for one, columns of one value at 100; gzip ends at 1032."""
     ratio_from_bytes: int = 1 << 20
+
+
+DEFAULT_LIMITS = DecompressionLimits()
 
 
 class Decoder(Protocol):
@@ -66,7 +69,7 @@ SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".zstd"
 ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
 
 
-def decompressed(source: IO[bytes], name: str, limits: Limits = Limits()) -> IO[bytes]:  # noqa: B008 frozen
+def decompressed(source: IO[bytes], name: str, limits: DecompressionLimits = DEFAULT_LIMITS) -> IO[bytes]:
     """The content of a file, whether it is compressed or not; closing it closes the source."""
     head = _Head(source)
     codec = codec_of(head.first, name)
@@ -211,7 +214,13 @@ def _zstd(source: _Head, name: str) -> io.RawIOBase:
 
 class _Limited(io.RawIOBase):
     def __init__(
-        self, content: io.RawIOBase, head: _Head, name: str, limits: Limits, *, is_compressed: bool
+        self,
+        content: io.RawIOBase,
+        head: _Head,
+        name: str,
+        limits: DecompressionLimits,
+        *,
+        is_compressed: bool,
     ) -> None:
         self._content = content
         self._head = head

@@ -28,7 +28,7 @@ from itertools import count
 from typing import IO, Any
 
 from tenure.base.errors import FileMissing, InputOutput, NoPermission
-from tenure.storage.tree import DuckConnection, Entry, Input, Output, failure, translated
+from tenure.storage.tree import DuckConnection, InputStream, OutputStream, TreeEntry, failure, translated
 
 UNFINISHED = ".unfinished"
 BUFFER_BYTES = 256 * 1024
@@ -72,15 +72,15 @@ class Directory:
                 os.close(file)
                 raise InputOutput(f'could not open file "{name}": it is not a plain file')
             raw = open(file, "rb", buffering=0)  # noqa: SIM115 closed by the reader around it
-        return io.BufferedReader(Input(raw, lambda: translated("read file", name)), BUFFER_BYTES)
+        return io.BufferedReader(InputStream(raw, lambda: translated("read file", name)), BUFFER_BYTES)
 
-    def create(self, name: str, *, is_lasting: bool = True) -> Output:
+    def create(self, name: str, *, is_lasting: bool = True) -> OutputStream:
         if self.entry(name) is not None:
             raise failure("create file", name, FileExistsError(errno.EEXIST, ""))
         with translated("create file", name):
             return _LocalOutput(self, name, is_lasting)
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> TreeEntry | None:
         *parents, last = name.split("/")
         try:
             with translated("look at file", name), self.opened(parents) as directory:
@@ -88,7 +88,7 @@ class Directory:
         except FileMissing:
             return None
 
-    def children(self, directory: str) -> Iterator[Entry]:
+    def children(self, directory: str) -> Iterator[TreeEntry]:
         parts = directory.split("/") if directory else []
         entries = []
         try:
@@ -156,7 +156,7 @@ class Directory:
             os.close(current)
 
 
-class _LocalOutput(Output):
+class _LocalOutput(OutputStream):
     def __init__(self, directory: Directory, name: str, is_lasting: bool) -> None:
         self._directory = directory
         self._name = name
@@ -230,10 +230,10 @@ def _refuse_link(last: str, directory: int, shown: str) -> None:
         raise NoPermission(f'could not open file "{shown}": symbolic links are not followed')
 
 
-def _entry(name: str, state: os.stat_result) -> Entry:
+def _entry(name: str, state: os.stat_result) -> TreeEntry:
     is_directory = stat.S_ISDIR(state.st_mode)
     is_odd = not is_directory and not stat.S_ISREG(state.st_mode)
-    return Entry(name, state.st_size, state.st_mtime_ns // 1000, is_directory, is_odd)
+    return TreeEntry(name, state.st_size, state.st_mtime_ns // 1000, is_directory, is_odd)
 
 
 def _make_directory(name: str, parent: int) -> None:

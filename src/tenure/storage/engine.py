@@ -69,7 +69,7 @@ class Guard(NamedTuple):
     cleaned_last: bytes
 
 
-class Found(NamedTuple):
+class ReadResult(NamedTuple):
     """What a read saw, all of one snapshot."""
 
     clock_at: Timestamp
@@ -212,7 +212,7 @@ class Commit(NamedTuple):
     not_before_at: Timestamp | None = None
 
 
-class Status(IntEnum):
+class CommitStatus(IntEnum):
     COMMITTED = 0
     CONFLICT = 1
     """`at` and `key` name a revision that is newer than `read_at`."""
@@ -227,7 +227,7 @@ class Status(IntEnum):
 
 
 class Outcome(NamedTuple):
-    status: Status
+    status: CommitStatus
     at: Timestamp
     key: bytes = b""
     removed: int = 0
@@ -238,9 +238,9 @@ def mistimed(
 ) -> Outcome | None:
     """Compares a final timestamp with its bounds, strictly."""
     if deadline_at is not None and commit_at >= deadline_at:
-        return Outcome(Status.TOO_LATE, commit_at)
+        return Outcome(CommitStatus.TOO_LATE, commit_at)
     if not_before_at is not None and commit_at <= not_before_at:
-        return Outcome(Status.TOO_EARLY, commit_at)
+        return Outcome(CommitStatus.TOO_EARLY, commit_at)
     return None
 
 
@@ -268,22 +268,22 @@ class StoreOrigin(NamedTuple):
 class Engine(Protocol):
     name: str
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         """Reads one key, visible at `at` (None: now): no revision, or one, maybe a tombstone.
 
         One key has one head, so the guard's intervals are single keys.
         """
         ...
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         """Reads keys of one head as `get` reads one: a revision of each that has any, in no order."""
         ...
 
-    def scan(self, query: Scan) -> Found: ...
+    def scan(self, query: Scan) -> ReadResult: ...
 
-    def history(self, query: History) -> Found: ...
+    def history(self, query: History) -> ReadResult: ...
 
-    def revisions(self, query: Revisions) -> Found: ...
+    def revisions(self, query: Revisions) -> ReadResult: ...
 
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:
         """What of [lo, hi) has its newest revision after `since_at`: for planning, as of now."""

@@ -29,14 +29,14 @@ from tenure.base.errors import FileMissing, InvalidParameter
 from tenure.storage.bucket import Bucket, Credentials, bucket_address, credentials_of
 from tenure.storage.directory import Directory
 from tenure.storage.location_text import LocationText, Pattern, parse
-from tenure.storage.tree import PAGE_ENTRIES, DuckConnection, Entry, Output, Tree, join, walk
+from tenure.storage.tree import PAGE_ENTRIES, DuckConnection, OutputStream, Tree, TreeEntry, join, walk
 
 PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 NAME_LENGTH_MAX = 500
 """S3 allows 1024 bytes with the prefix, which is the operator's."""
 
 
-Page = list[Entry]
+Page = list[TreeEntry]
 
 
 class Files:
@@ -93,10 +93,10 @@ class Files:
             raise InvalidParameter(f'file "{name}" is larger than {bytes_max} bytes')
         return data
 
-    def create(self, name: str) -> Output:
+    def create(self, name: str) -> OutputStream:
         return self._tree.create(check_name(name))
 
-    def create_scratch(self, name: str) -> Output:
+    def create_scratch(self, name: str) -> OutputStream:
         """For what is made again if it is gone: not forced to the disk."""
         return self._tree.create(check_name(name), is_lasting=False)
 

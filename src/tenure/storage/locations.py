@@ -28,10 +28,10 @@ from typing import IO, NamedTuple
 
 from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError
 from tenure.storage.bucket import Bucket, bucket_address, credentials_of
-from tenure.storage.decompression import Limits, TooLarge, decompressed
+from tenure.storage.decompression import DEFAULT_LIMITS, DecompressionLimits, TooLarge, decompressed
 from tenure.storage.directory import UNFINISHED, Directory
 from tenure.storage.location_text import LocationText, Pattern, check_part, fault_of, parse
-from tenure.storage.tree import PAGE_ENTRIES, Entry, Output, Tree, join, walk
+from tenure.storage.tree import PAGE_ENTRIES, OutputStream, Tree, TreeEntry, join, walk
 
 FILES_MAX = 100_000
 """What one statement may name by wildcards: its list must fit into a job's record."""
@@ -41,14 +41,14 @@ VISITED_MAX = 1_000_000
 SCHEMES = frozenset({"file", "s3"})
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     name: str
     """Relative to the location."""
     bytes: int
 
 
-Page = list[Entry]
-Files = list[Found]
+Page = list[TreeEntry]
+Files = list[FoundFile]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Location:
         with self._told():
             return self._tree.open_input(self._path(name))
 
-    def open_decompressed(self, name: str = "", limits: Limits = Limits()) -> IO[bytes]:  # noqa: B008 frozen
+    def open_decompressed(self, name: str = "", limits: DecompressionLimits = DEFAULT_LIMITS) -> IO[bytes]:
         source = self.open_input(name)
         try:
             return decompressed(source, self._path(name).rpartition("/")[2], limits)
@@ -156,7 +156,7 @@ class Location:
             source.close()
             raise
 
-    def create(self, name: str) -> Output:
+    def create(self, name: str) -> OutputStream:
         if self._wild:
             raise InvalidParameter(f'location "{self.shown}" has wildcards, so nothing can be written to it')
         with self._told():
@@ -190,7 +190,7 @@ class Location:
         found = []
         with self._told():
             for entry in _matching(self._tree, self._directory, self._wild, self.shown):
-                found.append(Found(self._relative(entry.name), entry.bytes))
+                found.append(FoundFile(self._relative(entry.name), entry.bytes))
                 if len(found) > files_max:
                     raise TooLarge(f'location "{self.shown}" stands for more than {files_max} files')
         if not found:
@@ -224,7 +224,9 @@ class Location:
             raise type(error)(f'location "{self.shown}": {error}', hint=error.hint) from error
 
 
-def _matching(tree: Tree, directory: str, parts: tuple[str | Pattern, ...], shown: str) -> Iterator[Entry]:
+def _matching(
+    tree: Tree, directory: str, parts: tuple[str | Pattern, ...], shown: str
+) -> Iterator[TreeEntry]:
     """Files alone; what would have to be followed or could not be shown is refused, not left out."""
     if not parts:
         yield _plain_file(tree, directory, shown)
@@ -249,14 +251,14 @@ def _matching(tree: Tree, directory: str, parts: tuple[str | Pattern, ...], show
                 yield child
 
 
-def _children(tree: Tree, directory: str, first: str | Pattern) -> Iterable[Entry]:
+def _children(tree: Tree, directory: str, first: str | Pattern) -> Iterable[TreeEntry]:
     if isinstance(first, Pattern):
         return tree.children(directory)
     entry = tree.entry(join(directory, first))
     return () if entry is None else (entry,)
 
 
-def _plain_file(tree: Tree, path: str, shown: str) -> Entry:
+def _plain_file(tree: Tree, path: str, shown: str) -> TreeEntry:
     entry = tree.entry(path)
     if entry is None:
         raise FileMissing(f'file "{path}" does not exist')

@@ -6,7 +6,7 @@ Walk: the engines write it in `commit` and read it in `settle`.
 import struct
 from collections.abc import Iterable
 
-from tenure.storage.engine import Outcome, Status
+from tenure.storage.engine import CommitStatus, Outcome
 
 _MEMBER = struct.Struct(">BqIH")
 """status, at, removed, length of the key that follows"""
@@ -24,6 +24,6 @@ def decode_outcomes(data: bytes) -> list[Outcome]:
     while position < len(data):
         status, at, removed, length = _MEMBER.unpack_from(data, position)
         position += _MEMBER.size
-        outcomes.append(Outcome(Status(status), at, data[position : position + length], removed))
+        outcomes.append(Outcome(CommitStatus(status), at, data[position : position + length], removed))
         position += length
     return outcomes

@@ -36,23 +36,23 @@ from tenure.storage import postgres_reads, postgres_sql
 from tenure.storage.engine import (
     FORMAT,
     Commit,
-    Found,
+    CommitStatus,
     Group,
     Guard,
     History,
     Outcome,
+    ReadResult,
     Revision,
     Revisions,
     Scan,
     Spread,
-    Status,
     StoreOrigin,
 )
 from tenure.storage.outcomes import decode_outcomes
 from tenure.storage.postgres_group import ByteaArray, Int8Array, encode_group, encode_reads, head_bounds
-from tenure.storage.postgres_listener import Listener
+from tenure.storage.postgres_listener import NotifyListener
 from tenure.storage.postgres_probe import probe
-from tenure.storage.postgres_session import Connection, Connector, Link, Pool, Rows
+from tenure.storage.postgres_session import Connector, Link, Pool, Rows, StoreConnection
 
 SCHEMA_BYTES_MAX = 40
 """PostgreSQL's names have 63 bytes; the channel's name adds a few to the schema's."""
@@ -104,7 +104,7 @@ class PostgresEngine:
         self._normal = Link(self._connector, env)
         self._urgent = Link(self._connector, env)
         self._urgent_lanes: set[bytes] = set()
-        self._listener = Listener(self._connector, env, f"{schema}.commit")
+        self._listener = NotifyListener(self._connector, env, f"{schema}.commit")
 
     def _prepare(self, schema: str) -> None:
         connection = self._connector.connect()
@@ -118,19 +118,19 @@ class PostgresEngine:
 
     # -- reads
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         arguments: dict[str, object] = {**guard._asdict(), "key": key}
         if at is None:
             return _found(self._pool.run(_GET_NOW, arguments))
         return _found(self._pool.run(_GET_AT, {**arguments, "at": at}))
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         arguments: dict[str, object] = {**guard._asdict(), "keys": ByteaArray(keys)}
         if at is None:
             return _found(self._pool.run(_GET_MANY_NOW, arguments))
         return _found(self._pool.run(_GET_MANY_AT, {**arguments, "at": at}))
 
-    def scan(self, query: Scan) -> Found:
+    def scan(self, query: Scan) -> ReadResult:
         arguments: dict[str, object] = {
             **query.guard._asdict(),
             "lo": query.lo,
@@ -147,7 +147,7 @@ class PostgresEngine:
             return _found(self._pool.run(_SCAN_NOW[query.reverse], arguments))
         return _found(self._pool.run(_SCAN_AT[query.reverse], {**arguments, "at": query.at}))
 
-    def revisions(self, query: Revisions) -> Found:
+    def revisions(self, query: Revisions) -> ReadResult:
         arguments: dict[str, object] = {
             **query.guard._asdict(),
             "lo": query.lo,
@@ -168,7 +168,7 @@ class PostgresEngine:
         cuts = self._pool.run(_CUTS, {**arguments, "every": every}) if keys >= every else []
         return Spread(keys, size, [row[0] for row in cuts])
 
-    def history(self, query: History) -> Found:
+    def history(self, query: History) -> ReadResult:
         first, beyond = head_bounds(query.lo, query.hi)
         limit = UNLIMITED if query.limit is None else max(1, query.limit)
         arguments: dict[str, object] = {
@@ -192,7 +192,7 @@ class PostgresEngine:
     def check(self, commit: Commit) -> tuple[Timestamp, Outcome | None]:
         arguments = [Int8Array([commit.read_at]), *encode_reads([commit._replace(absent=())])]
         clock_at, status, at, key = self._pool.run(_CHECK, arguments)[0]
-        return clock_at, None if status is None else Outcome(Status(status), at, key)
+        return clock_at, None if status is None else Outcome(CommitStatus(status), at, key)
 
     def clock_at(self) -> Timestamp:
         return int(self._pool.run(b"SELECT at FROM clock", [])[0][0])
@@ -268,7 +268,7 @@ class PostgresEngine:
             part.close()
 
 
-def create_tables(connection: Connection, schema: str) -> None:
+def create_tables(connection: StoreConnection, schema: str) -> None:
     """Makes what is missing, and brings the functions up to date; refuses a newer format."""
     row = connection.execute("SELECT to_regclass('meta')::text").fetchone()
     known = {} if row is None or row[0] is None else _meta(connection)
@@ -292,20 +292,20 @@ def create_tables(connection: Connection, schema: str) -> None:
     )
 
 
-def _meta(connection: Connection) -> dict[str, str]:
+def _meta(connection: StoreConnection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, value FROM meta").fetchall())
 
 
-def _found(rows: Rows) -> Found:
+def _found(rows: Rows) -> ReadResult:
     """The first row carries clock and marks: see `postgres_sql`."""
     threshold, clock_at, cleaned = rows[0]
     if clock_at is None:
         raise CorruptData("the store's clock row is missing")
     revisions = [Revision(*row) for row in rows[1:]]
-    return Found(clock_at, from_bytes(threshold or b""), from_bytes(cleaned or b""), revisions)
+    return ReadResult(clock_at, from_bytes(threshold or b""), from_bytes(cleaned or b""), revisions)
 
 
-def _cut(found: Found, until_at: Timestamp, limit: int) -> Found | None:
+def _cut(found: ReadResult, until_at: Timestamp, limit: int) -> ReadResult | None:
     """Cuts a history to its limit between timestamps; None if not even one would be left."""
     if len(found.revisions) <= limit:
         return found._replace(through_at=until_at)

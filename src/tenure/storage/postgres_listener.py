@@ -4,7 +4,7 @@ The task starts with the first subscriber, connects again by itself with growing
 everybody once after that, because something may have been committed while nobody listened. A
 signal is a hint: who waits for one also polls, slowly.
 
-Walk: `PostgresEngine.subscribe` -> `Listener.subscribe`; the section notifies (`postgres_sql`).
+Walk: `PostgresEngine.subscribe` -> `NotifyListener.subscribe`; the section notifies (`postgres_sql`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from psycopg import sql
 from tenure.base.env import Env, Task
 from tenure.base.errors import TenureError
 from tenure.storage.postgres_group import decode_heads
-from tenure.storage.postgres_session import Connection, Connector
+from tenure.storage.postgres_session import Connector, StoreConnection
 from tenure.storage.signals import Signals
 
 LISTEN_SECONDS = 5.0
@@ -23,7 +23,7 @@ LISTEN_SECONDS = 5.0
 RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.1, 5.0
 
 
-class Listener:
+class NotifyListener:
     """Turns NOTIFY into calls of the subscribers."""
 
     def __init__(self, connector: Connector, env: Env, channel: str) -> None:
@@ -58,7 +58,7 @@ class Listener:
                 pause_seconds = RECONNECT_SECONDS_MIN
             self._closing.wait(RECONNECT_SECONDS_MIN)
 
-    def _listen(self, connection: Connection) -> None:
+    def _listen(self, connection: StoreConnection) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._signals.wake()  # something may have been committed while nobody listened
         while not self._closing.is_set():

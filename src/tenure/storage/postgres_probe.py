@@ -24,7 +24,7 @@ import psycopg
 
 from tenure.base.env import Env
 from tenure.base.errors import UnfitEngine
-from tenure.storage.postgres_session import Connection, Connector
+from tenure.storage.postgres_session import Connector, StoreConnection
 
 POLL_SECONDS = 0.001
 POLLS_MAX = 3000
@@ -69,7 +69,7 @@ def probe(connector: Connector, env: Env) -> None:
         )
 
 
-def excessive_rights(connection: Connection) -> list[str]:
+def excessive_rights(connection: StoreConnection) -> list[str]:
     """A superuser is a member of every role: then that says it all."""
     attributes = [name for (name,) in connection.execute(_ATTRIBUTES)]
     if "SUPERUSER" in attributes:
@@ -77,7 +77,7 @@ def excessive_rights(connection: Connection) -> list[str]:
     return attributes + [name for (name,) in connection.execute(_ROLES)]
 
 
-def _check_settings(connection: Connection) -> None:
+def _check_settings(connection: StoreConnection) -> None:
     for name, wanted in (
         ("fsync", "on"),
         ("synchronous_commit", "on"),
@@ -92,7 +92,7 @@ def _check_settings(connection: Connection) -> None:
             )
 
 
-def _check_section(first: Connection, second: Connection, env: Env) -> None:
+def _check_section(first: StoreConnection, second: StoreConnection, env: Env) -> None:
     probe_id = env.rng.randbytes(16)
     insert = "INSERT INTO probe (id, part, value) VALUES (%(id)s, 'lock', %(v)s), (%(id)s, 'value', %(v)s)"
     first.execute(insert, {"id": probe_id, "v": _OLD})
@@ -114,7 +114,7 @@ def _check_section(first: Connection, second: Connection, env: Env) -> None:
         first.execute("DELETE FROM probe WHERE id = %s", [probe_id])
 
 
-def _await_blocked(first: Connection, second: Connection, env: Env) -> None:
+def _await_blocked(first: StoreConnection, second: StoreConnection, env: Env) -> None:
     query = "SELECT pg_backend_pid() = ANY (pg_blocking_pids(%s::int))"
     for _ in range(POLLS_MAX):
         row = first.execute(query, [second.info.backend_pid]).fetchone()
@@ -127,7 +127,7 @@ def _await_blocked(first: Connection, second: Connection, env: Env) -> None:
     )
 
 
-def _answer(connection: Connection) -> int | None:
+def _answer(connection: StoreConnection) -> int | None:
     # Not by libpq: its own waiting holds the interpreter, and with it all threads of the process.
     while connection.pgconn.is_busy():
         select.select([connection.pgconn.socket], [], [])

@@ -85,7 +85,7 @@ _SETTINGS = {
 _CONFIGURE = "SELECT set_config(s.name, s.value, false) FROM unnest(%s::text[], %s::text[]) AS s(name, value)"
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class StoreConnection(psycopg.Connection[tuple[Any, ...]]):
     """One whose waits ask the check of their thread."""
 
     def wait(
@@ -121,9 +121,9 @@ class Connector:
         shown = {name: self._options.get(name) for name in ("host", "port", "dbname")}
         return f"Connector({shown})"
 
-    def connect(self) -> Connection:
+    def connect(self) -> StoreConnection:
         with self.translating():
-            connection = Connection.connect(autocommit=True, **self._options)
+            connection = StoreConnection.connect(autocommit=True, **self._options)
             try:
                 _register(connection)
                 connection.execute(_CONFIGURE, [list(self._settings), list(self._settings.values())])
@@ -133,7 +133,9 @@ class Connector:
             return connection
 
     @contextmanager
-    def translating(self, connection: Connection | None = None, *, awaiting: bool = False) -> Iterator[None]:
+    def translating(
+        self, connection: StoreConnection | None = None, *, awaiting: bool = False
+    ) -> Iterator[None]:
         """Translates psycopg's errors; `awaiting` says that a commit may be on its way."""
         try:
             yield
@@ -192,14 +194,14 @@ class _ByteaArrayDumper(Dumper):
         return obj.encode()
 
 
-def _register(connection: Connection) -> None:
+def _register(connection: StoreConnection) -> None:
     # Every int is a bigint: the type must not depend on the value, or nothing stays prepared.
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(Int8Array, _Int8ArrayDumper)
     connection.adapters.register_dumper(ByteaArray, _ByteaArrayDumper)
 
 
-def is_alive(connection: Connection) -> bool:
+def is_alive(connection: StoreConnection) -> bool:
     """Whether an idle connection seems usable; an idle one with something to read was shut down."""
     if connection.closed:
         return False
@@ -208,11 +210,11 @@ def is_alive(connection: Connection) -> bool:
     return not poll.poll(0)
 
 
-def run(connection: Connection, query: bytes, arguments: Arguments) -> Rows:
+def run(connection: StoreConnection, query: bytes, arguments: Arguments) -> Rows:
     return connection.execute(query, arguments, prepare=True, binary=True).fetchall()
 
 
-def _close(connection: Connection) -> None:
+def _close(connection: StoreConnection) -> None:
     connection.close()
 
 
@@ -223,7 +225,7 @@ class Link:
         self._connector = connector
         self._env = env
         self._lock = env.lock()
-        self._connection: Connection | None = None
+        self._connection: StoreConnection | None = None
         self._is_closed = False
 
     def run(self, query: bytes, arguments: Arguments) -> Rows:
@@ -240,7 +242,7 @@ class Link:
                     connection.close()
                     raise
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> StoreConnection:
         if self._is_closed:
             raise Unavailable("the store is closed")
         if self._connection is not None and is_alive(self._connection):
@@ -283,7 +285,7 @@ class Pool:
         self._connector = connector
         self._env = env
         self._lock = env.lock()
-        self._idle: list[Connection] = []
+        self._idle: list[StoreConnection] = []
         self._free = size
         self._waiting: list[Event] = []
         self._is_closed = False
@@ -300,10 +302,10 @@ class Pool:
             self._drop_idle()  # whatever killed one has most likely killed them all
             return self._try(self._connect(), query, arguments)
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> StoreConnection:
         return abandonable(self._env, "connecting", self._connector.connect, self._give_back)
 
-    def _try(self, connection: Connection, query: bytes, arguments: Arguments) -> Rows:
+    def _try(self, connection: StoreConnection, query: bytes, arguments: Arguments) -> Rows:
         try:
             with self._connector.translating(connection):
                 return run(connection, query, arguments)
@@ -352,7 +354,7 @@ class Pool:
                 self._pass_on()  # it came at the last moment
             raise
 
-    def _take(self) -> Connection:
+    def _take(self) -> StoreConnection:
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the store is closed")
@@ -363,7 +365,7 @@ class Pool:
             connection.close()
         return self._connect()
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: StoreConnection) -> None:
         with self._lock:
             if not connection.closed and not self._is_closed:
                 self._idle.append(connection)

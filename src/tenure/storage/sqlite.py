@@ -44,15 +44,15 @@ from tenure.base.timestamp import LOGICAL_MAX, ZERO_AT, Timestamp, from_micros, 
 from tenure.storage import sqlite_reads, sqlite_section
 from tenure.storage.engine import (
     Commit,
-    Found,
+    CommitStatus,
     Group,
     Guard,
     History,
     Outcome,
+    ReadResult,
     Revisions,
     Scan,
     Spread,
-    Status,
     StoreOrigin,
     head_of,
 )
@@ -142,7 +142,7 @@ class SqliteEngine:
 
     # ── reads ──────────────────────────────────────────────────────────────────────────────────
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         """The hottest path: no context managers, and few calls."""
         reader = self._borrow()
         try:
@@ -152,7 +152,7 @@ class SqliteEngine:
         finally:
             self._give_back(reader)
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         return self._read(sqlite_reads.get_many, tuple(keys), guard, at)
 
     def clock_at(self) -> Timestamp:
@@ -168,15 +168,15 @@ class SqliteEngine:
         finally:
             self._give_back(reader)
 
-    def scan(self, query: Scan) -> Found:
+    def scan(self, query: Scan) -> ReadResult:
         with self._snapshot() as execute:
             return sqlite_reads.scan(execute, query)
 
-    def history(self, query: History) -> Found:
+    def history(self, query: History) -> ReadResult:
         with self._snapshot() as execute:
             return sqlite_reads.history(execute, query)
 
-    def revisions(self, query: Revisions) -> Found:
+    def revisions(self, query: Revisions) -> ReadResult:
         with self._snapshot() as execute:
             return sqlite_reads.revisions(execute, query)
 
@@ -240,7 +240,7 @@ class SqliteEngine:
             outcomes, clock_at = sqlite_section.decide(
                 execute, group.members, clock_at=clock_at, wall_at=group.wall_at
             )
-            if not any(outcome.status is Status.COMMITTED for outcome in outcomes):
+            if not any(outcome.status is CommitStatus.COMMITTED for outcome in outcomes):
                 execute("ROLLBACK", ())  # an fsync would tell nobody anything
                 return outcomes
             execute("UPDATE clock SET at = ?", (clock_at,))
@@ -438,7 +438,7 @@ def _heads_written(members: Sequence[Commit], outcomes: Sequence[Outcome]) -> se
     return {
         head_of(write.key)
         for commit, outcome in zip(members, outcomes, strict=True)
-        if outcome.status is Status.COMMITTED
+        if outcome.status is CommitStatus.COMMITTED
         for write in commit.writes
     }
 

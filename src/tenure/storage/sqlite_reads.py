@@ -11,7 +11,7 @@ Walk: `sqlite.SqliteEngine.get`, `.get_many`, `.scan`, `.history` -> here; its p
 from collections.abc import Iterable
 
 from tenure.base.timestamp import Timestamp, from_bytes
-from tenure.storage.engine import Found, Guard, History, Revision, Revisions, Scan, Spread
+from tenure.storage.engine import Guard, History, ReadResult, Revision, Revisions, Scan, Spread
 from tenure.storage.sqlite_section import Execute, heads
 
 UNLIMITED = 1 << 48
@@ -86,7 +86,7 @@ def _clock_and_marks(execute: Execute, guard: Guard) -> tuple[Timestamp, Timesta
     return clock, from_bytes(threshold or b""), from_bytes(cleaned or b"")
 
 
-def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Found:
+def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> ReadResult:
     """Reads one key by statements that are each a whole answer of one snapshot, or none.
 
     A revision younger than `at` says that the one visible then, if any, is in `past`; it can
@@ -99,7 +99,7 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
     if at is not None and rows[0][3] > at:
         rows = execute(_GET_PAST, (*asked, at)) or execute(_GET_NEITHER, asked)
     clock, threshold, cleaned, revision_at, value = rows[0]
-    return Found(
+    return ReadResult(
         clock,
         from_bytes(threshold) if threshold else 0,
         from_bytes(cleaned) if cleaned else 0,
@@ -107,28 +107,28 @@ def get(execute: Execute, key: bytes, guard: Guard, at: Timestamp | None) -> Fou
     )
 
 
-def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> Found:
+def get_many(execute: Execute, keys: tuple[bytes, ...], guard: Guard, at: Timestamp | None) -> ReadResult:
     """Reads by one statement; what has changed since `at` is asked for key by key, each with its marks."""
     first, *rows = execute(_GET_MANY, (keys, guard.threshold_first, guard.cleaned_first))
     threshold_at, clock, cleaned_at = from_bytes(first[0] or b""), first[1], from_bytes(first[2] or b"")
     if at is None:
-        return Found(clock, threshold_at, cleaned_at, [Revision(*row) for row in rows])
+        return ReadResult(clock, threshold_at, cleaned_at, [Revision(*row) for row in rows])
     revisions = [Revision(*row) for row in rows if row[1] <= at]
     for key in [row[0] for row in rows if row[1] > at]:
         older = get(execute, key, guard, at)
         threshold_at = max(threshold_at, older.threshold_at)
         cleaned_at = max(cleaned_at, older.cleaned_at)
         revisions += older.revisions
-    return Found(clock, threshold_at, cleaned_at, revisions)
+    return ReadResult(clock, threshold_at, cleaned_at, revisions)
 
 
-def scan(execute: Execute, query: Scan) -> Found:
+def scan(execute: Execute, query: Scan) -> ReadResult:
     clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     if query.since_at is not None:
         revisions = _changed(execute, query, at=clock if query.at is None else query.at)
     else:
         revisions = _visible(execute, query, clock)
-    return Found(clock, threshold_at, cleaned_at, revisions)
+    return ReadResult(clock, threshold_at, cleaned_at, revisions)
 
 
 def _visible(execute: Execute, query: Scan, clock: Timestamp) -> list[Revision]:
@@ -154,7 +154,7 @@ def _changed(execute: Execute, query: Scan, at: Timestamp) -> list[Revision]:
     return changed[: query.limit]
 
 
-def history(execute: Execute, query: History) -> Found:
+def history(execute: Execute, query: History) -> ReadResult:
     clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     until_at = clock if query.until_at is None else query.until_at
     limit = UNLIMITED if query.limit is None else query.limit
@@ -162,7 +162,7 @@ def history(execute: Execute, query: History) -> Found:
     if not revisions and through_at < until_at:
         # The first transaction alone is larger than the limit, and an answer holds it whole.
         revisions, through_at = _interval(execute, query, through_at + 1, UNLIMITED)
-    return Found(clock, threshold_at, cleaned_at, revisions, through_at)
+    return ReadResult(clock, threshold_at, cleaned_at, revisions, through_at)
 
 
 def _interval(
@@ -184,18 +184,18 @@ def _interval(
     return [revision for revision in gathered if revision.at <= through_at], through_at
 
 
-def revisions(execute: Execute, query: Revisions) -> Found:
+def revisions(execute: Execute, query: Revisions) -> ReadResult:
     """Every key that has a revision has a row in `live`: so that says which keys there are."""
     clock, threshold_at, cleaned_at = _clock_and_marks(execute, query.guard)
     keys = execute(_KEYS, (query.lo, query.hi, query.limit))
     if not keys:
-        return Found(clock, threshold_at, cleaned_at, [])
+        return ReadResult(clock, threshold_at, cleaned_at, [])
     last, since_at, until_at = keys[-1][0], query.since_at, query.until_at
     found = [Revision(*row) for row in keys if since_at < row[1] <= until_at]
     found += [Revision(*row) for row in execute(_PAST_OF_KEYS, (query.lo, last, since_at, until_at))]
     found.sort(key=lambda revision: (revision.key, revision.at))
     is_cut = len(keys) == query.limit
-    return Found(clock, threshold_at, cleaned_at, found, last=last if is_cut else b"")
+    return ReadResult(clock, threshold_at, cleaned_at, found, last=last if is_cut else b"")
 
 
 def spread(execute: Execute, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:

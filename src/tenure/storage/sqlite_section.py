@@ -24,11 +24,11 @@ from tenure.base.timestamp import MAX_AT, ZERO_AT, Timestamp, from_bytes
 from tenure.storage.engine import (
     HEAD_BYTES,
     Commit,
+    CommitStatus,
     Guard,
     Outcome,
     Removal,
     Removes,
-    Status,
     head_of,
     mistimed,
     stamped,
@@ -137,18 +137,18 @@ class Ledger:
         for guard in commit.guards:
             mark_at = max(self._marks_of(guard))
             if mark_at > read_at:
-                return Outcome(Status.BELOW_MARK, mark_at)
+                return Outcome(CommitStatus.BELOW_MARK, mark_at)
         for key in commit.points:
             at = self._newest_at(key)
             if at > read_at:
-                return Outcome(Status.CONFLICT, at, key)
+                return Outcome(CommitStatus.CONFLICT, at, key)
         return None
 
     def taken(self, commit: Commit) -> Outcome | None:
         for key in commit.absent:
             at = self._rows.get(key)
             if at is not None:
-                return Outcome(Status.TAKEN, at, key)
+                return Outcome(CommitStatus.TAKEN, at, key)
         return None
 
     def _marks_of(self, guard: Guard) -> tuple[Timestamp, Timestamp]:
@@ -173,7 +173,7 @@ class Ledger:
         if commit.removals:
             self.write()
             removed = sum(_remove(self._execute, removal) for removal in commit.removals)
-        return Outcome(Status.COMMITTED, commit_at, removed=removed)
+        return Outcome(CommitStatus.COMMITTED, commit_at, removed=removed)
 
     def write(self) -> None:
         """Puts into the tables what waits; a trigger moves revisions that are overwritten to `past`."""
@@ -205,11 +205,11 @@ def failure(execute: Execute, commit: Commit, *, clock_at: Timestamp) -> Outcome
     for guard in commit.guards:
         mark_at = max(marks(execute, guard))
         if mark_at > commit.read_at:
-            return Outcome(Status.BELOW_MARK, mark_at)
+            return Outcome(CommitStatus.BELOW_MARK, mark_at)
     for key, at in _newer(execute, commit):
         conflict_at = _stranger(execute, commit, key, at)
         if conflict_at is not None:
-            return Outcome(Status.CONFLICT, conflict_at, key)
+            return Outcome(CommitStatus.CONFLICT, conflict_at, key)
     return None
 
 

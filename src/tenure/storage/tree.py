@@ -1,7 +1,7 @@
 """A tree of files: what a local directory and a bucket of an object store have in common.
 
 Files are written once and whole. A file is there, complete and durable, from the moment its
-`Output` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
+`OutputStream` was closed; one that is not closed, whatever happens to its writer, never was. A name that is
 taken is refused when its file is created, and again when it is closed.
 
     output = tree.create("a/b")     nothing to be seen yet
@@ -32,7 +32,7 @@ PAGE_ENTRIES = 1000
 """How many files a listing hands out at once: as many as S3 does."""
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     name: str
     bytes: int
     modified_micros: int
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     """A symbolic link, a device, a pipe: never opened, and told from a file that is not there."""
 
 
-class Input(io.RawIOBase):
+class InputStream(io.RawIOBase):
     """A stream whose errors are Tenure's, also those that come when it is read."""
 
     def __init__(self, raw: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
@@ -73,7 +73,7 @@ class Input(io.RawIOBase):
         super().close()
 
 
-class Output:
+class OutputStream:
     """A file on its way. Left by an exception, as a context, or dropped, it is given up.
 
     Not an `io.IOBase`: those close themselves when they are dropped, and closing publishes.
@@ -156,12 +156,12 @@ class Tree(Protocol):
         """What goes wrong inside is one of Tenure's errors outside."""
 
     def open_input(self, name: str) -> IO[bytes]: ...
-    def create(self, name: str, *, is_lasting: bool = True) -> Output:
+    def create(self, name: str, *, is_lasting: bool = True) -> OutputStream:
         """One that need not last is there as well when it is published, but maybe not after a power cut."""
 
-    def entry(self, name: str) -> Entry | None: ...
+    def entry(self, name: str) -> TreeEntry | None: ...
 
-    def children(self, directory: str) -> Iterator[Entry]:
+    def children(self, directory: str) -> Iterator[TreeEntry]:
         """What lies directly in it, in the order of names; nothing if it is not there."""
 
     def delete(self, names: Iterable[str]) -> None:
@@ -171,7 +171,7 @@ class Tree(Protocol):
         """Removes what writers that crashed have left; returns how many files that were."""
 
 
-def walk(tree: Tree, directory: str) -> Iterator[Entry]:
+def walk(tree: Tree, directory: str) -> Iterator[TreeEntry]:
     """All files below, one directory at a time: no more than one is in memory at once."""
     pending = [directory]
     while pending:

@@ -14,7 +14,7 @@ and reads the table another way.
 
 Simplification: a column is decoded from all its rows' maps one by one.
 
-Walk: `table.columnar` fills chunks with these; `sql.duck.shapes` knows the same table as DuckDB's types.
+Walk: `table.columnar` fills chunks with these; `sql.duck.duck_types` knows the same table as DuckDB's types.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.datatype import Type
-from tenure.expr.enums import EnumOf
-from tenure.expr.numbers import NumericType
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.numbers import NumericType
+from tenure.expr.types.type_names import type_of
 from tenure.table.packing import pack, unpack
 
 DECIMAL_DIGITS_MAX = 38

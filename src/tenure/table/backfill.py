@@ -23,13 +23,13 @@ Invariant (backfill-whole): after the last batch the element is as if it had alw
 whatever was written meanwhile and however often batches were stopped and repeated.
 
 Walk: the schema changer's job calls these with `Store.transact`, under its fence -> `Layout.entry`,
-`Writer.fill`.
+`TableWriter.fill`.
 """
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
@@ -37,8 +37,8 @@ from tenure.table.entry_makers import MakeEntry, entry_maker
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
-from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
-from tenure.table.write import Writer
+from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, fits
+from tenure.table.write import TableWriter
 
 T = TypeVar("T")
 Transact = Callable[[Callable[[Transaction], int]], int]
@@ -82,7 +82,7 @@ class Pace:
         return run
 
 
-class Batch(NamedTuple):
+class FillBatch(NamedTuple):
     rows: int
     """How many it wrote."""
     resume: bytes | None
@@ -99,20 +99,20 @@ def backfill_index(
     without: Collection[bytes] = (),
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
-) -> Batch:
+) -> FillBatch:
     """Adds the entries of the next rows, but of those `without`. Raises UniqueViolation if two are equal."""
     keyed = layout.indexes[index]
     keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
     keys = [key for key in keys if key not in without]
-    return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
+    return FillBatch(transact(lambda txn: _add(txn, layout, keyed, context, keys)) if keys else 0, following)
 
 
 def refill_index(
     transact: Transact, layout: Layout, index: int, context: Context, keys: list[bytes]
-) -> Batch:
+) -> FillBatch:
     """Does the same for some rows, by their keys, wherever in the table they are."""
     keyed = layout.indexes[index]
-    return Batch(transact(lambda txn: _add(txn, layout, keyed, context, keys)), None)
+    return FillBatch(transact(lambda txn: _add(txn, layout, keyed, context, keys)), None)
 
 
 def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:
@@ -145,7 +145,7 @@ def _add_made(txn: Transaction, layout: Layout, index: Keyed, make: MakeEntry, k
     return added
 
 
-def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: Entry) -> int:
+def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: IndexEntry) -> int:
     check_length(index, entry)
     if index.is_primary and index.has_null(row.values):
         raise _null(layout, index, row)
@@ -160,7 +160,7 @@ def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: En
 
 def _entries(
     txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]
-) -> list[tuple[Row, Entry]]:
+) -> list[tuple[Row, IndexEntry]]:
     """The rows that are still there with what the index should have of them; that is read ahead."""
     txn.read_ahead(keys)
     rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
@@ -191,11 +191,11 @@ def backfill_column(
     *,
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
-) -> Batch:
+) -> FillBatch:
     """Gives the next rows the column's computed value, or its default where they have none."""
 
     def fill(txn: Transaction) -> int:
-        writer = Writer(layout, tables, context)
+        writer = TableWriter(layout, tables, context)
         txn.read_ahead(keys)
         rows = [row for key in keys if (row := at(txn, layout, key)) is not None]
         filled = sum(writer.fill(txn, row, column) != row for row in rows)
@@ -203,7 +203,7 @@ def backfill_column(
         return filled
 
     keys, following = _next_keys(source, layout.keyspace.head_span(layout.primary.head), resume, rows_max)
-    return Batch(transact(fill) if keys else 0, following)
+    return FillBatch(transact(fill) if keys else 0, following)
 
 
 def remove_index(
@@ -214,7 +214,7 @@ def remove_index(
     *,
     resume: bytes = b"",
     rows_max: int = BATCH_ROWS,
-) -> Batch:
+) -> FillBatch:
     """Removes the next keys of an index that nobody adds to any more; its descriptor may be gone."""
     last = b""
 
@@ -228,7 +228,7 @@ def remove_index(
         return len(keys)
 
     removed = transact(remove)
-    return Batch(removed, last + b"\0" if removed == rows_max else None)
+    return FillBatch(removed, last + b"\0" if removed == rows_max else None)
 
 
 def duplicated(layout: Layout, index: Keyed, row: Row) -> UniqueViolation:

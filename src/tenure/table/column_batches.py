@@ -7,7 +7,7 @@ Text and enums have a dictionary for each batch: mostly values come again, and w
 then computed of each once. A million rows were grouped by one of 50 texts in a fifth of the time; texts that
 are all unlike took a tenth more. Those in the primary key are such, and have none.
 
-Walk: `table.columnar` and `table.parts` -> `batch` -> `table.arrow` makes each column.
+Walk: `table.columnar` and `table.column_parts` -> `batch` -> `table.arrow` makes each column.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from tenure.expr.enums import EnumOf
+from tenure.expr.types.enums import EnumOf
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
 from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import array, arrow_type
-from tenure.table.columns import Kept
+from tenure.table.columns import CompiledColumn
 from tenure.table.packing import unpack_pairs
 from tenure.table.readers import FORMAT, check_format
 from tenure.table.rows import Layout
@@ -66,14 +66,14 @@ class Wanted(NamedTuple):
         kinds = [(f"c{id}", self._type(self.layout.columns[id])) for id in self.columns]
         return pa.schema(kinds if kinds else [*kinds, ("alive", pa.bool_())])
 
-    def _type(self, kept: Kept) -> Any:
+    def _type(self, kept: CompiledColumn) -> Any:
         plain = arrow_type(kept.type)
         comes_again = pa.types.is_string(plain) or isinstance(kept.type, EnumOf)
         is_encoded = comes_again and kept.id not in self.layout.primary.in_key
         return pa.dictionary(pa.int32(), plain) if is_encoded else plain
 
 
-def identity(kept: Kept) -> Identity:
+def identity(kept: CompiledColumn) -> Identity:
     return kept.id, kept.type.ref, kept.column.filled
 
 
@@ -149,7 +149,7 @@ def _maps(values: list[bytes]) -> list[dict[int, Any]]:
     return formats_and_maps[1::2]
 
 
-def _from_keys(kept: Kept, elements: list[Any], is_descending: bool) -> list[Any]:
+def _from_keys(kept: CompiledColumn, elements: list[Any], is_descending: bool) -> list[Any]:
     if not is_descending and kept.type.family in _KEYS_AS_PACKED and not kept.type.ref.is_array:
         return elements
     pack: Callable[[Any], Any] = kept.type.pack

@@ -10,7 +10,7 @@ new revisions become a part of their own, and the ones they replace get their `u
 same between queries (`keep_up`), so that they seldom find much to do. So one copy
 serves readers at all times from the first load on; earlier ones read the store.
 
-What is held is never changed in place: a change makes a new `Held` with arrays of its own where it
+What is held is never changed in place: a change makes a new `HeldParts` with arrays of its own where it
 writes, so a reader goes on with what it got, whatever other threads do. Bytes are bounded: the tables
 not used for longest go first, and a table too large by itself is read as a stream of batches.
 
@@ -49,10 +49,10 @@ from tenure.kv.store import Store
 from tenure.storage.engine import Revision
 from tenure.table.arrow import Unrepresentable
 from tenure.table.column_batches import PAGE_ROWS, Builder, Wanted, batch, identity
+from tenure.table.column_parts import HeldParts, RowPart, applied, piece, sorted_keys, together
 from tenure.table.lake.base import LakeBase
-from tenure.table.lake.hidden import Hiding
-from tenure.table.lake.visible import Based, based, visible_files
-from tenure.table.parts import Held, Part, applied, piece, sorted_keys, together
+from tenure.table.lake.hidden_rows import Hiding
+from tenure.table.lake.visible_files import Based, based, visible_files
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
@@ -118,7 +118,7 @@ class Columnar:
     ) -> Columns:
         read_at = source.read_at
         if base is not None and read_at < base.flushed_at:
-            held: Held | None = _nothing(wanted, ZERO_AT)
+            held: HeldParts | None = _nothing(wanted, ZERO_AT)
         else:
             held = self._held(base, wanted, read_at, check)
         over = source.read_span(wanted.span, flushed_at=_flushed_at(base))
@@ -189,7 +189,9 @@ class Columnar:
 
     # ── what is held ───────────────────────────────────────────────────────────────────────────
 
-    def _held(self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
+    def _held(
+        self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
+    ) -> HeldParts | None:
         """What is held of a table, up to `read_at` at least; None if it cannot tell, or is too large."""
         slot = self._slot(_key(wanted.layout))
         with slot.lock:
@@ -218,8 +220,8 @@ class Columnar:
             slot.rows = slot.held.rows
 
     def _loaded_with_others(
-        self, base: LakeBase | None, wanted: Wanted, held: Held | None, read_at: Timestamp, check: Check
-    ) -> Held | None:
+        self, base: LakeBase | None, wanted: Wanted, held: HeldParts | None, read_at: Timestamp, check: Check
+    ) -> HeldParts | None:
         """With other columns, too, if they can be held: who asked for them once will again."""
         *larger, least = _with_others(base, wanted, held)
         for columns in larger:
@@ -234,19 +236,21 @@ class Columnar:
             self._slots[key] = slot
             return slot
 
-    def _loaded(self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check) -> Held | None:
+    def _loaded(
+        self, base: LakeBase | None, wanted: Wanted, read_at: Timestamp, check: Check
+    ) -> HeldParts | None:
         if base is not None:
             with suppress(SnapshotTooOld):  # history since the flush is not all there: what is visible is
                 return self._caught_up(base, _nothing(wanted, base.flushed_at), read_at, check)
             return None
-        pieces: list[Part] = []
+        pieces: list[RowPart] = []
         used_bytes = 0
         for made, keys, at in self._batches(wanted, read_at, check):
             pieces.append(piece(keys, at, made))
             used_bytes += pieces[-1].held_bytes
             if used_bytes > self._bytes_max:
                 raise _TooLarge(sum(len(each.at) for each in pieces), used_bytes)
-        return Held(wanted, (together(pieces, wanted.schema),), read_at, read_at)
+        return HeldParts(wanted, (together(pieces, wanted.schema),), read_at, read_at)
 
     def _batches(
         self,
@@ -274,7 +278,9 @@ class Columnar:
         if builder.rows:
             yield builder.batch(), keys, at
 
-    def _caught_up(self, base: LakeBase | None, held: Held, read_at: Timestamp, check: Check) -> Held:
+    def _caught_up(
+        self, base: LakeBase | None, held: HeldParts, read_at: Timestamp, check: Check
+    ) -> HeldParts:
         """With all that happened up to `read_at`; raises if that is no longer all there."""
         span = held.wanted.span
         while held.through_at < read_at:
@@ -341,7 +347,7 @@ class _Slot:
     def __init__(self, lock: Any) -> None:
         self.lock = lock
         self.base: LakeBase | None = None
-        self.held: Held | None = None
+        self.held: HeldParts | None = None
         """Of a table with a base, what is newer."""
         self.rows = 0
         self.too_large_bytes = 0
@@ -367,11 +373,11 @@ def _flushed_at(base: LakeBase | None) -> Timestamp:
     return ZERO_AT if base is None else base.flushed_at
 
 
-def _nothing(wanted: Wanted, at: Timestamp) -> Held:
-    return Held(wanted, (together([], wanted.schema),), at, at)
+def _nothing(wanted: Wanted, at: Timestamp) -> HeldParts:
+    return HeldParts(wanted, (together([], wanted.schema),), at, at)
 
 
-def _with_others(base: LakeBase | None, wanted: Wanted, held: Held | None) -> list[Wanted]:
+def _with_others(base: LakeBase | None, wanted: Wanted, held: HeldParts | None) -> list[Wanted]:
     """Which columns to load, the most first. Of a delta all: what takes time is to read it."""
     most = [] if base is None else [wanted.with_columns_of(Wanted.of(wanted.layout, [*wanted.layout.public]))]
     known = [] if held is None else [wanted.with_columns_of(held.wanted)]
@@ -389,7 +395,9 @@ def _own(over: Mapping[bytes, bytes | None]) -> list[Revision]:
     return [Revision(key, MAX_AT, value) for key, value in over.items() if value is not None]
 
 
-def _visible(held: Held, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Columns:
+def _visible(
+    held: HeldParts, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes, bytes | None]
+) -> Columns:
     masks = [_mask(part, read_at, over) for part in held.parts]
     tables = [part.table.select(wanted.names) for part in held.parts]
     own = _own(over)
@@ -404,7 +412,7 @@ def _visible(held: Held, wanted: Wanted, read_at: Timestamp, over: Mapping[bytes
     return Columns(data, has_dead)
 
 
-def _mask(part: Part, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Any:
+def _mask(part: RowPart, read_at: Timestamp, over: Mapping[bytes, bytes | None]) -> Any:
     mask = (part.at <= read_at) & (part.until > read_at)
     if over:
         keys = sorted_keys(over, part.keys)

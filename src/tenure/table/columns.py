@@ -1,6 +1,6 @@
 """Columns and constraints of a table version, compiled: their types and expressions as functions.
 
-A `Kept` column knows how its values are packed into rows and into keys, what rows have that were
+A `CompiledColumn` column knows how its values are packed into rows and into keys, what rows have that were
 written before it existed (`filled`), and what a writer gives it when nobody else does.
 
 Walk: `table.rows` compiles them once per table version; `table.write` evaluates them per row.
@@ -10,12 +10,12 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tenure.catalog.descriptors import Check, Column, ElementState, Expression, Goal, Table
-from tenure.expr.compiled import Evaluate, compile
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.expressions import decode
-from tenure.expr.function import Context
-from tenure.expr.types import EnumLookup, type_of
+from tenure.catalog.descriptors.definitions import Check, Column, ElementState, Expression, Goal, Table
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.compiled import Evaluate, compile
+from tenure.expr.tree.expressions import decode
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import EnumLookup, type_of
 from tenure.kv.encoding import Descending, KeyValue
 from tenure.table.packing import pack, unpack
 
@@ -28,7 +28,7 @@ TEXT_LENGTH_MAX = 64
 """How much of a value an error shows, as in PostgreSQL."""
 
 
-class Kept:
+class CompiledColumn:
     """A column as rows and keys keep it."""
 
     __slots__ = (
@@ -115,14 +115,14 @@ def filled_with(type: Type, value: Datum) -> bytes:
     return pack(type.pack(value))
 
 
-def key_text(columns: Mapping[int, Kept], ids: tuple[int, ...], values: Values) -> str:
+def key_text(columns: Mapping[int, CompiledColumn], ids: tuple[int, ...], values: Values) -> str:
     """As in PostgreSQL's details: (a, b)=(1, null)."""
     names = ", ".join(columns[id].name for id in ids)
     texts = ", ".join(columns[id].text(values[id]) for id in ids)
     return f"({names})=({texts})"
 
 
-def row_text(table: Table, columns: Mapping[int, Kept], values: Values) -> str:
+def row_text(table: Table, columns: Mapping[int, CompiledColumn], values: Values) -> str:
     """The row as PostgreSQL shows one that fails: the columns that readers see."""
     texts = (
         columns[column.id].text(values[column.id])

@@ -20,9 +20,9 @@ Walk: `schema_change.work` calls `complete_rows` in the transaction -> `table.ba
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tenure.catalog.descriptors import ForeignKey
-from tenure.catalog.elements import is_adding
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import ForeignKey
+from tenure.catalog.descriptors.elements import is_adding
+from tenure.expr.functions.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import refill_index
 from tenure.table.foreign_keys import Tables

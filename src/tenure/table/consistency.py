@@ -11,12 +11,12 @@ Walk: tests call it after every commit, and the check of a whole cluster does.
 
 from collections.abc import Collection, Iterator
 
-from tenure.catalog.descriptors import ElementState
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import ElementState
+from tenure.expr.functions.function import Context
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.packing import pack
 from tenure.table.read import Source, rows
-from tenure.table.rows import Entry, Keyed, Layout, Row, fits
+from tenure.table.rows import IndexEntry, Keyed, Layout, Row, fits
 
 
 def check_indexes(
@@ -58,9 +58,9 @@ def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
 
 def _expected(
     layout: Layout, index: Keyed, found: list[Row], context: Context
-) -> dict[bytes, list[tuple[Entry, Row]]]:
+) -> dict[bytes, list[tuple[IndexEntry, Row]]]:
     """By key: rows that are equal in an index whose uniqueness is not proved claim the same one."""
-    expected: dict[bytes, list[tuple[Entry, Row]]] = {}
+    expected: dict[bytes, list[tuple[IndexEntry, Row]]] = {}
     for row in found:
         entry = layout.entry(index, row, context)
         if entry is not None and fits(entry):
@@ -71,7 +71,7 @@ def _expected(
 def _differences(
     layout: Layout,
     index: Keyed,
-    expected: dict[bytes, list[tuple[Entry, Row]]],
+    expected: dict[bytes, list[tuple[IndexEntry, Row]]],
     stored: dict[bytes, bytes],
     must_be_whole: bool,
 ) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _differences(
             yield f"{name}: {len(claims)} rows claim {key[HEAD_BYTES:].hex()}"
 
 
-def _is_same(layout: Layout, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:
+def _is_same(layout: Layout, index: Keyed, stored: bytes, entry: IndexEntry, row: Row) -> bool:
     """A primary index is compared by what can be read of it: values on their way out do not count."""
     if not index.is_primary:
         return stored == entry.value

@@ -15,14 +15,14 @@ Walk: `table.backfill` fills indexes with these; `table.validate` proves them wi
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tenure.expr.datatype import Datum
+from tenure.expr.types.datatype import Datum
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, body, key_elements
-from tenure.table.rows import Entry, Keyed, Layout
+from tenure.table.rows import IndexEntry, Keyed, Layout
 
 Values: TypeAlias = tuple[Datum, ...]
-MakeEntry: TypeAlias = Callable[[bytes, bytes], tuple[Entry, Values]]
+MakeEntry: TypeAlias = Callable[[bytes, bytes], tuple[IndexEntry, Values]]
 MakeKey: TypeAlias = Callable[[bytes, bytes], tuple[bytes, Values]]
 
 
@@ -51,12 +51,12 @@ def key_maker(layout: Layout, index: Keyed) -> MakeKey | None:
 def _secondary_maker(layout: Layout, index: Keyed) -> MakeEntry:
     read, prefix, is_unique = layout.reader(layout.primary, index.columns), index.prefix, index.is_unique
 
-    def make(key: bytes, value: bytes) -> tuple[Entry, Values]:
+    def make(key: bytes, value: bytes) -> tuple[IndexEntry, Values]:
         values = read(key, value)
         stem, primary = prefix(values), key[HEAD_BYTES:]
         if not is_unique:
-            return Entry(stem + primary, FORMAT), values
-        return Entry(stem + primary if None in values else stem, FORMAT + primary), values
+            return IndexEntry(stem + primary, FORMAT), values
+        return IndexEntry(stem + primary if None in values else stem, FORMAT + primary), values
 
     return make
 
@@ -71,7 +71,7 @@ def _primary_maker(layout: Layout, index: Keyed) -> MakeEntry:
         if kept.is_written and id not in index.in_key
     ]
 
-    def make(key: bytes, value: bytes) -> tuple[Entry, Values]:
+    def make(key: bytes, value: bytes) -> tuple[IndexEntry, Values]:
         packed = body(value)
         elements = key_elements(key, size)
         entry = {id: each for id, each in packed.items() if id not in columns}
@@ -85,6 +85,6 @@ def _primary_maker(layout: Layout, index: Keyed) -> MakeEntry:
             if copy is not None or not kept.omits_null:
                 entry[id] = copy
         values = read(key, value)
-        return Entry(prefix(values), FORMAT + pack(entry)), values
+        return IndexEntry(prefix(values), FORMAT + pack(entry)), values
 
     return make

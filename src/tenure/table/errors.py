@@ -16,7 +16,7 @@ Walk: `table.write`, `table.foreign_keys` and `table.validate` raise them; the d
 """
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 
 
 class ConstraintViolation(UserError):

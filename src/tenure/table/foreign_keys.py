@@ -40,14 +40,14 @@ from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.base.interruptible import Check, interruptible, unchecked
-from tenure.catalog.descriptors import Action, ElementState, ForeignKey
-from tenure.catalog.offline import refuse_offline
-from tenure.expr.datatype import Datum
+from tenure.catalog.changes.offline_tables import refuse_offline
+from tenure.catalog.descriptors.definitions import Action, ElementState, ForeignKey
+from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import Values, key_text
 from tenure.table.errors import ForeignKeyViolation, RestrictViolation
 from tenure.table.read import exists, find
-from tenure.table.references import Lookup, Lookups, together
+from tenure.table.references import Lookups, ReferenceLookup, together
 from tenure.table.rows import Layout, Row
 
 Tables: TypeAlias = Callable[[int], Layout]
@@ -85,7 +85,7 @@ class Lost(NamedTuple):
         return tuple(self.values[id] for id in self.foreign_key.target_columns)
 
 
-class Reference(NamedTuple):
+class RowReference(NamedTuple):
     """A row that has come to refer to something."""
 
     foreign_key: ForeignKey
@@ -102,7 +102,7 @@ class ForeignKeys:
     def __init__(self, tables: Tables, writer: Callable[[Layout, "ForeignKeys"], RowWriter]) -> None:
         self._tables = tables
         self._writer = writer
-        self._owed: list[Lost | Reference] = []
+        self._owed: list[Lost | RowReference] = []
 
     def written(self, layout: Layout, old: Row | None, new: Row | None, value: bytes | None = None) -> None:
         """Notes what a write of a row owes. `value` is what was put under its key, if that is known."""
@@ -111,7 +111,7 @@ class ForeignKeys:
         if new is not None:
             for foreign_key in enforced(layout):
                 if old is None or old.key != new.key or _differ(old, new, foreign_key.columns):
-                    self._owed.append(Reference(foreign_key, layout, new, value))
+                    self._owed.append(RowReference(foreign_key, layout, new, value))
 
     def finish(self, txn: Transaction, check: Check = unchecked) -> None:
         if not self._owed:
@@ -128,16 +128,16 @@ class ForeignKeys:
             if self._owed:
                 waiting.append(self._taken())
 
-    def _taken(self) -> Iterator[Lost | list[Reference]]:
+    def _taken(self) -> Iterator[Lost | list[RowReference]]:
         """What is owed, references that follow each other together."""
         owed, self._owed = self._owed, []
-        for are_references, run in groupby(owed, lambda each: isinstance(each, Reference)):
+        for are_references, run in groupby(owed, lambda each: isinstance(each, RowReference)):
             if are_references:
-                yield [each for each in run if isinstance(each, Reference)]
+                yield [each for each in run if isinstance(each, RowReference)]
             else:
                 yield from (each for each in run if isinstance(each, Lost))
 
-    def _settle(self, txn: Transaction, owed: Lost | list[Reference], check: Check) -> None:
+    def _settle(self, txn: Transaction, owed: Lost | list[RowReference], check: Check) -> None:
         if isinstance(owed, list):
             self._check_references(txn, owed, check)
         elif owed.acts:
@@ -145,7 +145,7 @@ class ForeignKeys:
         else:
             _check_lost(txn, owed)
 
-    def _check_references(self, txn: Transaction, references: list[Reference], check: Check) -> None:
+    def _check_references(self, txn: Transaction, references: list[RowReference], check: Check) -> None:
         before, missing = txn.mark_reads(), None
         try:
             for lookup in interruptible(together(txn, self._lookups(txn, references)), check):
@@ -156,7 +156,7 @@ class ForeignKeys:
         finally:
             txn.relax_reads(before, without=missing)
 
-    def _lookups(self, txn: Transaction, references: list[Reference]) -> Iterator[Lookup]:
+    def _lookups(self, txn: Transaction, references: list[RowReference]) -> Iterator[ReferenceLookup]:
         by_key: dict[tuple[int, int], Lookups] = {}
         for (table, _), of_row in groupby(references, lambda each: (each.referencing.table.id, each.row.key)):
             row = None
@@ -196,7 +196,7 @@ class ForeignKeys:
             self._owed.append(lost._replace(is_done=True))
 
 
-def _now(txn: Transaction, reference: Reference) -> Row | None:
+def _now(txn: Transaction, reference: RowReference) -> Row | None:
     stored = txn.get(reference.row.key)
     if stored is None or stored is reference.value:
         return None if stored is None else reference.row

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.enums import EnumOf
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.enums import EnumOf
 from tenure.kv.encoding import INT_TAG, Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.storage.engine import HEAD_BYTES

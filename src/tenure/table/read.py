@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from tenure.base.errors import CorruptData
-from tenure.expr.datatype import Datum
+from tenure.expr.types.datatype import Datum
 from tenure.kv.encoding import encode
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.kv.view import View
-from tenure.table.rows import Bound, Entry, Keyed, Layout, Row
+from tenure.kv.view import ReadView
+from tenure.table.rows import IndexEntry, Keyed, Layout, Row, ScanBound
 
-Source: TypeAlias = Transaction | Snapshot | View
+Source: TypeAlias = Transaction | Snapshot | ReadView
 
 
 def get(source: Source, layout: Layout, key: Sequence[Datum]) -> Row | None:
@@ -48,8 +48,8 @@ def scan(
     index: int,
     *,
     prefix: tuple[Datum, ...] = (),
-    start: Bound | None = None,
-    end: Bound | None = None,
+    start: ScanBound | None = None,
+    end: ScanBound | None = None,
     reverse: bool = False,
     limit: int | None = None,
 ) -> Iterator[Row]:
@@ -58,14 +58,14 @@ def scan(
     assert keyed.is_public, f'index "{keyed.name}" cannot be relied upon'
     span = keyed.span(prefix, start=start, end=end)
     for key, value in source.scan(span, reverse=reverse, limit=limit):
-        yield row_of(source, layout, keyed, Entry(key, value))
+        yield row_of(source, layout, keyed, IndexEntry(key, value))
 
 
 def row_of(
     source: Source,
     layout: Layout,
     index: Keyed,
-    entry: Entry,
+    entry: IndexEntry,
     told: Callable[[int], None] | None = None,
 ) -> Row:
     """The row that an entry is of; `told` hears how large it is, before it is decoded."""
@@ -148,7 +148,7 @@ def _below(
     key = index.prefix(prefix)
     value = source.get(key)
     if value is not None:
-        yield row_of(source, layout, index, Entry(key, value))
+        yield row_of(source, layout, index, IndexEntry(key, value))
 
 
 def index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:

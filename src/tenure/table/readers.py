@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenure.base.errors import CorruptData, NewerFormat
-from tenure.expr.datatype import Datum, Type
+from tenure.expr.types.datatype import Datum, Type
 from tenure.kv.encoding import decode
 from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import Kept
+from tenure.table.columns import CompiledColumn
 from tenure.table.packing import unpack_columns
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ Read: TypeAlias = Callable[[bytes, bytes], tuple[Datum, ...]]
 
 
 def reader(
-    columns: Mapping[int, Kept],
-    parts: tuple[tuple[Kept, bool], ...],
+    columns: Mapping[int, CompiledColumn],
+    parts: tuple[tuple[CompiledColumn, bool], ...],
     in_key: frozenset[int],
     wanted: tuple[int, ...],
 ) -> Read:
@@ -129,13 +129,13 @@ def _of_both(
     return read
 
 
-def _key_reader(kept: Kept, is_descending: bool) -> Callable[[Any], Datum] | None:
+def _key_reader(kept: CompiledColumn, is_descending: bool) -> Callable[[Any], Datum] | None:
     """None if the key has it as it is."""
     is_plain = type(kept.type)._from_key is Type._from_key
     return None if is_plain and not is_descending else kept.from_key
 
 
-def _fix(at: int, kept: Kept) -> Fix | None:
+def _fix(at: int, kept: CompiledColumn) -> Fix | None:
     """None if a value is packed as itself, and NULL where there is none."""
     id, filled, kind = kept.id, kept.filled, kept.type
     is_as_packed = type(kind)._unpack is Type._unpack

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import ForeignKey
+from tenure.catalog.descriptors.definitions import ForeignKey
 from tenure.table.columns import key_text
 from tenure.table.errors import ForeignKeyViolation
 from tenure.table.read import Source, exists, index_on
-from tenure.table.rows import Entry, Layout, Row, fits
+from tenure.table.rows import IndexEntry, Layout, Row, fits
 
 LOOKUPS_AT_ONCE = 1_000
 """Lookups whose keys are read together: what the store answers by one call, and little to read in vain if
@@ -38,16 +38,16 @@ class Lookups:
         by_target = dict(zip(foreign_key.target_columns, foreign_key.columns, strict=True))
         self._columns = [] if index is None else [by_target[id] for id in index.columns if id in by_target]
 
-    def of(self, row: Row) -> "Iterator[Lookup]":
+    def of(self, row: Row) -> "Iterator[ReferenceLookup]":
         """What a row has to be looked up for: nothing, if it refers to nothing."""
         values = row.values
         if any(values[id] is None for id in self.foreign_key.columns):
             return
         key = None if self._index is None else self._index.prefix([values[id] for id in self._columns])
-        yield Lookup(self, row, key)
+        yield ReferenceLookup(self, row, key)
 
 
-class Lookup(NamedTuple):
+class ReferenceLookup(NamedTuple):
     of: Lookups
     row: Row
     key: bytes | None
@@ -76,13 +76,13 @@ class Lookup(NamedTuple):
         )
 
 
-def together(source: Source, lookups: Iterable[Lookup]) -> Iterator[Lookup]:
+def together(source: Source, lookups: Iterable[ReferenceLookup]) -> Iterator[ReferenceLookup]:
     """Yields lookups in their order, those of one key once, after what they ask for has been read ahead."""
     left = iter(lookups)
     while batch := list(islice(left, LOOKUPS_AT_ONCE)):
-        distinct: dict[bytes | int, Lookup] = {}
+        distinct: dict[bytes | int, ReferenceLookup] = {}
         for number, lookup in enumerate(batch):
             distinct.setdefault(number if lookup.key is None else lookup.key, lookup)
         # A key that is too long for the store is left to its own lookup, so that its error keeps its turn.
-        source.read_ahead(key for key in distinct if isinstance(key, bytes) and fits(Entry(key, b"")))
+        source.read_ahead(key for key in distinct if isinstance(key, bytes) and fits(IndexEntry(key, b"")))
         yield from distinct.values()

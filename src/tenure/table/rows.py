@@ -30,15 +30,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.descriptors import ElementState, EnumType, ForeignKey, Index, Table
-from tenure.expr.compiled import Evaluate
-from tenure.expr.datatype import Datum
-from tenure.expr.function import Context
-from tenure.expr.types import EnumLookup
+from tenure.catalog.descriptors.definitions import ElementState, EnumType, ForeignKey, Index, Table
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.compiled import Evaluate
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.type_names import EnumLookup
 from tenure.kv.encoding import decode, encode, prefix_end
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import Compile, CompiledCheck, Kept, Values, compiler, types_of
+from tenure.table.columns import Compile, CompiledCheck, CompiledColumn, Values, compiler, types_of
 from tenure.table.errors import IndexRowTooLong
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, Read, body, check_format, entry_reader, reader
@@ -59,12 +59,12 @@ class Row(NamedTuple):
     """Packed values of columns that the version does not know."""
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     key: bytes
     value: bytes
 
 
-class Bound(NamedTuple):
+class ScanBound(NamedTuple):
     """Where a scan starts or ends, in the order of the index."""
 
     values: tuple[Datum, ...]
@@ -91,7 +91,9 @@ class Keyed:
         "primary",
     )
 
-    def __init__(self, index: Index, columns: Mapping[int, Kept], head: bytes, compiled: Compile) -> None:
+    def __init__(
+        self, index: Index, columns: Mapping[int, CompiledColumn], head: bytes, compiled: Compile
+    ) -> None:
         self.index = index
         self.id = index.id
         self.name = index.name
@@ -118,7 +120,7 @@ class Keyed:
         return self.head + encode([value if make is None else make(value) for (_, make), value in parts])
 
     def span(
-        self, prefix: tuple[Datum, ...] = (), *, start: Bound | None = None, end: Bound | None = None
+        self, prefix: tuple[Datum, ...] = (), *, start: ScanBound | None = None, end: ScanBound | None = None
     ) -> Span:
         """The keys below a prefix; start and end bound what comes after it, in the index's order."""
         stem = self.prefix(prefix)
@@ -147,7 +149,9 @@ class Layout:
         self.keyspace = keyspace
         types = types_of(table, enums)
         compiled = compiler(types, enums)
-        self.columns = {column.id: Kept(column, types[column.id], compiled) for column in table.columns}
+        self.columns = {
+            column.id: CompiledColumn(column, types[column.id], compiled) for column in table.columns
+        }
         self.indexes = {
             index.id: Keyed(index, self.columns, keyspace.head(table.id, index.id), compiled)
             for index in table.indexes
@@ -180,19 +184,19 @@ class Layout:
 
     # ── rows to entries ────────────────────────────────────────────────────────────────────────
 
-    def entry(self, index: Keyed, row: Row, context: Context) -> Entry | None:
+    def entry(self, index: Keyed, row: Row, context: Context) -> IndexEntry | None:
         """What an index has for a row: nothing, if its predicate does not hold."""
         if index is self.primary:
-            return Entry(row.key, self._packed(index, row))
+            return IndexEntry(row.key, self._packed(index, row))
         if index.is_primary:
-            return Entry(index.head + index.suffix(row.values), self._packed(index, row))
+            return IndexEntry(index.head + index.suffix(row.values), self._packed(index, row))
         if index.predicate is not None and index.predicate(row.values, context) is not True:
             return None
         stem = index.head + index.suffix(row.values)
         primary = self._suffix_in(self.indexes[index.primary], row)
         if not index.is_unique:
-            return Entry(stem + primary, FORMAT)
-        return Entry(stem + primary if index.has_null(row.values) else stem, FORMAT + primary)
+            return IndexEntry(stem + primary, FORMAT)
+        return IndexEntry(stem + primary if index.has_null(row.values) else stem, FORMAT + primary)
 
     def _suffix_in(self, primary: Keyed, row: Row) -> bytes:
         return row.key[HEAD_BYTES:] if primary is self.primary else primary.suffix(row.values)
@@ -212,7 +216,7 @@ class Layout:
             packed[id] = value
         return FORMAT + pack(packed)
 
-    def is_of(self, index: Keyed, stored: bytes, entry: Entry, row: Row) -> bool:
+    def is_of(self, index: Keyed, stored: bytes, entry: IndexEntry, row: Row) -> bool:
         """Whether what is stored under an entry's key is this row's, and not one's that is equal to it."""
         if index.id == self.primary.id or not index.is_unique:
             return True
@@ -256,7 +260,7 @@ class Layout:
             self._entry_readers[known] = entry_reader(index, self.indexes[index.primary], columns)
         return self._entry_readers[known]
 
-    def primary_key(self, index: Keyed, entry: Entry) -> bytes:
+    def primary_key(self, index: Keyed, entry: IndexEntry) -> bytes:
         """Where in its primary index the row of a secondary entry lies."""
         primary = self.indexes[index.primary]
         if index.is_unique:
@@ -266,7 +270,7 @@ class Layout:
         return primary.head + encode(elements[len(index.parts) :])
 
 
-def _following(columns: Iterable[Kept]) -> list[list[tuple[Kept, Evaluate]]]:
+def _following(columns: Iterable[CompiledColumn]) -> list[list[tuple[CompiledColumn, Evaluate]]]:
     """Columns whose values follow from the row, group by group: each may be made from those before it."""
     written = [kept for kept in columns if kept.is_written]
     computed = [(kept, kept.computed) for kept in written if kept.computed is not None]
@@ -291,7 +295,7 @@ def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:
     return {kept.id: kept.from_key(element) for (kept, _), element in pairs}
 
 
-def check_length(index: Keyed, entry: Entry) -> None:
+def check_length(index: Keyed, entry: IndexEntry) -> None:
     if not fits(entry):
         raise IndexRowTooLong(
             f'index row size {len(entry.key)} exceeds maximum {KEY_BYTES_MAX} for index "{index.name}"',
@@ -299,7 +303,7 @@ def check_length(index: Keyed, entry: Entry) -> None:
         )
 
 
-def fits(entry: Entry) -> bool:
+def fits(entry: IndexEntry) -> bool:
     return len(entry.key) <= KEY_BYTES_MAX
 
 

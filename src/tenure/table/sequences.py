@@ -23,7 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Sequence
+from tenure.catalog.descriptors.definitions import Sequence
 from tenure.kv.keys import SEQUENCE_VALUES, Keyspace
 from tenure.kv.records import Record, Records
 from tenure.kv.snapshot import Snapshot
@@ -46,7 +46,7 @@ class NotYetDefined(UserError):
     sqlstate = "55000"
 
 
-class Stored(Record, frozen=True):
+class StoredSequence(Record, frozen=True):
     id: int
     last_value: int
     is_called: bool
@@ -70,9 +70,9 @@ class Sequences:
 
     def __init__(self, store: Store, keyspace: Keyspace) -> None:
         self._store = store
-        self._records = Records(keyspace, SEQUENCE_VALUES, Stored, key=("id",))
+        self._records = Records(keyspace, SEQUENCE_VALUES, StoredSequence, key=("id",))
         self._lock = store.env.lock()
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, NumberBlock] = {}
         self._turns: dict[int, AbstractContextManager[object]] = {}
 
     def next(self, sequence: Sequence, may_wait: Callable[[], None] = lambda: None) -> int:
@@ -109,7 +109,7 @@ class Sequences:
 
     def begin(self, txn: Transaction, id: int, value: int, *, is_called: bool) -> None:
         """The same of a sequence that comes with this very transaction."""
-        self._records.put(txn, Stored(id, value, is_called))
+        self._records.put(txn, StoredSequence(id, value, is_called))
 
     def restart(
         self, sequence: Sequence, value: int | None = None, *, fence: Fence = lambda txn: None
@@ -155,34 +155,34 @@ class Sequences:
                 self._blocks[sequence.id] = block._replace(values=block.values[1:], given=first)
         return first
 
-    def _take(self, txn: Transaction, sequence: Sequence, count: int = 0) -> "Block":
+    def _take(self, txn: Transaction, sequence: Sequence, count: int = 0) -> "NumberBlock":
         stored = self._stored(txn, sequence)
         first = _following(sequence, stored)
         bound = sequence.maximum if sequence.increment > 0 else sequence.minimum
         left = (bound - first) // sequence.increment + 1
         count = min(left, count or max(sequence.cache, BLOCK_VALUES))
         values = range(first, first + sequence.increment * count, sequence.increment)
-        taken = Stored(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
+        taken = StoredSequence(sequence.id, values[-1], is_called=True, epoch=stored.epoch)
         self._records.put(txn, taken)
-        return Block(taken.epoch, _rule(sequence), values, values[-1], first)
+        return NumberBlock(taken.epoch, _rule(sequence), values, values[-1], first)
 
     def _put(self, sequence: Sequence, value: int, is_called: bool, fence: Fence) -> None:
         def put(txn: Transaction) -> int:
             epoch = self._stored(txn, sequence).epoch + 1
-            self._records.put(txn, Stored(sequence.id, value, is_called, epoch))
+            self._records.put(txn, StoredSequence(sequence.id, value, is_called, epoch))
             fence(txn)
             return epoch
 
         epoch = self._store.transact(put)
         with self._lock:
             # An empty block of this epoch keeps out one of an older epoch that is being taken.
-            self._blocks[sequence.id] = Block(epoch, _rule(sequence), range(0), None, value)
+            self._blocks[sequence.id] = NumberBlock(epoch, _rule(sequence), range(0), None, value)
 
-    def _stored(self, source: Transaction | Snapshot, sequence: Sequence) -> Stored:
-        return self._records.get(source, sequence.id) or Stored(sequence.id, sequence.start, False)
+    def _stored(self, source: Transaction | Snapshot, sequence: Sequence) -> StoredSequence:
+        return self._records.get(source, sequence.id) or StoredSequence(sequence.id, sequence.start, False)
 
 
-class Block(NamedTuple):
+class NumberBlock(NamedTuple):
     epoch: int
     rule: tuple[object, ...]
     """What the sequence was like: a block from before ALTER SEQUENCE is not used after it."""
@@ -196,7 +196,7 @@ def _rule(sequence: Sequence) -> tuple[object, ...]:
     return sequence.increment, sequence.minimum, sequence.maximum, sequence.is_cycle, sequence.cache
 
 
-def _following(sequence: Sequence, stored: Stored) -> int:
+def _following(sequence: Sequence, stored: StoredSequence) -> int:
     """The value after the last one that was taken."""
     is_ascending = sequence.increment > 0
     value = stored.last_value + (sequence.increment if stored.is_called else 0)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import duplicated
 from tenure.table.columns import CompiledCheck

@@ -29,7 +29,7 @@ A row whose primary key changes has other keys in all indexes: that is all there
 A constraint that is DEFERRABLE is looked at when the statement ends. What UPDATE adds to its index waits
 until all entries of the former rows are gone, so `i = i + 1` meets nobody. Others are looked at row by row.
 
-Walk: SQL's INSERT, UPDATE and DELETE -> `Writer` -> `Layout.entry` per index -> `txn`; at the end
+Walk: SQL's INSERT, UPDATE and DELETE -> `TableWriter` -> `Layout.entry` per index -> `txn`; at the end
 of the statement `finish` -> `table.foreign_keys`.
 """
 
@@ -39,14 +39,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from tenure.base.interruptible import Check, interruptible, unchecked
-from tenure.expr.datatype import Datum
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
+from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
-from tenure.table.columns import Kept, Values, key_text, row_text
+from tenure.table.columns import CompiledColumn, Values, key_text, row_text
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
-from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, fits
+from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, fits
 
 _NONE: frozenset[int] = frozenset()
 
@@ -57,11 +57,11 @@ Resolve = Callable[[Row, Row], Values | None]
 """Given the row that is there and the one proposed: what to change of it; None leaves it."""
 
 
-class Step(NamedTuple):
+class IndexStep(NamedTuple):
     """What a write does to one index."""
 
     removed: bytes | None
-    added: Entry | None
+    added: IndexEntry | None
 
 
 class Postponed(NamedTuple):
@@ -69,10 +69,10 @@ class Postponed(NamedTuple):
 
     keyed: Keyed
     row: Row
-    entry: Entry
+    entry: IndexEntry
 
 
-class Writer:
+class TableWriter:
     """Writes the rows of one table for one statement. Values are given and returned by column id."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Writer:
         self._postpones = foreign_keys is None
         """What foreign keys do to rows is checked at once: they may come to a row a second time."""
         self._foreign_keys = foreign_keys or ForeignKeys(
-            tables, lambda layout, keys: Writer(layout, tables, context, foreign_keys=keys)
+            tables, lambda layout, keys: TableWriter(layout, tables, context, foreign_keys=keys)
         )
 
     def insert(self, txn: Transaction, values: Values) -> Row:
@@ -228,7 +228,7 @@ class Writer:
                 )
         return row
 
-    def _null(self, kept: Kept, row: Row) -> NotNullViolation:
+    def _null(self, kept: CompiledColumn, row: Row) -> NotNullViolation:
         return NotNullViolation(
             f'null value in column "{kept.name}" of relation "{self._table.name}" '
             "violates not-null constraint",
@@ -271,7 +271,7 @@ class Writer:
         self._apply(txn, [self._step(txn, index, old, new) for index in self.layout.indexes.values()])
         self._foreign_keys.written(self.layout, old, new)
 
-    def _apply(self, txn: Transaction, steps: Iterable[Step]) -> None:
+    def _apply(self, txn: Transaction, steps: Iterable[IndexStep]) -> None:
         steps = list(steps)
         for step in steps:
             if step.removed is not None:
@@ -280,16 +280,16 @@ class Writer:
             if step.added is not None:
                 txn.put(*step.added)
 
-    def _step(self, txn: Transaction, index: Keyed, old: Row | None, new: Row | None) -> Step:
+    def _step(self, txn: Transaction, index: Keyed, old: Row | None, new: Row | None) -> IndexStep:
         """Decides what becomes of an index's entry; only reads."""
         if old is None and not index.is_written:
-            return Step(None, None)
+            return IndexStep(None, None)
         before = None if old is None else self.layout.entry(index, old, self._context)
         after = None if new is None else self.layout.entry(index, new, self._context)
         if before == after and (
             index.is_public or (old is not None and new is not None and old.key == new.key)
         ):
-            return Step(None, None)
+            return IndexStep(None, None)
         if not index.is_written:
             after = None
         if new is not None and after is not None:
@@ -299,10 +299,10 @@ class Writer:
             else:
                 self._check_addable(txn, index, old, before, new, after)
         if old is None or before is None or (after is not None and after.key == before.key):
-            return Step(None, after)
-        return Step(before.key if self._is_removable(txn, index, old, before) else None, after)
+            return IndexStep(None, after)
+        return IndexStep(before.key if self._is_removable(txn, index, old, before) else None, after)
 
-    def _is_postponed(self, index: Keyed, before: Entry | None, new: Row, after: Entry) -> bool:
+    def _is_postponed(self, index: Keyed, before: IndexEntry | None, new: Row, after: IndexEntry) -> bool:
         """Whether an entry is to be added when all that may be in its way is gone."""
         if not (self._postpones and index.index.is_deferrable and index.collides(new.values)):
             return False
@@ -317,7 +317,7 @@ class Writer:
                 raise self._taken(index, row)
             txn.put(*entry)
 
-    def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
+    def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: IndexEntry) -> bool:
         if not fits(entry):
             return False
         if index.is_public:
@@ -328,7 +328,7 @@ class Writer:
                 return False
         return not self._is_shared(txn, index, row, entry)
 
-    def _is_shared(self, txn: Transaction, index: Keyed, row: Row, entry: Entry) -> bool:
+    def _is_shared(self, txn: Transaction, index: Keyed, row: Row, entry: IndexEntry) -> bool:
         """Whether another row, equal in a primary key that is not proved yet, has the same entry."""
         primary = self.layout.indexes[index.primary]
         if index.is_primary or primary.is_public:
@@ -346,9 +346,9 @@ class Writer:
         txn: Transaction,
         index: Keyed,
         old: Row | None,
-        before: Entry | None,
+        before: IndexEntry | None,
         new: Row,
-        after: Entry,
+        after: IndexEntry,
         *,
         late: bool = False,
     ) -> None:
@@ -367,7 +367,7 @@ class Writer:
             return
         raise self._taken(index, new)
 
-    def _check_fitting(self, index: Keyed, new: Row, after: Entry) -> None:
+    def _check_fitting(self, index: Keyed, new: Row, after: IndexEntry) -> None:
         check_length(index, after)
         if index.is_primary and index.has_null(new.values):
             raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
@@ -391,5 +391,5 @@ class Writer:
             entry = self.layout.entry(index, row, self._context)
             stored = None if entry is None or not fits(entry) else txn.get(entry.key)
             if entry is not None and stored is not None:
-                return row_of(txn, self.layout, index, Entry(entry.key, stored), self._read)
+                return row_of(txn, self.layout, index, IndexEntry(entry.key, stored), self._read)
         return None

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import os, signal, time
-from tenure.base.ending import Ending
+from tenure.base.process_ending import Ending
 from tenure.base.env import SystemEnv
 
 class SlowToStart(SystemEnv):

@@ -26,7 +26,7 @@ from decimal import Decimal
 from uuid import UUID
 from tenure.base.machine_memory import resident_bytes
 from tenure.base.sizes import size_of_rows
-from tenure.expr.json_values import Jsonb, JsonObject
+from tenure.expr.types.json_values import Jsonb, JsonObject
 gc.disable()
 before = resident_bytes()
 rows = {shape}

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import FenceLost, Job
-from tenure.cluster.runs import Kind, Run
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import FenceLost, Job
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 
@@ -46,7 +46,7 @@ class CrashingRun(Run):
 class ByHand:
     """A job that nobody but the test runs."""
 
-    def __init__(self, node: Node, kind: Kind, job: Job, *, needs: tuple[str, ...] = ()) -> None:
+    def __init__(self, node: Node, kind: JobKind, job: Job, *, needs: tuple[str, ...] = ()) -> None:
         self._node = node
         self.kind = kind
         self.job = job
@@ -62,7 +62,7 @@ class ByHand:
         run.crash_at(0, is_after=False)
         return run
 
-    def step(self, run: CrashingRun, state: State, error: str = "") -> None:
+    def step(self, run: CrashingRun, state: JobState, error: str = "") -> None:
         jobs = self._node.jobs
         fence = self._node.store.transact(lambda txn: jobs.step(txn, run.fence, state, error=error))
         if fence is not None:
@@ -70,7 +70,7 @@ class ByHand:
 
     def reverting(self, error: str = "") -> CrashingRun:
         run = self.claim()
-        self.step(run, State.REVERTING, error)
+        self.step(run, JobState.REVERTING, error)
         return run
 
     def crash(self, commit: int, *, is_after: bool) -> bool:
@@ -81,7 +81,7 @@ class ByHand:
             self.kind.run(run)
         except Crash:
             return True
-        self.step(run, State.SUCCEEDED)
+        self.step(run, JobState.SUCCEEDED)
         return False
 
     def overtake(self, is_time: Callable[[], object], overtake: Callable[[], T]) -> T:

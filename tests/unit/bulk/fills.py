@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.pipeline.tasks import Tasks

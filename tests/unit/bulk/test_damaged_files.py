@@ -9,10 +9,10 @@ import pytest
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.bulk import flush_pauses
 from tenure.bulk.flush_pauses import FlushPauses
-from tenure.cluster.job_states import State
+from tenure.cluster.jobs.job_states import JobState
 from tenure.front import Listen
 from tenure.node import Node
-from tenure.sql.duck import taking
+from tenure.sql.duck import offload
 from tenure.table.lake import format
 from tenure.table.lake.base import LakeBase
 from tests.unit.bulk.test_flush import Served
@@ -121,7 +121,7 @@ class Damaging(Served):
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Damaging]:
     monkeypatch.setattr(format, "GROUP_ROWS", 100)
-    monkeypatch.setattr(taking, "ROWS_MIN", 50)
+    monkeypatch.setattr(offload, "ROWS_MIN", 50)
     served = Damaging(tmp_path)
     yield served
     served.close()
@@ -274,14 +274,14 @@ def test_a_flush_of_a_damaged_table_fails_and_says_why(served: Damaging, is_miss
     before = served.lake.manifests.get(served.node.store.snapshot(), served.table("t"), 1)
     job = served.flush("t")
     control = served.node.jobs.control(served.node.store.snapshot(), job)
-    assert control is not None and control.state is State.FAILED
+    assert control is not None and control.state is JobState.FAILED
     assert control.error.startswith("XX001 ") and path.name in control.error
     assert served.lake.manifests.get(served.node.store.snapshot(), served.table("t"), 1) == before
     served.flush("u")
     path.write_bytes(right)
     job = served.flush("t")
     control = served.node.jobs.control(served.node.store.snapshot(), job)
-    assert control is not None and control.state is State.SUCCEEDED
+    assert control is not None and control.state is JobState.SUCCEEDED
     assert served.run("SELECT count(*) FROM t WHERE v = 'late'") == [(5,)]
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tenure.bulk.dumps import scan
 from tenure.bulk.dumps.faults import BadDump
-from tenure.bulk.dumps.scan import Copied, Inserted, Item, Limits, Said, items
-from tenure.bulk.importing.records import Range
+from tenure.bulk.dumps.scan import CopiedRows, DumpLimits, Inserted, Item, Said, items
+from tenure.bulk.importing.records import DumpRange
 from tests.unit.pipeline.reading.files import Slow
 
 
 def found(text: str | bytes, most: int = 1 << 20, **limits: int) -> list[Item]:
     data = text.encode() if isinstance(text, str) else text
-    return list(items(Slow(data, most), "f", Limits(**limits)))
+    return list(items(Slow(data, most), "f", DumpLimits(**limits)))
 
 
 def refused(text: str | bytes, **limits: int) -> tuple[str, str, str]:
@@ -59,8 +59,8 @@ def test_rows_of_copy_are_ranges_with_their_lines() -> None:
     text = "-- x\n\nCOPY t (a) FROM stdin;\n1\n\\\\.\n;'\n\\.\n\nCOPY u FROM stdin;\n\\.\nSELECT 1;\n"
     start = text.index("1\n")
     assert found(text) == [
-        Copied("COPY t (a) FROM stdin;", 3, (Range(start, text.index("\\.\n\nCOPY"), 4),)),
-        Copied("COPY u FROM stdin;", 9, ()),
+        CopiedRows("COPY t (a) FROM stdin;", 3, (DumpRange(start, text.index("\\.\n\nCOPY"), 4),)),
+        CopiedRows("COPY u FROM stdin;", 9, ()),
         Said("SELECT 1;", 11),
     ]
     assert found(text, 1) == found(text)
@@ -71,7 +71,7 @@ def test_large_blocks_are_cut_at_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     head = "COPY t FROM stdin;\n"
     text = head + "".join(f"row {n}\n" for n in range(10)) + "\\."
     (item,) = found(text, 4)
-    assert isinstance(item, Copied)
+    assert isinstance(item, CopiedRows)
     assert item.ranges[0].start == len(head)
     assert item.ranges[-1].end == len(text) - 2
     assert [each.end for each in item.ranges[:-1]] == [each.start for each in item.ranges[1:]]
@@ -86,13 +86,13 @@ def test_inserts_into_the_same_columns_are_one_block_of_rows() -> None:
     b = 'INSERT INTO "T" ("a b", c) OVERRIDING SYSTEM VALUE VALUES\n\t(1, 2),\n\t(3, 4);\n'
     text = a + a + b + a
     assert found(text) == [
-        Inserted("INSERT INTO s.t VALUES", 1, (Range(0, 2 * len(a) - 1, 1),)),
+        Inserted("INSERT INTO s.t VALUES", 1, (DumpRange(0, 2 * len(a) - 1, 1),)),
         Inserted(
             'INSERT INTO "T" ("a b", c) OVERRIDING SYSTEM VALUE VALUES',
             5,
-            (Range(2 * len(a), 2 * len(a) + len(b) - 1, 5),),
+            (DumpRange(2 * len(a), 2 * len(a) + len(b) - 1, 5),),
         ),
-        Inserted("INSERT INTO s.t VALUES", 8, (Range(2 * len(a) + len(b), len(text) - 1, 8),)),
+        Inserted("INSERT INTO s.t VALUES", 8, (DumpRange(2 * len(a) + len(b), len(text) - 1, 8),)),
     ]
     assert found(text, 5) == found(text)
 

@@ -12,9 +12,9 @@ from tenure.base.settings import CLEAN_AFTER
 from tenure.bulk import flush
 from tenure.bulk.lakes import Lake
 from tenure.bulk.upkeep import Upkeep
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Fence, Progress
-from tenure.cluster.runs import Run
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Fence, JobProgress
+from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
 from tenure.node import Node
 from tenure.table.lake.manifests import Manifest
@@ -124,7 +124,7 @@ def test_a_table_is_truncated_while_its_former_index_is_flushed(served: Served, 
     assert served.run("SELECT * FROM t") == [(7, "new")]
     assert served.run(f"SELECT count(*) FROM t AS OF SYSTEM TIME {before_at}") == [(500,)]
     control = served.node.jobs.control(served.node.store.snapshot(), job.id)
-    assert control is not None and control.state is State.SUCCEEDED
+    assert control is not None and control.state is JobState.SUCCEEDED
 
 
 def test_rows_of_the_base_are_written_like_any_other(served: Served) -> None:
@@ -154,7 +154,7 @@ def test_a_flush_of_many_rows_is_left_to_a_process_that_has_spark(served: Served
     job = served.node.store.transact(lambda txn: flush.start(txn, served.lake, id, 1, rows=10**6, name="t"))
     assert job is not None
     control = served.node.jobs.control(served.node.store.snapshot(), job.id)
-    assert control is not None and control.needs == ("spark",) and control.state is State.PENDING
+    assert control is not None and control.needs == ("spark",) and control.state is JobState.PENDING
 
 
 def test_a_canceled_flush_leaves_the_index_to_others(served: Served) -> None:
@@ -213,8 +213,8 @@ def test_a_run_after_the_one_that_published_does_nothing_more(served: Served) ->
         served.node.store,
         served.node.jobs,
         payload,
-        Progress(job),
-        Fence(job, control.claim, 2, State.RUNNING),
+        JobProgress(job),
+        Fence(job, control.claim, 2, JobState.RUNNING),
     )
     flush.flush(served.lake, run)
     assert served.manifest() == before

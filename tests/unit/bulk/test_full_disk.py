@@ -11,9 +11,8 @@ import pytest
 
 from tenure.base.errors import DiskFull
 from tenure.bulk import flush
-from tenure.cluster import attempts
-from tenure.schema_change.stages import Kind as WorkKind
-from tenure.schema_change.stages import Work
+from tenure.cluster.jobs import attempts
+from tenure.schema_change.stages import Work, WorkKind
 from tenure.schema_change.work import Worker
 from tests.pipeline.waiting import await_true
 from tests.unit.bulk.imports import Importing, lake_node

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tenure.bulk.importing.job import TooLate, import_kind, summary_of
-from tenure.bulk.importing.records import CSV, KIND, Payload, TableInput
-from tenure.catalog.descriptors import State as TableState
-from tenure.catalog.descriptors import Table
-from tenure.cluster.job_states import State
+from tenure.bulk.importing.job import ImportIsPublic, import_kind, summary_of
+from tenure.bulk.importing.records import CSV, KIND, ImportPayload, TableInput
+from tenure.catalog.descriptors.definitions import DescriptorState as TableState
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.jobs.job_states import JobState
 from tenure.kv.records import pack
 from tenure.node import Node
 from tests.unit.bulk.crashes import NOBODY_HAS, ByHand
@@ -23,7 +23,7 @@ class Import(ByHand):
         assert node.lake is not None
         self.table = self._table_id(t)
         location = t.file("a.csv", text)
-        payload = Payload((TableInput(self.table, (1, 2), (location,), CSV),), user="root", **given)
+        payload = ImportPayload((TableInput(self.table, (1, 2), (location,), CSV),), user="root", **given)
         job = node.store.transact(
             lambda txn: node.jobs.create(txn, kind=KIND, payload=pack(payload), needs=(NOBODY_HAS,))
         )
@@ -64,7 +64,7 @@ def _import_with_crash(t: Importing, commit: int, *, is_after: bool) -> bool:
     if has_crashed:
         again = by_hand.run()
         assert summary_of(t.node.jobs.progress(t.node.store.snapshot(), by_hand.job.id).data).rows == 2
-        by_hand.step(again, State.SUCCEEDED)
+        by_hand.step(again, JobState.SUCCEEDED)
     assert by_hand.stored().state is TableState.PUBLIC
     t.node.leases.renew()
     assert t.rows() == [("1", "old"), ("2", "new"), ("3", "newer")]
@@ -83,7 +83,7 @@ def test_a_crashed_import_is_taken_back_whole(t: Importing, is_after: bool) -> N
             break
         try:
             by_hand.kind.revert(by_hand.reverting())
-        except TooLate:
+        except ImportIsPublic:
             break
         by_hand_state = by_hand.stored()
         assert (by_hand_state.state, by_hand_state.job) == (TableState.PUBLIC, 0)

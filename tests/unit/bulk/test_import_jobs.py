@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.cluster.job_states import State
-from tenure.sql.redaction import without_secrets
+from tenure.cluster.jobs.job_states import JobState
+from tenure.sql.text.redaction import without_secrets
 from tests.unit.bulk.gates import Gate, held
 from tests.unit.bulk.imports import Importing
 from tests.unit.sql.sessions import Said, Talk, running
@@ -234,7 +234,7 @@ def _states(t: Importing) -> list[str]:
     jobs, snapshot = t.node.jobs, t.node.store.snapshot()
     imports = [control for job, control, _ in jobs.list(snapshot) if job.kind == "import"]
     state = imports[-1].state
-    assert isinstance(state, State)
+    assert isinstance(state, JobState)
     return [state.value]
 
 

@@ -1,7 +1,7 @@
 """Several tables in one import: all of them, or none."""
 
 from tenure.bulk.importing.job import start
-from tenure.bulk.importing.records import CSV, Payload, TableInput
+from tenure.bulk.importing.records import CSV, ImportPayload, TableInput
 from tests.unit.bulk.imports import Importing
 
 
@@ -14,7 +14,7 @@ def _both(importing: Importing, parents: str, children: str) -> str:
         ((id,),) = importing.rows(f"SELECT '{importing.name}.{name}'::regclass::oid::text")
         location = importing.file(f"{name}.csv", text)
         inputs.append(TableInput(int(id or 0), (1, 2), (location,), CSV))
-    payload = Payload(tuple(inputs), user="root")
+    payload = ImportPayload(tuple(inputs), user="root")
     job = lake.store.transact(lambda txn: start(txn, lake, payload, rows=0, description="both"))
     ((state,),) = importing.rows(
         f"SELECT status FROM tenure_internal.jobs WHERE job_id IN (SELECT {_completed(importing, job.id)})"

@@ -15,11 +15,11 @@ import pytest
 from tenure.base.timestamp import Timestamp
 from tenure.bulk import flush
 from tenure.bulk.lakes import Lake
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.keys import Span
-from tenure.sql.duck.taking import Duck
+from tenure.sql.duck.offload import Duck
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.lake import visible
+from tenure.table.lake import visible_files
 from tenure.table.lake.manifests import File, Manifest
 from tenure.table.lake.publishing import clean_some
 from tenure.table.rows import Layouts
@@ -170,9 +170,11 @@ def test_what_is_read_at_the_very_time_of_a_commit_is_what_it_made(
     assert history.check() >= answered > 0
 
 
-def _published_later(manifest: Manifest, file: File, at: Timestamp, *, is_live: bool) -> visible.Times | None:
+def _published_later(
+    manifest: Manifest, file: File, at: Timestamp, *, is_live: bool
+) -> visible_files.Times | None:
     """Rows without a time of their own are there after the import's commit, and not yet at it."""
-    return None if at >= manifest.flushed_at else visible.Times(at, file.published_at < at, not is_live)
+    return None if at >= manifest.flushed_at else visible_files.Times(at, file.published_at < at, not is_live)
 
 
 def _files_later(manifest: Manifest, at: Timestamp) -> list[File]:
@@ -191,6 +193,6 @@ def test_a_bound_that_is_off_by_one_tick_is_noticed(
     history.take_in()
     history.flush()  # with nothing new: the import's file stays, and the base goes further than it
     assert history.check() > 0
-    monkeypatch.setattr(visible, name, wrong)
+    monkeypatch.setattr(visible_files, name, wrong)
     with pytest.raises(AssertionError, match="'import', 0"):
         history.check()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tenure.bulk import flush
-from tenure.bulk.filling.job import IndexFill
-from tenure.catalog.descriptors import ElementState
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Job
+from tenure.bulk.filling.job import SparkIndexFill
+from tenure.catalog.descriptors.definitions import ElementState
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Job
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 from tenure.pipeline.tasks import SPARK
@@ -62,7 +62,7 @@ class Fill(ByHand):
     def __init__(self, t: Filling, text: str = "CREATE UNIQUE INDEX i ON t (a)") -> None:
         node = t.node
         assert node.lake is not None
-        fill = IndexFill(node.lake, node.layouts, node.context)
+        fill = SparkIndexFill(node.lake, node.layouts, node.context)
         with _left_to_the_test(node):
             self.statement = Statement(t, text)
             t.until(lambda: t.table().job)
@@ -72,13 +72,13 @@ class Fill(ByHand):
 
     def finish(self) -> None:
         """Runs it to its end."""
-        self.step(self.run(), State.SUCCEEDED)
+        self.step(self.run(), JobState.SUCCEEDED)
         assert not self.statement.said().sqlstate
 
     def take_back(self) -> None:
         run = self.reverting("23505 so it is")
         self.kind.revert(run)
-        self.step(run, State.FAILED)
+        self.step(run, JobState.FAILED)
         assert self.statement.said().sqlstate == "23505"
 
     def crash(self, commit: int, *, is_after: bool) -> bool:
@@ -129,7 +129,7 @@ def test_a_crashed_fill_is_taken_back_whole(t: Filling, is_after: bool) -> None:
 def test_of_two_drivers_only_the_later_one_publishes(t: Filling) -> None:
     by_hand = Fill(t)
     later = by_hand.overtake(lambda: _claim(t), by_hand.run)
-    by_hand.step(later, State.SUCCEEDED)
+    by_hand.step(later, JobState.SUCCEEDED)
     assert not by_hand.statement.said().sqlstate
     assert t.wrong() == []
     assert t.filled_rows() == [ROWS]
@@ -175,7 +175,7 @@ def _state(t: Filling) -> ElementState:
 
 
 def test_without_spark_the_job_waits_for_a_process_that_has_it(t: Filling) -> None:
-    from tenure.cluster.runs import Lacking
+    from tenure.cluster.jobs.runs import Lacking
 
     by_hand = Fill(t)
     run = by_hand.claim()

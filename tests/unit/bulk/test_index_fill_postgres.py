@@ -7,7 +7,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tenure.pipeline import places
+from tenure.pipeline import remote_handles
 from tests.postgres_server import Server
 from tests.unit.bulk.fills import Filling, filling_node
 
@@ -26,7 +26,7 @@ def t(postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield made
         made.talk.close()
         assert node.lake is not None
-        places.close(node.lake.place)
+        remote_handles.close(node.lake.place)
 
 
 def test_what_is_written_meanwhile_counts(t: Filling) -> None:

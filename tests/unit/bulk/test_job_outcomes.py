@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import Unavailable
-from tenure.cluster import job_waits
+from tenure.cluster.jobs import job_waits
 from tenure.node import Node
 from tests.unit.bulk.imports import Importing
 from tests.unit.sql.sessions import Said, Talk, running

@@ -9,7 +9,7 @@ from tenure.base.errors import WrongLake
 from tenure.base.settings import CLEAN_AFTER
 from tenure.bulk import flush
 from tenure.bulk.upkeep import Upkeep
-from tenure.pipeline import places
+from tenure.pipeline import remote_handles
 from tests.unit.bulk.test_flush import Served
 
 
@@ -107,7 +107,7 @@ def test_an_executor_refuses_another_lake_at_the_same_path(
     served: Served, tmp_path: Path, other: Path
 ) -> None:
     with pytest.raises(WrongLake, match="belongs to another store"):
-        places.opened(served.lake.place)
+        remote_handles.opened(served.lake.place)
     _mount_again(tmp_path)
-    assert places.opened(served.lake.place).lake.address == served.lake.files.address
-    places.close(served.lake.place)
+    assert remote_handles.opened(served.lake.place).lake.address == served.lake.files.address
+    remote_handles.close(served.lake.place)

@@ -15,7 +15,7 @@ from tenure.node import Node
 from tenure.pipeline.tasks import Tasks
 from tenure.sql.tables.all import definitions
 from tenure.storage.files import Files, open_files
-from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.damage import damage_in
 from tests.unit.bulk.test_flush import Served
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tenure.base.errors import CorruptData
-from tenure.bulk.importing.records import Payload, TableInput
+from tenure.bulk.importing.records import ImportPayload, TableInput
 from tenure.bulk.sealing import PREFIX, sealed, unsealed
 from tenure.kv.records import pack
 from tenure.storage.location_text import parse
@@ -96,7 +96,7 @@ def test_a_sealed_location_is_none_that_a_statement_could_name(node: SchemaNode)
 
 @pytest.mark.invariant("S24-jobs")
 def test_all_locations_of_an_import_are_sealed(node: SchemaNode) -> None:
-    payload = Payload((TableInput(104, (1,), (SECRET, "a.csv"), "csv"),), rejects=SECRET)
+    payload = ImportPayload((TableInput(104, (1,), (SECRET, "a.csv"), "csv"),), rejects=SECRET)
     keyspace = node.store.keyspace
     kept = node.transact(lambda txn: payload.with_locations(partial(sealed, txn, keyspace, JOB)))
     assert b"canary" not in pack(kept) and kept.tables[0].locations[1] == "a.csv"

@@ -14,7 +14,7 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import CorruptData, FileExists, FileMissing, TenureError, WrongLake
 from tenure.bulk import store_copy
-from tenure.bulk.store_copy import Copied, NotCopied, copy_store
+from tenure.bulk.store_copy import CopiedStore, NotCopied, copy_store
 from tenure.bulk.upkeep import Upkeep
 from tenure.node import Node
 from tenure.storage.files import Files, open_files
@@ -34,7 +34,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     served.close()
 
 
-def copied(tmp_path: Path, name: str = "copy", lake: str = "") -> Copied:
+def copied(tmp_path: Path, name: str = "copy", lake: str = "") -> CopiedStore:
     source, target = tmp_path / "original", tmp_path / name
     store, to = f"sqlite:{source}/store.db", f"sqlite:{target}/store.db"
     return copy_store(store, f"{source}/lake", to, lake or f"{target}/lake", SystemEnv())

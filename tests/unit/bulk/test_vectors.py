@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tenure.bulk.importing.vectors import truths
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.compiled import compile
-from tenure.expr.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.tree.compiled import compile
+from tenure.expr.tree.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
+from tenure.expr.types.type_names import type_of
 from tenure.table.arrow import array
 from tests.unit.table.trees import CONTEXT
 

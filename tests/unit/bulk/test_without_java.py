@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenure.pipeline.starter import Process
-from tenure.sql.statements import job_waits
+from tenure.sql.statements.jobs import waiting_statements
 from tests.pipeline.waiting import await_true
 from tests.unit.bulk.imports import Importing, lake_node
 
@@ -44,7 +44,7 @@ def test_show_jobs_says_why_a_job_waits(t: Importing) -> None:
 
 
 def test_a_statement_gives_up_and_says_why(t: Importing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_waits, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(waiting_statements, "PATIENCE_SECONDS", 0.1)
     said = t.csv(ROWS)
     assert said.sqlstate == "58000"
     assert WHY in said.message and "openjdk-17-jre-headless" in said.message

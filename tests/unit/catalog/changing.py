@@ -3,15 +3,15 @@
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
-    Change,
+from tenure.catalog.changes.table_changes import (
+    TableChange,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     ElementState,
     Table,
     visible,
 )
-from tenure.catalog.elements import is_finished
+from tenure.catalog.descriptors.elements import is_finished
 from tests.unit.catalog.tables import (
     declared,
     stages,
@@ -21,7 +21,7 @@ from tests.unit.catalog.tables import (
 DELETE_ONLY, WRITE_ONLY, PUBLIC = ElementState
 
 
-def done(*changes: Change, table: Table | None = None) -> Table:
+def done(*changes: TableChange, table: Table | None = None) -> Table:
     """The users after some changes, which are walked through."""
     before = users() if table is None else table
     after = [*stages(before, declared(before, *changes))][-1]
@@ -29,7 +29,7 @@ def done(*changes: Change, table: Table | None = None) -> Table:
     return after
 
 
-def refused(change: Change, table: Table | None = None) -> tuple[str, str]:
+def refused(change: TableChange, table: Table | None = None) -> tuple[str, str]:
     with pytest.raises(UserError) as caught:
         change.apply(users() if table is None else table)
     return caught.value.sqlstate, str(caught.value)

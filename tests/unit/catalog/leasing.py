@@ -1,7 +1,7 @@
 """What a node has leased, versions that no lease is told of, and answers that are lost."""
 
 from tenure.base.errors import Disconnected
-from tenure.catalog.lease_rows import LeaseRow
+from tenure.catalog.leases.lease_rows import LeaseRow
 from tenure.storage.engine import Group, Outcome
 from tests.unit.kv.breaking import Deliver
 from tests.unit.schema_change.clusters import SchemaNode

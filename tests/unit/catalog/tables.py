@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.changes import AddColumn, AddIndex, Change, Part
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.table_changes import AddColumn, AddIndex, NamedKeyColumn, TableChange
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
@@ -12,21 +12,28 @@ from tenure.catalog.descriptors import (
     Check,
     Column,
     Database,
+    DescriptorState,
     Expression,
     Index,
     KeyPart,
-    Place,
+    NameKey,
     Schema,
     SchemaEntry,
-    State,
     Table,
     TypeRef,
     next_version,
     place_of,
     replace,
 )
-from tenure.catalog.drafts import Draft
-from tenure.catalog.elements import advance, first_stage, is_finished, is_prepared, is_shown, shown
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.elements import (
+    advance,
+    first_stage,
+    is_finished,
+    is_prepared,
+    is_shown,
+    shown,
+)
 from tenure.schema_change.stages import with_preparations
 
 INT, TEXT = TypeRef("int4"), TypeRef("text")
@@ -42,7 +49,7 @@ def column(name: str, **fields: object) -> AddColumn:
 
 
 def index(name: str, *columns: str, **fields: object) -> AddIndex:
-    return replace(AddIndex(name, tuple(map(Part, columns))), **fields)
+    return replace(AddIndex(name, tuple(map(NamedKeyColumn, columns))), **fields)
 
 
 def users(**fields: object) -> Table:
@@ -53,7 +60,7 @@ def users(**fields: object) -> Table:
         ZERO_AT,
         "users",
         ROOT,
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=DEFAULT_DATABASE,
@@ -78,7 +85,7 @@ def users(**fields: object) -> Table:
     return replace(table, **fields)
 
 
-def declared(table: Table, *changes: Change) -> Table:
+def declared(table: Table, *changes: TableChange) -> Table:
     for change in changes:
         table = change.apply(table)
     return table
@@ -110,20 +117,20 @@ class Shelf:
 
     def __init__(self, *descriptors: AnyDescriptor) -> None:
         self.descriptors: dict[int, AnyDescriptor] = {}
-        self.names: dict[Place, int] = {}
+        self.names: dict[NameKey, int] = {}
         self.entries: dict[tuple[int, str], SchemaEntry] = {}
         self.draft = Draft()
         for each in (database(), schema(), *descriptors):
             self.descriptors[each.id] = each
             self.names[place_of(each)] = each.id
             if isinstance(each, Schema):
-                entry = SchemaEntry(each.database, each.name, each.id, State.PUBLIC)
+                entry = SchemaEntry(each.database, each.name, each.id, DescriptorState.PUBLIC)
                 self.entries[each.database, each.name] = entry
 
     def descriptor(self, id: int) -> AnyDescriptor | None:
         return self.descriptors.get(id)
 
-    def id_at(self, place: Place) -> int | None:
+    def id_at(self, place: NameKey) -> int | None:
         return self.names.get(place)
 
     def commit(self) -> None:
@@ -152,12 +159,14 @@ class Shelf:
             while not is_finished(descriptor):
                 descriptor = advance(descriptor)
             self.descriptors[id] = descriptor
-        self.entries = {key: entry for key, entry in self.entries.items() if entry.state is not State.DROPPED}
+        self.entries = {
+            key: entry for key, entry in self.entries.items() if entry.state is not DescriptorState.DROPPED
+        }
 
 
 def database(id: int = DEFAULT_DATABASE, name: str = "defaultdb") -> Database:
-    return Database(id, 1, ZERO_AT, name, ROOT, State.PUBLIC, (), ())
+    return Database(id, 1, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), ())
 
 
 def schema(id: int = DEFAULT_SCHEMA, name: str = "public", *, database: int = DEFAULT_DATABASE) -> Schema:
-    return Schema(id, 1, ZERO_AT, name, ROOT, State.PUBLIC, (), (), database=database)
+    return Schema(id, 1, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), database=database)

@@ -1,15 +1,15 @@
 """What a new store starts with."""
 
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     SYSTEM_DATABASE,
     SYSTEM_SCHEMA,
-    Place,
-    State,
+    DescriptorState,
+    NameKey,
 )
-from tenure.catalog.zones import zones
+from tenure.catalog.descriptors.zones import zones
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import created, inconsistent_names
 
@@ -18,9 +18,9 @@ def test_a_new_store_has_two_databases_with_their_public_schemas(node: SchemaNod
     snapshot = node.store.snapshot()
     ids = [each.id for each in node.catalog.list(snapshot)]
     assert ids == [SYSTEM_DATABASE, SYSTEM_SCHEMA, DEFAULT_DATABASE, DEFAULT_SCHEMA]
-    assert node.catalog.id_at(snapshot, Place(0, 0, "defaultdb")) == DEFAULT_DATABASE
+    assert node.catalog.id_at(snapshot, NameKey(0, 0, "defaultdb")) == DEFAULT_DATABASE
     entry = node.catalog.schema_entry(snapshot, DEFAULT_DATABASE, "public")
-    assert entry is not None and (entry.id, entry.state) == (DEFAULT_SCHEMA, State.PUBLIC)
+    assert entry is not None and (entry.id, entry.state) == (DEFAULT_SCHEMA, DescriptorState.PUBLIC)
     assert inconsistent_names(node) == []
 
 

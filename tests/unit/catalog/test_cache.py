@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.cache import Cache, Version
-from tenure.catalog.descriptors import Database, Place, SchemaEntry, State
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey, SchemaEntry
+from tenure.catalog.leases.catalog_cache import Cache, CatalogView
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
@@ -46,19 +46,21 @@ class Bench:
             case "put":
                 former = self.catalog.get(txn, id)
                 version = 1 if former is None else former.version + 1
-                self.catalog.put(txn, Database(id, version, ZERO_AT, name, "root", State.PUBLIC, (), ()))
+                self.catalog.put(
+                    txn, Database(id, version, ZERO_AT, name, "root", DescriptorState.PUBLIC, (), ())
+                )
             case "delete":
                 self.catalog.delete(txn, id)
             case "name":
-                self.catalog.put_name(txn, Place(1, 2, name), id)
+                self.catalog.put_name(txn, NameKey(1, 2, name), id)
             case "unname":
-                self.catalog.delete_name(txn, Place(1, 2, name))
+                self.catalog.delete_name(txn, NameKey(1, 2, name))
             case "enter":
-                self.catalog.put_schema_entry(txn, SchemaEntry(1, name, id, State.PUBLIC))
+                self.catalog.put_schema_entry(txn, SchemaEntry(1, name, id, DescriptorState.PUBLIC))
             case _:
                 self.catalog.delete_schema_entry(txn, 1, name)
 
-    def advance(self) -> Version:
+    def advance(self) -> CatalogView:
         self.cache.advance(self.store.snapshot())
         return self.cache.newest
 
@@ -66,13 +68,13 @@ class Bench:
         """What a full read at a time says."""
         snapshot = self.store.snapshot(at)
         found: list[object] = [self.catalog.get(snapshot, id) for id in IDS]
-        found += [self.catalog.id_at(snapshot, Place(1, 2, name)) for name in NAMES]
+        found += [self.catalog.id_at(snapshot, NameKey(1, 2, name)) for name in NAMES]
         return found + [self.catalog.schema_entry(snapshot, 1, name) for name in NAMES]
 
 
-def looked_up(version: Version) -> list[object]:
+def looked_up(version: CatalogView) -> list[object]:
     found: list[object] = [version.descriptor(id) for id in IDS]
-    found += [version.id_at(Place(1, 2, name)) for name in NAMES]
+    found += [version.id_at(NameKey(1, 2, name)) for name in NAMES]
     return found + [version.schema_entry(1, name) for name in NAMES]
 
 
@@ -90,7 +92,7 @@ def test_every_version_answers_what_a_full_read_at_its_time_would(
     history: list[tuple[list[Change], bool]],
 ) -> None:
     bench = Bench()
-    versions: list[Version] = []
+    versions: list[CatalogView] = []
     for batch, is_kept in history:
         for change in batch:
             bench.apply(change)

@@ -8,36 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
-    AddForeignKey,
-    DropConstraint,
-    DropDefault,
-    Part,
-    alter,
-    sequences_of,
-)
-from tenure.catalog.descriptors import (
-    ROOT,
-    AnyDescriptor,
-    Database,
-    Depends,
-    EnumType,
-    Expression,
-    OwnedBy,
-    Schema,
-    SearchPath,
-    Sequence,
-    State,
-    Table,
-    TypeRef,
-    View,
-    ViewColumn,
-    is_dropped,
-    place_of,
-)
-from tenure.catalog.drafts import Draft
-from tenure.catalog.drops import drop_column, drop_database, drop_objects, drop_schema
-from tenure.catalog.object_changes import (
+from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import (
     add_enum_value,
     create_database,
     create_enum,
@@ -46,11 +18,39 @@ from tenure.catalog.object_changes import (
     rename_object,
     set_schema,
 )
-from tenure.catalog.parts import staying
-from tenure.catalog.seen import own_copy
-from tenure.catalog.sequence_changes import create_sequence, set_owned_by
-from tenure.catalog.validation import problems
-from tenure.catalog.views import create_view
+from tenure.catalog.changes.sequence_changes import create_sequence, set_owned_by
+from tenure.catalog.changes.table_changes import (
+    AddForeignKey,
+    DropConstraint,
+    DropDefault,
+    NamedKeyColumn,
+    alter,
+    sequences_of,
+)
+from tenure.catalog.changes.table_parts import staying
+from tenure.catalog.changes.view_changes import create_view
+from tenure.catalog.descriptors.definitions import (
+    ROOT,
+    AnyDescriptor,
+    Database,
+    Depends,
+    DescriptorState,
+    EnumType,
+    Expression,
+    OwnedBy,
+    Schema,
+    SearchPath,
+    Sequence,
+    Table,
+    TypeRef,
+    View,
+    ViewColumn,
+    is_dropped,
+    place_of,
+)
+from tenure.catalog.descriptors.draft_view import own_copy
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import ROW_ID, Shelf, column
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -110,7 +110,7 @@ class CatalogMachine(RuleBasedStateMachine):
                 name=name,
                 owner=ROOT,
                 columns=columns,
-                key=(Part("id"),),
+                key=(NamedKeyColumn("id"),),
                 row_id=ROW_ID,
                 changes=changes,
             )
@@ -271,7 +271,9 @@ class CatalogMachine(RuleBasedStateMachine):
     @invariant()
     def maps_are_the_schemas_there_are(self) -> None:
         mapped = {
-            (*key, entry.id) for key, entry in self.shelf.entries.items() if entry.state is State.PUBLIC
+            (*key, entry.id)
+            for key, entry in self.shelf.entries.items()
+            if entry.state is DescriptorState.PUBLIC
         }
         assert mapped == {
             (each.database, each.name, each.id)

@@ -1,6 +1,6 @@
 """Changes of what is a table's own, and changes as values."""
 
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     DropColumn,
     SetComment,
     SetLocked,

@@ -3,10 +3,9 @@
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddForeignKey,
     AlterType,
-    Change,
     DropColumn,
     DropDefault,
     DropKey,
@@ -15,8 +14,9 @@ from tenure.catalog.changes import (
     RenameColumn,
     SetDefault,
     SetNotNull,
+    TableChange,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     ForeignKey,
 )
 from tests.unit.catalog.changing import DELETE_ONLY, WRITE_ONLY, done, names, refused
@@ -76,7 +76,7 @@ def test_a_column_name_is_taken_once() -> None:
         AlterType("x", TEXT),
     ],
 )
-def test_a_column_that_is_not_there_is_named(change: Change) -> None:
+def test_a_column_that_is_not_there_is_named(change: TableChange) -> None:
     assert refused(change) == ("42703", 'column "x" of relation "users" does not exist')
 
 

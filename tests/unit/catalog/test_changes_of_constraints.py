@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddCheck,
     AddForeignKey,
     AddInbound,
@@ -14,12 +14,12 @@ from tenure.catalog.changes import (
     alter,
     target_key,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     Goal,
     Inbound,
     replace,
 )
-from tenure.catalog.elements import is_finished, reverse
+from tenure.catalog.descriptors.elements import is_finished, reverse
 from tests.unit.catalog.changing import PUBLIC, WRITE_ONLY, done, refused
 from tests.unit.catalog.tables import (
     ROW_ID,

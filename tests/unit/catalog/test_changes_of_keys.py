@@ -1,17 +1,17 @@
 """Changes of indexes and primary keys: what they declare, and what they refuse."""
 
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AlterPrimaryKey,
     DropConstraint,
     DropIndex,
     DropKey,
     DropPrimaryKey,
-    Part,
+    NamedKeyColumn,
     Referring,
     RenameIndex,
     row_id,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     ForeignKey,
     KeyPart,
 )
@@ -74,7 +74,7 @@ def test_an_index_is_renamed() -> None:
 
 
 def test_a_new_primary_key_replaces_all_indexes() -> None:
-    change = AlterPrimaryKey("users_pkey", (Part("age"), Part("id", is_descending=True)))
+    change = AlterPrimaryKey("users_pkey", (NamedKeyColumn("age"), NamedKeyColumn("id", is_descending=True)))
     after = done(change)
     assert after.primary == 4
     assert after.index(4).parts == (KeyPart(3), KeyPart(1, is_descending=True))
@@ -87,7 +87,7 @@ def test_a_new_primary_key_replaces_all_indexes() -> None:
 
 
 def test_the_former_key_becomes_a_unique_index_if_asked() -> None:
-    after = done(AlterPrimaryKey("users_pkey", (Part("name"),), former="users_id_key"))
+    after = done(AlterPrimaryKey("users_pkey", (NamedKeyColumn("name"),), former="users_id_key"))
     assert [(each.name, each.is_unique, each.parts) for each in after.indexes][-1] == (
         "users_id_key",
         True,
@@ -96,7 +96,7 @@ def test_the_former_key_becomes_a_unique_index_if_asked() -> None:
 
 
 def test_a_table_has_one_primary_key() -> None:
-    assert refused(AlterPrimaryKey("k", (Part("age"),), is_added=True)) == (
+    assert refused(AlterPrimaryKey("k", (NamedKeyColumn("age"),), is_added=True)) == (
         "42P16",
         'multiple primary keys for table "users" are not allowed',
     )
@@ -108,18 +108,20 @@ def test_without_a_primary_key_there_is_a_hidden_row_id() -> None:
     assert hidden is not None and hidden.name == "rowid"
     assert not bare.index(bare.primary).is_constraint
     assert names(bare) == ["id", "name", "age", "city"]
-    keyed = done(AlterPrimaryKey("k", (Part("id"),), is_added=True), table=bare)
+    keyed = done(AlterPrimaryKey("k", (NamedKeyColumn("id"),), is_added=True), table=bare)
     assert row_id(keyed) is None
     assert [each.name for each in keyed.columns] == ["id", "name", "age", "city"]
 
 
 def test_a_primary_key_is_replaced_by_dropping_and_adding_one() -> None:
-    after = done(DropPrimaryKey(ROW_ID), AlterPrimaryKey("users_pkey2", (Part("age"),), is_added=True))
+    after = done(
+        DropPrimaryKey(ROW_ID), AlterPrimaryKey("users_pkey2", (NamedKeyColumn("age"),), is_added=True)
+    )
     assert after.index(after.primary).parts == (KeyPart(3),)
     assert names(after) == [each.name for each in after.columns] == ["id", "name", "age", "city"]
 
 
 def test_a_key_that_others_refer_to_is_kept_as_a_unique_index_or_stays() -> None:
     referring = (Referring(300, "orders", ForeignKey(7, "fk", (2,), 200, (1,))),)
-    assert refused(AlterPrimaryKey("k", (Part("age"),), referring=referring))[0] == "2BP01"
-    declared(users(), AlterPrimaryKey("k", (Part("age"),), referring=referring, former="f"))
+    assert refused(AlterPrimaryKey("k", (NamedKeyColumn("age"),), referring=referring))[0] == "2BP01"
+    declared(users(), AlterPrimaryKey("k", (NamedKeyColumn("age"),), referring=referring, former="f"))

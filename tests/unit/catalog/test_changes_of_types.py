@@ -2,23 +2,23 @@
 
 import pytest
 
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddCheck,
     AddForeignKey,
     AlterPrimaryKey,
     AlterType,
-    Change,
     DropColumn,
-    Part,
+    NamedKeyColumn,
     SetDefault,
     SetNotNull,
+    TableChange,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     KeyPart,
     Table,
     TypeRef,
 )
-from tenure.catalog.elements import finished, is_finished, reverse
+from tenure.catalog.descriptors.elements import finished, is_finished, reverse
 from tests.unit.catalog.changing import done, names, refused
 from tests.unit.catalog.tables import (
     TEXT,
@@ -94,10 +94,10 @@ def test_a_rewrite_that_fails_leaves_no_trace() -> None:
         index("i", "city", predicate=reading(3)),
         AddCheck("c", reading(3)),
         AddForeignKey("fk", ("age",), 300, (1,)),
-        AlterPrimaryKey("k", (Part("age"),)),
+        AlterPrimaryKey("k", (NamedKeyColumn("age"),)),
     ],
 )
-def test_a_column_that_is_being_rewritten_is_left_alone_till_then(change: Change) -> None:
+def test_a_column_that_is_being_rewritten_is_left_alone_till_then(change: TableChange) -> None:
     assert refused(change, declared(users(), rewrite()))[0] == "0A000"
 
 

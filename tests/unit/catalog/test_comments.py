@@ -3,23 +3,23 @@
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.object_changes import create_enum, set_comment
+from tenure.catalog.changes.sequence_changes import create_sequence
+from tenure.catalog.changes.table_changes import (
     AddForeignKey,
     AlterType,
-    Change,
     SetColumnComment,
     SetComment,
     SetConstraintComment,
     SetIndexComment,
+    TableChange,
     alter,
 )
-from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, ROOT, Table
-from tenure.catalog.object_changes import create_enum, set_comment
-from tenure.catalog.sequence_changes import create_sequence
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, ROOT, Table
 from tests.unit.catalog.tables import TEXT, Shelf, declared, reading, users
 
 
-def commented(*changes: Change) -> Table:
+def commented(*changes: TableChange) -> Table:
     return declared(users(), *changes)
 
 
@@ -58,7 +58,7 @@ def test_parts_of_a_table_have_one() -> None:
         (SetConstraintComment("nope", "x"), "42704"),
     ],
 )
-def test_what_is_not_there_has_none(change: Change, sqlstate: str) -> None:
+def test_what_is_not_there_has_none(change: TableChange, sqlstate: str) -> None:
     with pytest.raises(UserError) as caught:
         commented(change)
     assert caught.value.sqlstate == sqlstate

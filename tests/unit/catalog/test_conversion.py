@@ -5,11 +5,19 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import Part
-from tenure.catalog.conversion import convert_to_schema
-from tenure.catalog.descriptors import DEFAULT_DATABASE, ROOT, OwnedBy, Place, Table, is_dropped, place_of
-from tenure.catalog.object_changes import create_database, create_schema, create_table
-from tenure.catalog.sequence_changes import create_sequence, set_owned_by
+from tenure.catalog.changes.database_conversion import convert_to_schema
+from tenure.catalog.changes.object_changes import create_database, create_schema, create_table
+from tenure.catalog.changes.sequence_changes import create_sequence, set_owned_by
+from tenure.catalog.changes.table_changes import NamedKeyColumn
+from tenure.catalog.descriptors.definitions import (
+    DEFAULT_DATABASE,
+    ROOT,
+    NameKey,
+    OwnedBy,
+    Table,
+    is_dropped,
+    place_of,
+)
 from tests.unit.catalog.tables import ROW_ID, Shelf, column
 
 SHOP, PUBLIC, T, S, MADE = 300, 301, 302, 303, 400
@@ -29,7 +37,7 @@ def shelf() -> Shelf:
         name="t",
         owner=ROOT,
         columns=[column("id")],
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
         row_id=ROW_ID,
     )
     set_owned_by(shelf.draft, shelf, S, OwnedBy(T, 1))
@@ -55,8 +63,8 @@ def test_its_objects_move_with_their_ids_and_the_database_goes(shelf: Shelf) -> 
     shelf.commit()
     table = shelf.descriptors[T]
     assert isinstance(table, Table) and (table.database, table.schema) == (DEFAULT_DATABASE, MADE)
-    assert table.draining == (Place(SHOP, PUBLIC, "t"),)
-    assert place_of(shelf.descriptors[S]) == Place(DEFAULT_DATABASE, MADE, "s")
+    assert table.draining == (NameKey(SHOP, PUBLIC, "t"),)
+    assert place_of(shelf.descriptors[S]) == NameKey(DEFAULT_DATABASE, MADE, "s")
     assert shelf.entries[DEFAULT_DATABASE, "shop"].id == MADE
     assert is_dropped(shelf.descriptors[SHOP]) and is_dropped(shelf.descriptors[PUBLIC])
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from tenure.catalog.changes import DropColumn, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.table_changes import DropColumn, alter
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
-    Place,
+    DescriptorState,
+    NameKey,
     SchemaEntry,
-    State,
     Table,
     place_of,
     replace,
 )
-from tenure.catalog.drafts import Draft
+from tenure.catalog.descriptors.drafts import Draft
 from tests.unit.catalog.tables import Shelf, column, database, schema, users
 
 
@@ -21,8 +21,8 @@ def named(table: Table, name: str) -> Table:
     return replace(table, name=name)
 
 
-def at(name: str) -> Place:
-    return Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, name)
+def at(name: str) -> NameKey:
+    return NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, name)
 
 
 def test_an_empty_draft_is_false() -> None:
@@ -44,7 +44,7 @@ def test_a_new_schema_comes_with_its_entry_in_the_map() -> None:
     draft = Draft()
     draft.create(schema(110, "app"))
     assert draft.entries == {
-        (DEFAULT_DATABASE, "app"): SchemaEntry(DEFAULT_DATABASE, "app", 110, State.PUBLIC)
+        (DEFAULT_DATABASE, "app"): SchemaEntry(DEFAULT_DATABASE, "app", 110, DescriptorState.PUBLIC)
     }
 
 
@@ -103,7 +103,7 @@ def test_a_name_that_is_taken_back_does_not_drain() -> None:
 def test_a_dropped_descriptor_stays_with_its_name_draining() -> None:
     draft = Draft()
     dropped = draft.drop(users())
-    assert (dropped.state, dropped.draining) == (State.DROPPED, (at("users"),))
+    assert (dropped.state, dropped.draining) == (DescriptorState.DROPPED, (at("users"),))
     assert draft.declared == {200: dropped}
     assert draft.names == {at("users"): None}
 
@@ -126,7 +126,7 @@ def test_a_dropped_schema_stays_in_the_map_as_dropped() -> None:
     draft = Draft()
     draft.drop(schema(110, "app"))
     entry = draft.entries[DEFAULT_DATABASE, "app"]
-    assert entry == SchemaEntry(DEFAULT_DATABASE, "app", 110, State.DROPPED)
+    assert entry == SchemaEntry(DEFAULT_DATABASE, "app", 110, DescriptorState.DROPPED)
 
 
 def test_a_renamed_schema_leaves_the_map_under_its_former_name() -> None:

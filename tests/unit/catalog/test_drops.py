@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.catalog.changes import AddForeignKey, Part, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import create_enum, create_table
+from tenure.catalog.changes.table_changes import AddForeignKey, NamedKeyColumn, alter
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     ROOT,
+    DescriptorState,
     Inbound,
-    State,
     Table,
     TypeRef,
     is_dropped,
 )
-from tenure.catalog.drops import drop_database, drop_objects, drop_schema
 from tenure.catalog.errors import DependentObjects
-from tenure.catalog.object_changes import create_enum, create_table
 from tests.unit.catalog.tables import ROW_ID, Shelf, column, schema
 
 APP, WEB = 110, 111
@@ -48,7 +48,7 @@ def make(shelf: Shelf, id: int, name: str, parent: int) -> None:
         name=name,
         owner=ROOT,
         columns=[column("id"), column("v")],
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
         row_id=ROW_ID,
     )
 
@@ -132,7 +132,7 @@ def test_a_schema_goes_by_cascade_with_what_is_in_it(shelf: Shelf) -> None:
     drop_schema(shelf.draft, shelf, APP, [A, MOOD], is_cascade=True)
     assert dropped(shelf) == {A, MOOD, APP}
     entry = shelf.draft.entries[DEFAULT_DATABASE, "app"]
-    assert entry is not None and entry.state is State.DROPPED
+    assert entry is not None and entry.state is DescriptorState.DROPPED
     assert DEFAULT_DATABASE in shelf.draft.declared
     shelf.commit()
     shelf.drain()

@@ -8,20 +8,19 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddCheck,
     AddColumn,
     AddForeignKey,
     AlterPrimaryKey,
     AlterType,
-    Change,
     DropColumn,
     DropConstraint,
     DropDefault,
     DropIndex,
     DropNotNull,
     DropPrimaryKey,
-    Part,
+    NamedKeyColumn,
     RenameColumn,
     RenameConstraint,
     RenameIndex,
@@ -29,25 +28,28 @@ from tenure.catalog.changes import (
     SetLocked,
     SetNotNull,
     SetOwner,
+    TableChange,
     ValidateConstraint,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.table_parts import find_column, since_committed, staying
+from tenure.catalog.descriptors.definitions import (
     Check,
     Column,
+    DescriptorState,
     ElementState,
     EnumMember,
     EnumType,
     ForeignKey,
     Goal,
     Index,
-    State,
     Table,
     TypeRef,
     place_of,
     replace,
     visible,
 )
-from tenure.catalog.elements import (
+from tenure.catalog.descriptors.draft_view import own_copy
+from tenure.catalog.descriptors.elements import (
     STEPS_MAX,
     advance,
     finished,
@@ -58,9 +60,7 @@ from tenure.catalog.elements import (
     reverse,
     shown,
 )
-from tenure.catalog.parts import find_column, since_committed, staying
-from tenure.catalog.seen import own_copy
-from tenure.catalog.validation import problems
+from tenure.catalog.descriptors.validation import problems
 from tenure.schema_change.stages import with_preparations
 from tests.unit.catalog.tables import INT, ROW_ID, TEXT, column, declared, index, reading, stages, users
 
@@ -87,7 +87,9 @@ LEGAL_CONSTRAINT = {
 NAMES = st.sampled_from(["id", "name", "age", "city", "a", "b"])
 INDEXES = st.sampled_from(["users_pkey", "users_name", "users_age", "i", "j"])
 CONSTRAINTS = st.sampled_from(["users_age_check", "users_name", "c", "d", "loose", "friend"])
-PARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True).map(lambda names: tuple(map(Part, names)))
+PARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True).map(
+    lambda names: tuple(map(NamedKeyColumn, names))
+)
 
 CHANGES = st.one_of(
     st.builds(
@@ -144,8 +146,8 @@ def changed_tables(draw: st.DrawFn) -> tuple[Table, Table]:
     return before, table
 
 
-def _made(draw: st.DrawFn, table: Table, change: Change | str) -> Change:
-    if isinstance(change, Change):
+def _made(draw: st.DrawFn, table: Table, change: TableChange | str) -> TableChange:
+    if isinstance(change, TableChange):
         return change
     found = find_column(table, draw(NAMES)) or table.columns[0]
     if change == "check":
@@ -324,7 +326,7 @@ def _not_null(table: Table) -> dict[int, ElementState | None]:
 # ── single steps ───────────────────────────────────────────────────────────────────────────────
 
 
-def _walked(*changes: Change) -> list[Table]:
+def _walked(*changes: TableChange) -> list[Table]:
     return [*stages(users(), declared(users(), *changes))]
 
 
@@ -397,18 +399,18 @@ def test_a_former_name_goes_with_the_next_step() -> None:
 
 
 def test_a_table_that_others_must_know_first_becomes_public_with_the_next_step() -> None:
-    table = users(state=State.ADDING)
+    table = users(state=DescriptorState.ADDING)
     assert not is_finished(table)
     assert advance(table) == shown(table) == users()
 
 
 def test_taking_back_a_table_that_nobody_could_use_drops_it() -> None:
-    back = reverse(users(state=State.ADDING))
-    assert (back.state, back.draining) == (State.DROPPED, (place_of(users()),))
+    back = reverse(users(state=DescriptorState.ADDING))
+    assert (back.state, back.draining) == (DescriptorState.DROPPED, (place_of(users()),))
 
 
 def test_elements_of_a_dropped_table_need_no_steps() -> None:
-    table = declared(users(state=State.DROPPED), index("i", "city"))
+    table = declared(users(state=DescriptorState.DROPPED), index("i", "city"))
     assert is_finished(table)
     assert first_stage(table) == advance(table) == table
 
@@ -421,7 +423,7 @@ def _enum(*members: EnumMember) -> EnumType:
         plain.modified_at,
         "mood",
         "root",
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=100,

@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 
 from tenure.base.errors import UserError
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, ROOT, ElementState, EnumType, State
-from tenure.catalog.enum_members import added, between, enum_members, renamed, spread
-from tenure.catalog.validation import problems
+from tenure.catalog.descriptors.definitions import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    ROOT,
+    DescriptorState,
+    ElementState,
+    EnumType,
+)
+from tenure.catalog.descriptors.enum_members import added, between, enum_members, renamed, spread
+from tenure.catalog.descriptors.validation import problems
 
 
 def mood(*labels: str) -> EnumType:
@@ -20,7 +27,7 @@ def mood(*labels: str) -> EnumType:
         ZERO_AT,
         "mood",
         ROOT,
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=DEFAULT_DATABASE,

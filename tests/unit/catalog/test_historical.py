@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.catalog.historical import HistoricalUse
+from tenure.catalog.leases.historical import HistoricalUse
 from tests.unit.catalog.leasing import bump
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import created, place, rename

@@ -4,8 +4,8 @@ import pytest
 
 from tenure.base.settings import LEASE_HOLDER_GRACE
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.uses import UseState
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.catalog.leases.uses import UseState
 from tenure.kv.keys import LEASE_WAITS
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome
@@ -18,7 +18,7 @@ from tests.unit.schema_change.declared import created
 
 def make_wait(node: SchemaNode, *ids: int) -> None:
     """Somebody waits for these, and says so."""
-    assert node.lease_waits.record(awaited(node, *ids), Waiter(ZERO_AT)) is not None
+    assert node.lease_waits.record(awaited(node, *ids), LeaseWaiter(ZERO_AT)) is not None
 
 
 def let_grace_pass(cluster: Cluster, node: SchemaNode) -> None:

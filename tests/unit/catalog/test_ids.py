@@ -3,9 +3,9 @@
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors import DEFAULT_SCHEMA
-from tenure.catalog.ids import BLOCK_IDS, DescriptorIds
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import DEFAULT_SCHEMA
+from tenure.catalog.descriptors.ids import BLOCK_IDS, DescriptorIds
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.cache import Cache
-from tenure.catalog.descriptors import DEFAULT_SCHEMA, Table, replace
-from tenure.catalog.index_holders import IndexHolders
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import DEFAULT_SCHEMA, Table, replace
+from tenure.catalog.descriptors.index_holders import IndexHolders
+from tenure.catalog.leases.catalog_cache import Cache
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.catalog.tables import users

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tenure.base.errors import DeadlockDetected, DiskFull, RetryError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.lease_rows import LeaseRow
-from tenure.catalog.lease_waits import LockTimeout, Waiter
-from tenure.catalog.wait_records import Awaited, Hold, Wait, blocks, must_give_way
-from tenure.cluster.sessions import Existence, SessionId
+from tenure.catalog.leases.lease_rows import LeaseRow
+from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, blocks, must_give_way
+from tenure.cluster.sessions.session_records import Existence, SessionId
 from tenure.kv.keys import SCHEMA_LEASES, SESSIONS
 from tenure.kv.records import Records
 from tenure.kv.transaction import Transaction
@@ -33,7 +33,7 @@ def awaited(node: SchemaNode, *ids: int) -> list[Awaited]:
 
 
 def wait(node: SchemaNode, *ids: int, timeout: float | None = None) -> None:
-    node.lease_waits.await_gone(awaited(node, *ids), Waiter(ZERO_AT), timeout=timeout)
+    node.lease_waits.await_gone(awaited(node, *ids), LeaseWaiter(ZERO_AT), timeout=timeout)
 
 
 # ── living nodes ───────────────────────────────────────────────────────────────────────────────
@@ -75,7 +75,7 @@ def test_a_transaction_does_not_wait_for_itself(node: SchemaNode) -> None:
     use = node.bind()
     use.descriptor(id)
     bump(node, id)
-    node.lease_waits.await_gone(awaited(node, id), Waiter(use.started_at, use), timeout=1.0)
+    node.lease_waits.await_gone(awaited(node, id), LeaseWaiter(use.started_at, use), timeout=1.0)
     assert id not in use.pins
     use.close()
 
@@ -117,7 +117,7 @@ def test_a_record_that_cannot_be_taken_back_goes_with_the_next_wait(
             raise RetryError("enough")
 
     with pytest.raises(RetryError, match="enough"):
-        node.lease_waits.await_gone(awaited(node, id), Waiter(ZERO_AT, check=check))
+        node.lease_waits.await_gone(awaited(node, id), LeaseWaiter(ZERO_AT, check=check))
     node.wire.on_commit = None
     assert len(list(node.waits.list(node.store.snapshot()))) == 1
     with pytest.raises(LockTimeout):
@@ -231,9 +231,9 @@ def test_lost_notifications_cost_no_more_than_the_poll(cluster: Cluster) -> None
 # ── circles ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wait_of(number: int, started_at: int, waits_for: set[int], holds: set[int]) -> Wait:
+def _wait_of(number: int, started_at: int, waits_for: set[int], holds: set[int]) -> LeaseWait:
     """Descriptors are awaited before 10; holding one at 5 is in the way."""
-    return Wait(
+    return LeaseWait(
         1,
         1,
         number,
@@ -250,7 +250,7 @@ _waits = st.lists(st.tuples(st.integers(1, 3), _sets, _sets), max_size=6).map(
 )
 
 
-def _has_cycle(waits: list[Wait]) -> bool:
+def _has_cycle(waits: list[LeaseWait]) -> bool:
     left = [each for each in waits if not blocks(each, each)]
     while left:
         free = [each for each in left if not any(blocks(other, each) for other in left if other is not each)]
@@ -262,7 +262,7 @@ def _has_cycle(waits: list[Wait]) -> bool:
 
 @pytest.mark.invariant("I9")
 @given(_waits)
-def test_whoever_gives_way_breaks_every_circle_and_nobody_does_without_one(waits: list[Wait]) -> None:
+def test_whoever_gives_way_breaks_every_circle_and_nobody_does_without_one(waits: list[LeaseWait]) -> None:
     waits = [each for each in waits if not blocks(each, each)]  # it gives up what it waits for first
     giving_way = [each for each in waits if must_give_way(each, waits)]
     assert bool(giving_way) == _has_cycle(waits)
@@ -273,7 +273,7 @@ def test_whoever_gives_way_breaks_every_circle_and_nobody_does_without_one(waits
 def test_a_pin_under_a_lease_that_is_new_enough_is_in_nobodys_way() -> None:
     waiter = _wait_of(1, 1, {7}, set())
     assert blocks(_wait_of(2, 2, set(), {7}), waiter)
-    assert not blocks(Wait(1, 1, 2, 2, 0, (), (Hold(7, 10),)), waiter)
+    assert not blocks(LeaseWait(1, 1, 2, 2, 0, (), (Hold(7, 10),)), waiter)
 
 
 class Threaded:
@@ -321,7 +321,7 @@ def test_of_two_transactions_on_two_nodes_that_wait_for_each_other_the_youngest_
 
     def wait_for(at: SchemaNode, use: object, id: int) -> None:
         try:
-            at.lease_waits.await_gone(awaited(node, id), Waiter(use.started_at, use))  # type: ignore[attr-defined,arg-type]
+            at.lease_waits.await_gone(awaited(node, id), LeaseWaiter(use.started_at, use))  # type: ignore[attr-defined,arg-type]
         finally:
             use.close()  # type: ignore[attr-defined]
 
@@ -333,9 +333,9 @@ def test_of_two_transactions_on_two_nodes_that_wait_for_each_other_the_youngest_
 
 def test_the_records_of_the_dead_make_no_circle(node: SchemaNode) -> None:
     """They are left alone until somebody finds their session gone."""
-    mine = node.lease_waits.record([Awaited(1, 10)], Waiter(node.store.clock.now()))
+    mine = node.lease_waits.record([Awaited(1, 10)], LeaseWaiter(node.store.clock.now()))
     assert mine is not None
-    dead = Wait(99, 1, 1, 1, 1, (Awaited(2, 10),), (Hold(1, 5),))
+    dead = LeaseWait(99, 1, 1, 1, 1, (Awaited(2, 10),), (Hold(1, 5),))
     node.transact(lambda txn: node.waits.put(txn, dead))
     node.lease_waits.check_cycle(mine)
     assert not node.deaths.is_alive(SessionId(99, 1))

@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.errors import DeadlinePassed, OutcomeUnknown, RetryError
 from tenure.base.settings import LIVENESS_TTL
-from tenure.catalog.leases import ALONE_GAP_SECONDS, GAP_SECONDS, Leases, bound
-from tenure.catalog.uses import UseState
+from tenure.catalog.leases.node_leases import ALONE_GAP_SECONDS, GAP_SECONDS, Leases, bound
+from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.catalog.leasing import bump, cut

@@ -6,7 +6,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import DeadlinePassed, RetryError
 from tenure.base.settings import LEASE_DURATION, LIVENESS_TTL
 from tenure.base.timestamp import seconds_between
-from tenure.catalog.lease_waits import LockTimeout
+from tenure.catalog.leases.lease_waits import LockTimeout
 from tests.contract.lease_nodes import MIXED, SETTINGS, TABLE, LeaseNode
 from tests.unit.kv.breaking import BreakingEngine
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tenure.base.errors import RetryError
-from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA, State, replace
-from tenure.catalog.names import NameDraining, NameTaken, map_entries, move_names, places
-from tenure.catalog.uses import Use
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, DescriptorState, replace
+from tenure.catalog.descriptors.name_entries import NameDraining, NameTaken, map_entries, move_names, places
+from tenure.catalog.leases.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     create,
@@ -27,7 +27,7 @@ def test_a_descriptor_has_its_name_and_those_that_drain() -> None:
     assert places(table) == {place("t")}
     renamed = replace(table, name="u", draining=(place("t"),))
     assert places(renamed) == {place("t"), place("u")}
-    assert places(replace(renamed, state=State.DROPPED)) == {place("t")}
+    assert places(replace(renamed, state=DescriptorState.DROPPED)) == {place("t")}
 
 
 @pytest.mark.invariant("I38")
@@ -38,7 +38,7 @@ def test_only_schemas_are_in_maps_and_what_drains_there_is_dropped(node: SchemaN
     assert map_entries(new_table(200, "t")) == {}
     moved = replace(schema, name="r", draining=(schema_place("s"),))
     states = {name: entry.state for (_, name), entry in map_entries(moved).items()}
-    assert states == {"r": State.PUBLIC, "s": State.DROPPED}
+    assert states == {"r": DescriptorState.PUBLIC, "s": DescriptorState.DROPPED}
 
 
 @pytest.mark.invariant("I38")

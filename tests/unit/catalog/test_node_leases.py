@@ -8,12 +8,12 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import SessionLost
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, VERSION, Settings
-from tenure.catalog.descriptors import DEFAULT_DATABASE, DEFAULT_SCHEMA
-from tenure.catalog.expiring_leases import ExpiringLeases
-from tenure.catalog.mixed_leases import MixedLeases
-from tenure.catalog.old_lease_rows import OldLeaseRow, OldLeaseRows
-from tenure.catalog.uses import Use
-from tenure.cluster.sessions import Sessions
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA
+from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
+from tenure.catalog.expiring_leases.mixed_scheme import MixedLeases
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.uses import Use
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.node import Node
 from tests.unit.kv.waiting import PATIENCE_SECONDS
 

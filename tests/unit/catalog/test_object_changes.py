@@ -5,33 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
-    AddCheck,
-    AddForeignKey,
-    DropColumn,
-    DropConstraint,
-    Part,
-    alter,
-    referring_to,
-    row_id,
-)
-from tenure.catalog.descriptors import (
-    DEFAULT_DATABASE,
-    DEFAULT_SCHEMA,
-    ROOT,
-    ElementState,
-    EnumType,
-    Goal,
-    Inbound,
-    Place,
-    SchemaEntry,
-    State,
-    Table,
-    TypeRef,
-)
-from tenure.catalog.drops import drop_objects
-from tenure.catalog.elements import is_finished
-from tenure.catalog.object_changes import (
+from tenure.catalog.changes.drops import drop_objects
+from tenure.catalog.changes.object_changes import (
     add_enum_value,
     create_database,
     create_enum,
@@ -42,7 +17,32 @@ from tenure.catalog.object_changes import (
     set_owner,
     set_schema,
 )
-from tenure.catalog.validation import problems
+from tenure.catalog.changes.table_changes import (
+    AddCheck,
+    AddForeignKey,
+    DropColumn,
+    DropConstraint,
+    NamedKeyColumn,
+    alter,
+    referring_to,
+    row_id,
+)
+from tenure.catalog.descriptors.definitions import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    ROOT,
+    DescriptorState,
+    ElementState,
+    EnumType,
+    Goal,
+    Inbound,
+    NameKey,
+    SchemaEntry,
+    Table,
+    TypeRef,
+)
+from tenure.catalog.descriptors.elements import is_finished
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import ROW_ID, TEXT, Shelf, column, index, reading, schema, users
 
 
@@ -96,8 +96,8 @@ def table(shelf: Shelf, id: int) -> Table:
 
 def test_a_database_has_a_schema_public_of_its_own(shelf: Shelf) -> None:
     create_database(shelf.draft, shelf, id=500, schema=501, name="shop", owner="ann")
-    assert shelf.draft.names == {Place(0, 0, "shop"): 500, Place(500, 0, "public"): 501}
-    assert shelf.draft.entries == {(500, "public"): SchemaEntry(500, "public", 501, State.PUBLIC)}
+    assert shelf.draft.names == {NameKey(0, 0, "shop"): 500, NameKey(500, 0, "public"): 501}
+    assert shelf.draft.entries == {(500, "public"): SchemaEntry(500, "public", 501, DescriptorState.PUBLIC)}
 
 
 def test_a_new_schema_gives_its_database_a_version(shelf: Shelf) -> None:
@@ -123,14 +123,14 @@ def test_a_row_id_gives_way_to_a_column_of_that_name(shelf: Shelf) -> None:
 def test_a_table_is_finished_at_once_with_all_its_parts(shelf: Shelf) -> None:
     made = make_table(
         shelf,
-        key=(Part("id"), Part("buyer", is_descending=True)),
+        key=(NamedKeyColumn("id"), NamedKeyColumn("buyer", is_descending=True)),
         changes=[
             index("i", "note", is_unique=True),
             AddCheck("c", reading(2)),
             column("more", is_nullable=False),
         ],
     )
-    assert is_finished(made) and made.state is State.PUBLIC
+    assert is_finished(made) and made.state is DescriptorState.PUBLIC
     assert problems(made) == []
     assert [each.name for each in made.indexes] == ["orders_pkey", "i"]
     assert [each.is_nullable for each in made.columns] == [False, False, True, False]
@@ -154,20 +154,20 @@ def test_a_table_relies_on_the_schema_it_is_put_into(shelf: Shelf) -> None:
 
 def test_a_table_that_refers_to_one_in_use_is_adding_until_its_writers_know(shelf: Shelf) -> None:
     made = make_table(shelf, changes=[AddForeignKey("fk", ("buyer",), 200, (1,))])
-    assert made.state is State.ADDING
+    assert made.state is DescriptorState.ADDING
     target = shelf.draft.declared[200]
     assert isinstance(target, Table) and target.inbound == (Inbound(300, 2),)
     own = shelf.draft.descriptors[300]
-    assert own.state is State.PUBLIC
-    assert alter(shelf.draft, shelf, 300, DropConstraint("fk")).state is State.PUBLIC
+    assert own.state is DescriptorState.PUBLIC
+    assert alter(shelf.draft, shelf, 300, DropConstraint("fk")).state is DescriptorState.PUBLIC
     target = shelf.draft.declared[200]
     assert isinstance(target, Table) and target.inbound == ()
 
 
 def test_tables_made_together_can_refer_to_each_other_at_once(shelf: Shelf) -> None:
-    make_table(shelf, "a", id=300, key=(Part("id"),))
+    make_table(shelf, "a", id=300, key=(NamedKeyColumn("id"),))
     made = make_table(shelf, "b", id=301, changes=[AddForeignKey("fk", ("buyer",), 300, (1,))])
-    assert made.state is State.PUBLIC
+    assert made.state is DescriptorState.PUBLIC
     other = shelf.draft.declared[300]
     assert isinstance(other, Table)
     assert [each.table_name for each in referring_to(shelf.draft, shelf, other)] == ["b"]
@@ -203,7 +203,7 @@ def test_a_schema_that_is_gone_takes_no_table(shelf: Shelf) -> None:
 
 def test_columns_of_a_new_table_are_checked(shelf: Shelf) -> None:
     assert refused(lambda: make_table(shelf, columns=[column("a"), column("a")]))[0] == "42701"
-    assert refused(lambda: make_table(shelf, key=(Part("x"),))) == (
+    assert refused(lambda: make_table(shelf, key=(NamedKeyColumn("x"),))) == (
         "42703",
         'column "x" named in key does not exist',
     )
@@ -214,7 +214,7 @@ def test_columns_of_a_new_table_are_checked(shelf: Shelf) -> None:
 
 def test_a_renamed_table_keeps_its_former_name_as_draining(shelf: Shelf) -> None:
     renamed = rename_object(shelf.draft, shelf, 200, "people")
-    assert (renamed.name, renamed.draining) == ("people", (Place(100, 101, "users"),))
+    assert (renamed.name, renamed.draining) == ("people", (NameKey(100, 101, "users"),))
     assert rename_object(shelf.draft, shelf, 200, "people") == renamed
 
 
@@ -237,9 +237,9 @@ def test_a_dropped_name_cannot_be_taken_until_it_has_drained(shelf: Shelf) -> No
 def test_a_name_that_a_transaction_gives_up_it_may_give_out_again(shelf: Shelf) -> None:
     drop_objects(shelf.draft, shelf, [200])
     made = make_table(shelf, "users")
-    assert shelf.draft.names[Place(100, 101, "users")] == made.id
+    assert shelf.draft.names[NameKey(100, 101, "users")] == made.id
     drop_objects(shelf.draft, shelf, [made.id])
-    assert shelf.draft.names[Place(100, 101, "users")] is None
+    assert shelf.draft.names[NameKey(100, 101, "users")] is None
 
 
 def test_a_name_may_go_back_to_the_object_that_had_it(shelf: Shelf) -> None:
@@ -253,14 +253,14 @@ def test_a_renamed_schema_gives_its_database_a_version(shelf: Shelf) -> None:
     assert DEFAULT_DATABASE in shelf.draft.declared
     assert shelf.draft.entries == {
         (100, "app"): None,
-        (100, "web"): SchemaEntry(100, "web", 110, State.PUBLIC),
+        (100, "web"): SchemaEntry(100, "web", 110, DescriptorState.PUBLIC),
     }
 
 
 def test_a_table_moves_to_another_schema(shelf: Shelf) -> None:
     moved = set_schema(shelf.draft, shelf, 200, 110)
     assert isinstance(moved, Table)
-    assert (moved.schema, moved.draining) == (110, (Place(100, 101, "users"),))
+    assert (moved.schema, moved.draining) == (110, (NameKey(100, 101, "users"),))
     assert shelf.draft.made_from[110] == 1
     assert set_schema(shelf.draft, shelf, 200, 110) == moved
 

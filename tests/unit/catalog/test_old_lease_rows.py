@@ -4,14 +4,14 @@ import pytest
 
 from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.catalog.old_lease_rows import OldLeaseRow, Owner
+from tenure.catalog.leases.expiring_lease_rows import LeaseOwner, OldLeaseRow
 from tests.contract.lease_nodes import TABLE, LeaseNode
 
-OWNER = Owner(7, 1)
+OWNER = LeaseOwner(7, 1)
 SECONDS = 300.0
 
 
-def acquire(node: LeaseNode, *, owner: Owner = OWNER, seconds: float = SECONDS) -> Timestamp:
+def acquire(node: LeaseNode, *, owner: LeaseOwner = OWNER, seconds: float = SECONDS) -> Timestamp:
     """Returns when the lease was taken."""
     txn = node.store.begin()
     assert node.old_rows.acquire(txn, TABLE, owner, duration_seconds=seconds) is not None
@@ -82,7 +82,7 @@ def test_a_lease_that_was_extended_meanwhile_stays(old: LeaseNode) -> None:
 
 
 def test_a_process_releases_only_its_own_leases(old: LeaseNode) -> None:
-    successor = Owner(OWNER.instance, OWNER.started_at + 1)
+    successor = LeaseOwner(OWNER.instance, OWNER.started_at + 1)
     acquire(old)
     acquire(old, owner=successor)
     old.store.transact(lambda txn: old.old_rows.release(txn, TABLE, 1, successor))

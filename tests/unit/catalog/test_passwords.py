@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from tenure.base.errors import UserError
-from tenure.catalog.passwords import (
+from tenure.catalog.accounts.passwords import (
     ITERATIONS,
     ITERATIONS_MIN,
     SALT_BYTES,

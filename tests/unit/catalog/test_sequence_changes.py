@@ -6,7 +6,16 @@ from functools import partial
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.drops import drop_column, drop_identity, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import create_table, rename_object, set_owner, set_schema
+from tenure.catalog.changes.sequence_changes import (
+    NOTHING,
+    SequenceOptions,
+    alter_sequence,
+    create_sequence,
+    set_owned_by,
+)
+from tenure.catalog.changes.table_changes import (
     AddColumn,
     AddIdentity,
     AlterType,
@@ -14,13 +23,13 @@ from tenure.catalog.changes import (
     DropDefault,
     DropExpression,
     DropNotNull,
-    Part,
+    NamedKeyColumn,
     SetDefault,
     SetIdentity,
     alter,
     owned_sequences,
 )
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_SCHEMA,
     ROOT,
     Expression,
@@ -30,16 +39,7 @@ from tenure.catalog.descriptors import (
     TypeRef,
     is_dropped,
 )
-from tenure.catalog.drops import drop_column, drop_identity, drop_objects, drop_schema
-from tenure.catalog.object_changes import create_table, rename_object, set_owner, set_schema
-from tenure.catalog.sequence_changes import (
-    NOTHING,
-    SequenceOptions,
-    alter_sequence,
-    create_sequence,
-    set_owned_by,
-)
-from tenure.catalog.validation import problems
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import INT, ROW_ID, TEXT, Shelf, column, reading, schema
 
 APP = 110
@@ -59,7 +59,7 @@ def make(shelf: Shelf, id: int, name: str, *columns: AddColumn) -> Table:
         name=name,
         owner=ROOT,
         columns=columns,
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
         row_id=ROW_ID,
     )
 

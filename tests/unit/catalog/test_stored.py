@@ -8,24 +8,24 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import CorruptData
 from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.drops import drop_schema
+from tenure.catalog.changes.object_changes import create_schema, rename_object
+from tenure.catalog.descriptors.catalog_records import Catalog, NameEntry
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     AnyDescriptor,
+    DescriptorState,
     EnumMember,
     EnumType,
     Expression,
-    Place,
+    NameKey,
     SchemaEntry,
-    State,
     next_version,
     place_of,
     replace,
 )
-from tenure.catalog.drafts import Draft
-from tenure.catalog.drops import drop_schema
-from tenure.catalog.object_changes import create_schema, rename_object
-from tenure.catalog.stored import Catalog, NameEntry
+from tenure.catalog.descriptors.drafts import Draft
 from tenure.kv.keys import DESCRIPTORS, NAMES, SCHEMA_MAPS, Keyspace
 from tenure.kv.records import UINT64, Records
 from tenure.kv.snapshot import Snapshot
@@ -57,7 +57,7 @@ def mood() -> EnumType:
         users().modified_at,
         "mood",
         "root",
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=DEFAULT_DATABASE,
@@ -132,7 +132,7 @@ def test_ids_are_given_out_once(store: Store, catalog: Catalog) -> None:
 def test_names_stand_for_ids(store: Store, catalog: Catalog) -> None:
     place = place_of(users())
     store.transact(lambda txn: catalog.put_name(txn, place, 200))
-    store.transact(lambda txn: catalog.put_name(txn, Place(0, 0, "defaultdb"), 100))
+    store.transact(lambda txn: catalog.put_name(txn, NameKey(0, 0, "defaultdb"), 100))
     snapshot = store.snapshot()
     assert catalog.id_at(snapshot, place) == 200
     assert list(catalog.names_in(snapshot, DEFAULT_DATABASE, DEFAULT_SCHEMA)) == [
@@ -144,8 +144,8 @@ def test_names_stand_for_ids(store: Store, catalog: Catalog) -> None:
 
 
 def test_a_map_has_one_entry_for_each_schema(store: Store, catalog: Catalog) -> None:
-    entry = SchemaEntry(DEFAULT_DATABASE, "app", 110, State.PUBLIC)
-    other = SchemaEntry(DEFAULT_DATABASE + 1, "app", 111, State.PUBLIC)
+    entry = SchemaEntry(DEFAULT_DATABASE, "app", 110, DescriptorState.PUBLIC)
+    other = SchemaEntry(DEFAULT_DATABASE + 1, "app", 111, DescriptorState.PUBLIC)
     for each in (entry, other):
         store.transact(partial(catalog.put_schema_entry, entry=each))
     snapshot = store.snapshot()
@@ -159,7 +159,7 @@ def test_one_span_holds_all_of_the_catalog_and_nothing_else(store: Store, catalo
     def fill(txn: Transaction) -> None:
         catalog.put(txn, users())
         catalog.put_name(txn, place_of(users()), 200)
-        catalog.put_schema_entry(txn, SchemaEntry(DEFAULT_DATABASE, "app", 110, State.PUBLIC))
+        catalog.put_schema_entry(txn, SchemaEntry(DEFAULT_DATABASE, "app", 110, DescriptorState.PUBLIC))
         catalog.fresh_id(txn)
 
     store.transact(fill)
@@ -220,15 +220,20 @@ def test_a_name_stands_for_one_id_and_maps_change_with_the_names(store: Store, c
 
 def _check_consistency(catalog: Catalog, snapshot: Snapshot) -> None:
     descriptors = {each.id: each for each in catalog.list(snapshot)}
-    names = {Place(each.database, each.schema, each.name): each.id for each in catalog.names(snapshot)}
+    names = {NameKey(each.database, each.schema, each.name): each.id for each in catalog.names(snapshot)}
     expected = {
         place: each.id
         for each in descriptors.values()
-        for place in (*each.draining, *([place_of(each)] if each.state is not State.DROPPED else []))
+        for place in (
+            *each.draining,
+            *([place_of(each)] if each.state is not DescriptorState.DROPPED else []),
+        )
     }
     assert names == expected
     mapped = {
-        (entry.name, entry.id) for entry in catalog.schema_map(snapshot, 100) if entry.state is State.PUBLIC
+        (entry.name, entry.id)
+        for entry in catalog.schema_map(snapshot, 100)
+        if entry.state is DescriptorState.PUBLIC
     }
     assert mapped == {
         (place.name, id)
@@ -236,7 +241,7 @@ def _check_consistency(catalog: Catalog, snapshot: Snapshot) -> None:
         if place.database == 100
         and not place.schema
         and place_of(descriptors[id]) == place
-        and descriptors[id].state is State.PUBLIC
+        and descriptors[id].state is DescriptorState.PUBLIC
     }
 
 

@@ -5,8 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import AddForeignKey, Part, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import create_enum, create_table
+from tenure.catalog.changes.sequence_changes import create_sequence, set_owned_by
+from tenure.catalog.changes.table_changes import AddForeignKey, NamedKeyColumn, alter
+from tenure.catalog.changes.undrops import undrop
+from tenure.catalog.changes.view_changes import create_view
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
@@ -23,12 +28,7 @@ from tenure.catalog.descriptors import (
     ViewColumn,
     is_dropped,
 )
-from tenure.catalog.drops import drop_database, drop_objects, drop_schema
-from tenure.catalog.object_changes import create_enum, create_table
-from tenure.catalog.sequence_changes import create_sequence, set_owned_by
-from tenure.catalog.undrops import undrop
-from tenure.catalog.validation import problems
-from tenure.catalog.views import create_view
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import INT, ROW_ID, Shelf, column, schema
 
 APP = 110
@@ -73,7 +73,7 @@ def make(shelf: Shelf, id: int, name: str, *columns: object) -> None:
         name=name,
         owner=ROOT,
         columns=columns,  # type: ignore[arg-type]
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
         row_id=ROW_ID,
     )
 

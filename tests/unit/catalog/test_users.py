@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.errors import UserError
 from tenure.base.timestamp import MAX_AT
-from tenure.catalog.passwords import SALT_BYTES, stored_password
-from tenure.catalog.users import User, Users
+from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
+from tenure.catalog.accounts.users import User, Users
 from tenure.kv.keys import CLUSTER_SECRETS, USERS
 from tenure.kv.transaction import Transaction
 from tests.unit.schema_change.clusters import SchemaNode

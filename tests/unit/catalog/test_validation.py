@@ -3,10 +3,11 @@
 import pytest
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     AnyDescriptor,
     Check,
     Column,
+    DescriptorState,
     ElementState,
     EnumMember,
     EnumType,
@@ -15,12 +16,11 @@ from tenure.catalog.descriptors import (
     Inbound,
     Index,
     KeyPart,
-    Place,
-    State,
+    NameKey,
     Table,
     replace,
 )
-from tenure.catalog.validation import problems
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import INT, database, reading, schema, users
 
 
@@ -42,7 +42,17 @@ def with_index(**fields: object) -> Table:
 
 def mood(*members: EnumMember) -> EnumType:
     return EnumType(
-        300, 1, ZERO_AT, "mood", "root", State.PUBLIC, (), (), database=100, schema=101, members=members
+        300,
+        1,
+        ZERO_AT,
+        "mood",
+        "root",
+        DescriptorState.PUBLIC,
+        (),
+        (),
+        database=100,
+        schema=101,
+        members=members,
     )
 
 
@@ -53,7 +63,7 @@ def test_a_good_descriptor_has_no_problems(descriptor: AnyDescriptor) -> None:
     assert problems(descriptor) == []
 
 
-GONE = Place(100, 101, "people")
+GONE = NameKey(100, 101, "people")
 
 WRONG = {
     "an id that is none": (users(id=0), "its id, version or time is out of range"),

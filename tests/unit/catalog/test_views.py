@@ -5,25 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.changes import AlterType, DropColumn, Part, RenameColumn, alter
-from tenure.catalog.descriptors import (
-    DEFAULT_DATABASE,
-    DEFAULT_SCHEMA,
-    ROOT,
-    AnyDescriptor,
-    Depends,
-    EnumType,
-    Place,
-    SearchPath,
-    Source,
-    Table,
-    TypeRef,
-    View,
-    ViewColumn,
-    is_dropped,
-)
-from tenure.catalog.drops import drop_column, drop_database, drop_objects, drop_schema
-from tenure.catalog.object_changes import (
+from tenure.catalog.changes.drops import drop_column, drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import (
     create_enum,
     create_table,
     rename_object,
@@ -31,8 +14,25 @@ from tenure.catalog.object_changes import (
     set_owner,
     set_schema,
 )
-from tenure.catalog.validation import problems
-from tenure.catalog.views import create_view, rename_view_column, set_view_column_comment
+from tenure.catalog.changes.table_changes import AlterType, DropColumn, NamedKeyColumn, RenameColumn, alter
+from tenure.catalog.changes.view_changes import create_view, rename_view_column, set_view_column_comment
+from tenure.catalog.descriptors.definitions import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    ROOT,
+    AnyDescriptor,
+    Depends,
+    EnumType,
+    NameKey,
+    SearchPath,
+    Table,
+    TypeRef,
+    View,
+    ViewColumn,
+    ViewSource,
+    is_dropped,
+)
+from tenure.catalog.descriptors.validation import problems
 from tests.unit.catalog.tables import INT, ROW_ID, TEXT, Shelf, column, schema
 
 APP = 110
@@ -59,7 +59,7 @@ def make_view(
         query="SELECT id, x FROM a",
         columns=columns,
         path=PATH,
-        sources=[Source(("a",), each.id, (("id", 1),)) for each in depends],
+        sources=[ViewSource(("a",), each.id, (("id", 1),)) for each in depends],
         depends=depends,
         is_replacing=is_replacing,
     )
@@ -78,7 +78,7 @@ def shelf() -> Shelf:
         name="a",
         owner=ROOT,
         columns=[column("id"), column("x"), column("m", type=TypeRef("mood", enum=MOOD))],
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
         row_id=ROW_ID,
     )
     make_view(shelf, V, "v", Depends(A, (1, 2)))
@@ -141,9 +141,9 @@ def test_renamed_and_moved_its_former_name_drains(shelf: Shelf) -> None:
     rename_object(shelf.draft, shelf, V, "vv")
     set_schema(shelf.draft, shelf, V, APP)
     set_owner(shelf.draft, shelf, V, "ann")
-    assert view(shelf).draining == (Place(DEFAULT_DATABASE, DEFAULT_SCHEMA, "v"),)
+    assert view(shelf).draining == (NameKey(DEFAULT_DATABASE, DEFAULT_SCHEMA, "v"),)
     assert (view(shelf).name, view(shelf).schema, view(shelf).owner) == ("vv", APP, "ann")
-    assert shelf.draft.names[Place(DEFAULT_DATABASE, APP, "vv")] == V
+    assert shelf.draft.names[NameKey(DEFAULT_DATABASE, APP, "vv")] == V
 
 
 def test_renaming_what_it_reads_leaves_it_alone(shelf: Shelf) -> None:

@@ -4,16 +4,16 @@ from itertools import permutations
 
 import pytest
 
-from tenure.catalog.wait_records import Awaited, Hold, Wait, must_give_way
+from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, must_give_way
 
 OLD_AT, NEW_AT = 10, 20
 """A lease from before a change that is waited out, and the change."""
 
 
-def wait(age: int, *, waits_for: int, holds: int | None = None, lease_at: int = OLD_AT) -> Wait:
+def wait(age: int, *, waits_for: int, holds: int | None = None, lease_at: int = OLD_AT) -> LeaseWait:
     """A wait of a transaction that began at `age`, on a node of its own."""
     held = () if holds is None else (Hold(holds, lease_at),)
-    return Wait(age, 1, 1, age, age, (Awaited(waits_for, NEW_AT),), held)
+    return LeaseWait(age, 1, 1, age, age, (Awaited(waits_for, NEW_AT),), held)
 
 
 @pytest.mark.invariant("I9")

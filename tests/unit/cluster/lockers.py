@@ -9,10 +9,10 @@ from tenure.base.env import Env
 from tenure.base.errors import TenureError
 from tenure.base.settings import Settings
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.advisory import AdvisoryLocks
-from tenure.cluster.lock_table import Owner
-from tenure.cluster.lock_waits import LockWaits
-from tenure.cluster.locks import RowLocks
+from tenure.cluster.locks.advisory_locks import AdvisoryLocks
+from tenure.cluster.locks.lock_table import LockOwner
+from tenure.cluster.locks.lock_waits import LockWaits
+from tenure.cluster.locks.row_locks import RowLocks
 from tenure.storage.engine import Engine
 from tests.unit.cluster.members import Member
 from tests.unit.kv.waiting import PATIENCE_SECONDS, Call
@@ -38,9 +38,9 @@ class Locker(Member):
         self.advisory = AdvisoryLocks(self.waits)
         self._numbers = count(1)
 
-    def owner(self, started_at: Timestamp = 0) -> Owner:
+    def owner(self, started_at: Timestamp = 0) -> LockOwner:
         """A new transaction, younger than all before."""
-        return Owner(next(self._numbers), started_at or next(_starts))
+        return LockOwner(next(self._numbers), started_at or next(_starts))
 
     def records(self) -> int:
         """How many locks are recorded, held or waited for."""

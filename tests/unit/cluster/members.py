@@ -6,12 +6,12 @@ from typing import TypeVar
 from tenure.base.env import Env, ManualEnv
 from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import Timestamp
-from tenure.cluster.deaths import Deaths
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Control, Fence, Job, Jobs
-from tenure.cluster.liveness import Liveness, Session
-from tenure.cluster.runner import Kind, Runner
-from tenure.cluster.sessions import Present, SessionId, Sessions
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Fence, Job, JobControl, Jobs
+from tenure.cluster.jobs.runner import JobKind, JobRunner
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import Liveness, NodeSession
+from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.storage.engine import Engine
 
@@ -26,7 +26,7 @@ class Member:
         self.settings = settings or Settings(DEFINITIONS)
         self.store = Store(engine, env, tenant=tenant, settings=self.settings)
         self.sessions = Sessions(self.store.keyspace)
-        self.lost: list[Session] = []
+        self.lost: list[NodeSession] = []
         self.liveness = Liveness(
             self.store,
             self.sessions,
@@ -39,13 +39,13 @@ class Member:
         self.jobs = Jobs(self.store.keyspace, self.sessions, self.store.clock)
         self.runner = self.make_runner({})
 
-    def make_runner(self, kinds: Mapping[str, Kind], has: Iterable[str] = ()) -> Runner:
-        self.runner = Runner(
+    def make_runner(self, kinds: Mapping[str, JobKind], has: Iterable[str] = ()) -> JobRunner:
+        self.runner = JobRunner(
             self.store, self.liveness, self.deaths, self.jobs, kinds, lambda: self.settings, has=has
         )
         return self.runner
 
-    def _on_lost(self, session: Session) -> None:
+    def _on_lost(self, session: NodeSession) -> None:
         self.lost.append(session)
         self.runner.lost(session)
 
@@ -54,7 +54,7 @@ class Member:
 
     # ── sessions ───────────────────────────────────────────────────────────────────────────────
 
-    def start(self) -> Session:
+    def start(self) -> NodeSession:
         """Gets a session, if it has none yet."""
         self.liveness.step()
         return self.liveness.session()
@@ -72,18 +72,18 @@ class Member:
     def create_job(self, kind: str = "work", payload: bytes = b"", needs: Iterable[str] = ()) -> Job:
         return self.transact(lambda txn: self.jobs.create(txn, kind=kind, payload=payload, needs=needs))
 
-    def claim(self, job: Job, session: Session | None = None) -> Fence:
+    def claim(self, job: Job, session: NodeSession | None = None) -> Fence:
         held = session or self.liveness.session()
         fence = self.transact(lambda txn: self.jobs.claim(txn, job.id, held.id))
         assert fence is not None, "the job is not to be had"
         return fence
 
-    def control(self, job: Job) -> Control:
+    def control(self, job: Job) -> JobControl:
         control = self.jobs.control(self.store.snapshot(), job.id)
         assert control is not None, "the job is forgotten"
         return control
 
-    def state(self, job: Job) -> State:
+    def state(self, job: Job) -> JobState:
         return self.control(job).state
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tenure.base.env import ManualEnv, Task
 from tenure.base.errors import InputOutput, NewerFormat, RetryError, SessionLost
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Job
-from tenure.cluster.runner import ADOPTED_MAX, GAP_SECONDS, UNCONTESTED, Kind, Run
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.runner import ADOPTED_MAX, GAP_SECONDS, UNCONTESTED, JobKind, Run
 from tenure.kv.keys import EXPIRATIONS, JOB_CONTROL, SESSIONS
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import TTL_SECONDS, Member
@@ -83,7 +83,7 @@ def test_a_job_that_ran_before_goes_on_from_its_progress(member: Member, other: 
     )
     other.transact(lambda txn: other.jobs.release(txn, fence))
     found: list[bytes] = []
-    member.make_runner({"work": Kind(lambda run: found.append(run.progress.data))}).step()
+    member.make_runner({"work": JobKind(lambda run: found.append(run.progress.data))}).step()
     assert found == [b"half"]
 
 
@@ -151,8 +151,8 @@ def test_a_run_whose_session_was_deleted_does_not_end_its_job(member: Member, ot
     def lose_session(run: Run) -> None:
         other.transact(lambda txn: other.sessions.release(txn, run.fence.session))
 
-    member.make_runner({"work": Kind(lose_session)}).step()
-    assert member.state(job) is State.RUNNING
+    member.make_runner({"work": JobKind(lose_session)}).step()
+    assert member.state(job) is JobState.RUNNING
 
 
 @pytest.mark.invariant("I23")
@@ -162,10 +162,10 @@ def test_a_run_that_was_asked_to_pause_does_not_end_its_job(member: Member, othe
     def pause(run: Run) -> None:
         other.transact(lambda txn: other.jobs.request_pause(txn, run.job.id))
 
-    member.make_runner({"work": Kind(pause)}).step()
-    assert member.state(job) is State.PAUSE_REQUESTED
+    member.make_runner({"work": JobKind(pause)}).step()
+    assert member.state(job) is JobState.PAUSE_REQUESTED
     member.runner.step()
-    assert member.state(job) is State.PAUSED
+    assert member.state(job) is JobState.PAUSED
 
 
 def test_a_session_younger_than_the_last_look_is_not_taken_for_lost(
@@ -219,7 +219,7 @@ def test_runs_that_end_without_a_word_keep_no_runner_busy(member: Member, env: M
         raise SessionLost("so it thinks")
 
     job = member.create_job()
-    member.make_runner({"work": Kind(give_up)})
+    member.make_runner({"work": JobKind(give_up)})
     for _ in range(101):
         member.runner.step()
     assert env.monotonic() >= 100 * GAP_SECONDS - 1e-6
@@ -260,4 +260,4 @@ def test_a_run_that_could_not_be_started_is_taken_up_again(
             member.runner.step()
     member.runner.step()
     assert sorted(work.runs) == [(job.id, 2) for job in jobs]
-    assert all(member.state(job) is State.SUCCEEDED for job in jobs)
+    assert all(member.state(job) is JobState.SUCCEEDED for job in jobs)

@@ -6,16 +6,16 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import DeadlockDetected, LockNotAvailable, RetryError, SessionLost
-from tenure.cluster.advisory import Key, Level
-from tenure.cluster.lock_table import Mode, Owner
-from tenure.cluster.lock_waits import Wait
+from tenure.cluster.locks.advisory_locks import AdvisoryKey, AdvisoryLevel
+from tenure.cluster.locks.lock_table import LockMode, LockOwner
+from tenure.cluster.locks.lock_waits import WaitPolicy
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import row
 
-KEY, OTHER = Key(1, (42,)), Key(1, (43,))
+KEY, OTHER = AdvisoryKey(1, (42,)), AdvisoryKey(1, (43,))
 
 
 @pytest.fixture
@@ -40,11 +40,15 @@ def two(threaded: SqliteEngine, one: Locker) -> Iterator[Locker]:
 
 
 def tries(
-    node: Locker, owner: Owner | None = None, key: Key = KEY, mode: Mode = Mode.EXCLUSIVE, **named: Level
+    node: Locker,
+    owner: LockOwner | None = None,
+    key: AdvisoryKey = KEY,
+    mode: LockMode = LockMode.EXCLUSIVE,
+    **named: AdvisoryLevel,
 ) -> bool:
     """pg_try_advisory_lock and its kin; a new session's lock is given up again."""
     asking = owner or node.owner()
-    got = node.advisory.acquire(asking, key, mode=mode, wait=Wait.NOWAIT, **named)  # type: ignore[arg-type]
+    got = node.advisory.acquire(asking, key, mode=mode, wait=WaitPolicy.NOWAIT, **named)  # type: ignore[arg-type]
     if owner is None:
         node.advisory.release_all(asking)
         node.settle()
@@ -61,14 +65,14 @@ def test_a_lock_keeps_others_out_here_and_elsewhere(one: Locker, two: Locker) ->
 
 def test_one_number_and_two_are_different_locks_and_so_are_databases(one: Locker) -> None:
     tries(one, one.owner())
-    assert tries(one, key=Key(1, (0, 42)))
-    assert tries(one, key=Key(2, (42,)))
-    assert tries(one, key=Key(1, (-42,)))
+    assert tries(one, key=AdvisoryKey(1, (0, 42)))
+    assert tries(one, key=AdvisoryKey(2, (42,)))
+    assert tries(one, key=AdvisoryKey(1, (-42,)))
 
 
 def test_shared_locks_go_together(one: Locker, two: Locker) -> None:
-    tries(one, one.owner(), mode=Mode.SHARE)
-    assert tries(two, mode=Mode.SHARE) and not tries(two)
+    tries(one, one.owner(), mode=LockMode.SHARE)
+    assert tries(two, mode=LockMode.SHARE) and not tries(two)
 
 
 def test_a_lock_is_given_up_as_often_as_it_was_taken(one: Locker, two: Locker) -> None:
@@ -81,15 +85,15 @@ def test_a_lock_is_given_up_as_often_as_it_was_taken(one: Locker, two: Locker) -
 
 def test_what_was_not_taken_this_way_cannot_be_given_up(one: Locker) -> None:
     owner = one.owner()
-    tries(one, owner, mode=Mode.SHARE)
+    tries(one, owner, mode=LockMode.SHARE)
     assert not one.advisory.unlock(owner, KEY)
-    assert not one.advisory.unlock(owner, OTHER, mode=Mode.SHARE)
-    assert one.advisory.unlock(owner, KEY, mode=Mode.SHARE)
+    assert not one.advisory.unlock(owner, OTHER, mode=LockMode.SHARE)
+    assert one.advisory.unlock(owner, KEY, mode=LockMode.SHARE)
 
 
 def test_a_transactions_lock_goes_with_it_and_cannot_be_given_up_before(one: Locker, two: Locker) -> None:
     owner = one.owner()
-    tries(one, owner, level=Level.TRANSACTION)
+    tries(one, owner, level=AdvisoryLevel.TRANSACTION)
     assert not one.advisory.unlock(owner, KEY)
     one.advisory.end_transaction(owner)
     assert tries(two)
@@ -97,7 +101,7 @@ def test_a_transactions_lock_goes_with_it_and_cannot_be_given_up_before(one: Loc
 
 def test_a_sessions_lock_outlives_the_transaction(one: Locker, two: Locker) -> None:
     owner = one.owner()
-    tries(one, owner, level=Level.TRANSACTION)
+    tries(one, owner, level=AdvisoryLevel.TRANSACTION)
     tries(one, owner)
     one.advisory.end_transaction(owner)
     assert not tries(two)
@@ -109,7 +113,7 @@ def test_unlocking_all_leaves_the_transactions_locks(one: Locker, two: Locker) -
     owner = one.owner()
     tries(one, owner)
     tries(one, owner)
-    tries(one, owner, key=OTHER, level=Level.TRANSACTION)
+    tries(one, owner, key=OTHER, level=AdvisoryLevel.TRANSACTION)
     one.advisory.unlock_all(owner)
     assert tries(two) and not tries(two, key=OTHER)
 
@@ -117,11 +121,11 @@ def test_unlocking_all_leaves_the_transactions_locks(one: Locker, two: Locker) -
 def test_going_back_to_a_savepoint_gives_up_what_the_transaction_locked_since(
     one: Locker, two: Locker
 ) -> None:
-    owner, third = one.owner(), Key(1, (44,))
-    tries(one, owner, level=Level.TRANSACTION)
+    owner, third = one.owner(), AdvisoryKey(1, (44,))
+    tries(one, owner, level=AdvisoryLevel.TRANSACTION)
     mark = one.advisory.mark(owner)
-    tries(one, owner, level=Level.TRANSACTION)
-    tries(one, owner, key=OTHER, level=Level.TRANSACTION)
+    tries(one, owner, level=AdvisoryLevel.TRANSACTION)
+    tries(one, owner, key=OTHER, level=AdvisoryLevel.TRANSACTION)
     tries(one, owner, key=third)
     one.advisory.release_since(owner, mark)
     assert not tries(two) and tries(two, key=OTHER) and not tries(two, key=third)
@@ -130,7 +134,7 @@ def test_going_back_to_a_savepoint_gives_up_what_the_transaction_locked_since(
 def test_a_session_that_ends_leaves_nothing_locked(one: Locker, two: Locker) -> None:
     owner = one.owner()
     tries(one, owner)
-    tries(one, owner, key=OTHER, level=Level.TRANSACTION)
+    tries(one, owner, key=OTHER, level=AdvisoryLevel.TRANSACTION)
     one.advisory.release_all(owner)
     one.settle()
     assert one.records() == 0 and one.waits.table.is_free() and one.advisory.list() == []
@@ -138,26 +142,26 @@ def test_a_session_that_ends_leaves_nothing_locked(one: Locker, two: Locker) -> 
 
 def test_a_reader_may_become_the_writer(one: Locker, two: Locker) -> None:
     owner, other = one.owner(), two.owner()
-    tries(one, owner, mode=Mode.SHARE)
-    tries(two, other, mode=Mode.SHARE)
+    tries(one, owner, mode=LockMode.SHARE)
+    tries(two, other, mode=LockMode.SHARE)
     assert not tries(one, owner)
     two.advisory.release_all(other)
     two.settle()
     assert tries(one, owner)
-    assert not tries(two, mode=Mode.SHARE)
+    assert not tries(two, mode=LockMode.SHARE)
 
 
 @pytest.mark.invariant("lock-exclusion")
 def test_who_held_it_both_ways_keeps_others_out_until_both_are_given_up(one: Locker, two: Locker) -> None:
     owner = one.owner()
-    tries(one, owner, mode=Mode.SHARE)
+    tries(one, owner, mode=LockMode.SHARE)
     tries(one, owner)
-    one.advisory.unlock(owner, KEY, mode=Mode.SHARE)
-    assert not tries(two, mode=Mode.SHARE)
-    tries(one, owner, mode=Mode.SHARE)
+    one.advisory.unlock(owner, KEY, mode=LockMode.SHARE)
+    assert not tries(two, mode=LockMode.SHARE)
+    tries(one, owner, mode=LockMode.SHARE)
     one.advisory.unlock(owner, KEY)
     assert not tries(two)
-    one.advisory.unlock(owner, KEY, mode=Mode.SHARE)
+    one.advisory.unlock(owner, KEY, mode=LockMode.SHARE)
     assert tries(two)
 
 
@@ -196,8 +200,8 @@ def test_a_cycle_of_rows_and_advisory_locks_is_found(one: Locker, two: Locker) -
 def test_the_list_says_what_is_held_here(one: Locker) -> None:
     owner = one.owner()
     tries(one, owner)
-    tries(one, owner, level=Level.TRANSACTION)
-    assert one.advisory.list() == [(owner, KEY, Mode.EXCLUSIVE, 2)]
+    tries(one, owner, level=AdvisoryLevel.TRANSACTION)
+    assert one.advisory.list() == [(owner, KEY, LockMode.EXCLUSIVE, 2)]
 
 
 # ── deaths, on a clock moved by hand ───────────────────────────────────────────────────────────

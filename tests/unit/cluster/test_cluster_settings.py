@@ -5,7 +5,7 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import InvalidParameter
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
-from tenure.cluster.settings import ClusterSettings, Stored
+from tenure.cluster.settings import ClusterSettings, StoredSetting
 from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.store import Store
@@ -56,11 +56,11 @@ def test_what_does_not_exist_or_is_out_of_limits_is_refused(
 
 
 def test_what_a_newer_version_has_set_is_passed_over_and_kept(store: Store) -> None:
-    records = Records(store.keyspace, SETTINGS, Stored, key=("name",))
-    store.transact(lambda txn: records.put(txn, Stored("from.the.future", "1")))
+    records = Records(store.keyspace, SETTINGS, StoredSetting, key=("name",))
+    store.transact(lambda txn: records.put(txn, StoredSetting("from.the.future", "1")))
     settings = ClusterSettings(store, Settings(DEFINITIONS))
     assert settings.current().changed_texts() == {}
-    assert records.get(store.snapshot(), "from.the.future") == Stored("from.the.future", "1")
+    assert records.get(store.snapshot(), "from.the.future") == StoredSetting("from.the.future", "1")
 
 
 def test_a_step_without_changes_changes_nothing(settings: ClusterSettings) -> None:

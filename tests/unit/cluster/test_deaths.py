@@ -7,11 +7,11 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import SessionLost
 from tenure.base.timestamp import Timestamp, add_seconds
-from tenure.cluster import deaths
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.sessions import deaths
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import EXPIRATIONS, SESSIONS
 from tenure.kv.thresholds import publish_threshold
-from tenure.storage.engine import Found, Group, Guard, Outcome
+from tenure.storage.engine import Group, Guard, Outcome, ReadResult
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire, make_session
 from tests.unit.kv.breaking import BreakingEngine, Deliver
@@ -214,7 +214,7 @@ def test_asking_while_history_is_collected_gets_an_answer(
 ) -> None:
     session, keyspace, read = make_session(member), member.store.keyspace, engine.get
 
-    def collect_first(key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def collect_first(key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         if key.startswith(keyspace.head(EXPIRATIONS)):
             monkeypatch.setattr(engine, "get", read)
             release(member, make_session(member))

@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError, SessionLost
-from tenure.cluster.job_states import IllegalStep, State
-from tenure.cluster.jobs import NOBODY, Fence, FenceLost, Job, Progress
+from tenure.cluster.jobs.job_states import IllegalStep, JobState
+from tenure.cluster.jobs.job_table import NOBODY, Fence, FenceLost, Job, JobProgress
 from tenure.kv.transaction import Transaction
 from tests.unit.cluster.members import Member, expire, make_session
 
@@ -48,7 +48,7 @@ def has_effect(member: Member, name: str = "effect") -> bool:
 def test_a_claim_makes_a_pending_job_run_under_its_session(member: Member, job: Job) -> None:
     fence = member.claim(job)
     session = member.liveness.session().id
-    assert fence == Fence(job.id, session, 1, State.RUNNING)
+    assert fence == Fence(job.id, session, 1, JobState.RUNNING)
     control = member.control(job)
     assert (control.claim, control.claim_instance) == (session, session.instance)
     assert control.started_at > 0
@@ -134,15 +134,15 @@ def test_a_claim_whose_session_is_deleted_before_it_commits_does_not_land(
 def test_a_released_claim_is_to_be_had_at_once(member: Member, other: Member, job: Job) -> None:
     fence = member.claim(job)
     member.transact(lambda txn: member.jobs.release(txn, fence))
-    assert (member.state(job), member.control(job).claim) == (State.PENDING, NOBODY)
+    assert (member.state(job), member.control(job).claim) == (JobState.PENDING, NOBODY)
     assert other.claim(job).run == 2
 
 
 def test_a_paused_job_is_not_claimed(member: Member, job: Job) -> None:
     member.transact(lambda txn: member.jobs.request_pause(txn, job.id))
     fence = member.claim(job)
-    assert fence.state is State.PAUSE_REQUESTED
-    member.transact(lambda txn: member.jobs.step(txn, fence, State.PAUSED))
+    assert fence.state is JobState.PAUSE_REQUESTED
+    member.transact(lambda txn: member.jobs.step(txn, fence, JobState.PAUSED))
     assert member.control(job).claim == NOBODY
     assert try_claim(member, job) is None
 
@@ -157,7 +157,7 @@ def test_each_part_of_the_fence_counts(member: Member, other: Member, job: Job, 
     parts: dict[str, Any] = {
         "session": other.liveness.session().id,
         "run": fence.run + 1,
-        "state": State.REVERTING,
+        "state": JobState.REVERTING,
     }
     with pytest.raises(FenceLost):
         effect(member, fence._replace(**{wrong: parts[wrong]}))
@@ -224,9 +224,9 @@ def test_a_checkpoint_does_not_conflict_with_a_request(member: Member, job: Job)
     fence = member.claim(job)
     txn = member.store.begin()
     member.jobs.request_pause(txn, job.id)
-    member.transact(lambda each: member.jobs.checkpoint(each, fence, Progress(job.id, 0.5)))
+    member.transact(lambda each: member.jobs.checkpoint(each, fence, JobProgress(job.id, 0.5)))
     txn.commit()
-    assert member.state(job) is State.PAUSE_REQUESTED
+    assert member.state(job) is JobState.PAUSE_REQUESTED
 
 
 def test_a_checkpoint_and_its_effects_land_together_or_not_at_all(member: Member, job: Job) -> None:
@@ -234,13 +234,13 @@ def test_a_checkpoint_and_its_effects_land_together_or_not_at_all(member: Member
 
     def save(txn: Transaction, name: str, fraction: float, fence: Fence) -> None:
         txn.put(member.store.keyspace.key(100, [name]), b"1")
-        member.jobs.checkpoint(txn, fence, Progress(job.id, fraction, "half", b"state"))
+        member.jobs.checkpoint(txn, fence, JobProgress(job.id, fraction, "half", b"state"))
 
     member.transact(lambda txn: save(txn, "first", 0.5, fence))
     with pytest.raises(FenceLost):
         member.transact(lambda txn: save(txn, "second", 0.9, fence._replace(run=9)))
     progress = member.jobs.progress(member.store.snapshot(), job.id)
-    assert progress == Progress(job.id, 0.5, "half", b"state")
+    assert progress == JobProgress(job.id, 0.5, "half", b"state")
     assert (has_effect(member, "first"), has_effect(member, "second")) == (True, False)
 
 
@@ -249,7 +249,7 @@ def test_a_checkpoint_ends_a_series_of_failed_attempts(member: Member, job: Job)
     member.transact(lambda txn: member.jobs.retry(txn, fence, error="away", retry_at=0))
     assert member.control(job).attempts == 1
     fence = member.claim(job)
-    member.transact(lambda txn: member.jobs.checkpoint(txn, fence, Progress(job.id, 0.5, data=b"half")))
+    member.transact(lambda txn: member.jobs.checkpoint(txn, fence, JobProgress(job.id, 0.5, data=b"half")))
     assert member.control(job).attempts == 0
     effect(member, fence)
 
@@ -259,7 +259,7 @@ def test_a_job_that_starts_over_each_time_has_got_nowhere_by_its_checkpoints(
 ) -> None:
     for attempts in (1, 2, 3):
         fence = member.claim(job)
-        save = Progress(job.id, 0.9, "almost")
+        save = JobProgress(job.id, 0.9, "almost")
         member.transact(lambda txn, fence=fence, save=save: member.jobs.checkpoint(txn, fence, save))
         member.transact(
             lambda txn, fence=fence: member.jobs.retry(txn, fence, error="in the way", retry_at=0)
@@ -271,17 +271,17 @@ def test_a_job_that_starts_over_each_time_has_got_nowhere_by_its_checkpoints(
 def test_a_run_takes_only_legal_steps(member: Member, job: Job) -> None:
     fence = member.claim(job)
     with pytest.raises(IllegalStep):
-        member.transact(lambda txn: member.jobs.step(txn, fence, State.CANCELED))
-    assert member.state(job) is State.RUNNING
+        member.transact(lambda txn: member.jobs.step(txn, fence, JobState.CANCELED))
+    assert member.state(job) is JobState.RUNNING
 
 
 @pytest.mark.invariant("I25")
 def test_a_run_that_has_ended_its_job_writes_no_more(member: Member, job: Job) -> None:
     fence = member.claim(job)
-    assert member.transact(lambda txn: member.jobs.step(txn, fence, State.SUCCEEDED)) is None
-    for state in State:
+    assert member.transact(lambda txn: member.jobs.step(txn, fence, JobState.SUCCEEDED)) is None
+    for state in JobState:
         with pytest.raises(FenceLost):
             effect(member, fence._replace(state=state))
     with pytest.raises(FenceLost):
         member.transact(lambda txn: member.jobs.retry(txn, fence, error="", retry_at=0))
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED

@@ -4,11 +4,11 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.settings import DEFINITIONS, JOBS_RETENTION, Settings
-from tenure.cluster import job_retention
-from tenure.cluster.job_retention import JobRetention
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import SessionId, Sessions
+from tenure.cluster.jobs import job_retention
+from tenure.cluster.jobs.job_retention import JobRetention
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.store import Store
 from tenure.storage.sqlite import SqliteEngine
 
@@ -33,7 +33,7 @@ class Place:
         id = self.open_job()
         fence = self.store.transact(lambda txn: self.jobs.claim(txn, id, self.session))
         assert fence is not None
-        self.store.transact(lambda txn: self.jobs.step(txn, fence, State.SUCCEEDED))
+        self.store.transact(lambda txn: self.jobs.step(txn, fence, JobState.SUCCEEDED))
         return id
 
     def kept(self) -> list[int]:

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tenure.cluster.job_states import CLAIMABLE, STEPS, TERMINAL, IllegalStep, State, check_step
+from tenure.cluster.jobs.job_states import CLAIMABLE, STEPS, TERMINAL, IllegalStep, JobState, check_step
 
 LEGAL = {
     "pending": "running pause-requested cancel-requested",
@@ -21,8 +21,10 @@ LEGAL = {
 
 
 @pytest.mark.invariant("I25")
-@pytest.mark.parametrize(("former", "state"), list(product(State, State)), ids=lambda state: state.value)
-def test_a_step_is_taken_if_and_only_if_it_is_in_the_table(former: State, state: State) -> None:
+@pytest.mark.parametrize(
+    ("former", "state"), list(product(JobState, JobState)), ids=lambda state: state.value
+)
+def test_a_step_is_taken_if_and_only_if_it_is_in_the_table(former: JobState, state: JobState) -> None:
     if state.value in LEGAL[former.value].split():
         check_step(1, former, state)
     else:
@@ -37,15 +39,15 @@ def test_terminal_states_lead_nowhere_and_are_not_claimed() -> None:
 
 
 def test_a_paused_job_gives_nobody_anything_to_do() -> None:
-    assert set(State) - CLAIMABLE - TERMINAL == {State.PAUSED}
+    assert set(JobState) - CLAIMABLE - TERMINAL == {JobState.PAUSED}
 
 
 def test_every_state_can_be_reached_and_can_end() -> None:
-    reached = _closure({State.PENDING})
-    assert reached == set(State)
-    assert all(_closure({state}) & TERMINAL for state in State)
+    reached = _closure({JobState.PENDING})
+    assert reached == set(JobState)
+    assert all(_closure({state}) & TERMINAL for state in JobState)
 
 
-def _closure(states: set[State]) -> set[State]:
+def _closure(states: set[JobState]) -> set[JobState]:
     following = states | {state for former in states for state in STEPS[former]}
     return states if following == states else _closure(following)

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.cluster.job_states import TERMINAL, IllegalStep, State
-from tenure.cluster.jobs import (
+from tenure.cluster.jobs.job_states import TERMINAL, IllegalStep, JobState
+from tenure.cluster.jobs.job_table import (
     ERROR_CHARS_MAX,
     ERRORS_MAX,
     PAST_ERROR_CHARS_MAX,
-    Control,
     Fence,
     Job,
+    JobControl,
     UnknownJob,
 )
 from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED
@@ -26,33 +26,33 @@ def _session(member: Member) -> None:
     member.start()
 
 
-def step(member: Member, fence: Fence, state: State, error: str = "") -> Fence | None:
+def step(member: Member, fence: Fence, state: JobState, error: str = "") -> Fence | None:
     return member.transact(lambda txn: member.jobs.step(txn, fence, state, error=error))
 
 
-def end(member: Member, job: Job, state: State = State.SUCCEEDED) -> None:
+def end(member: Member, job: Job, state: JobState = JobState.SUCCEEDED) -> None:
     fence = member.claim(job)
-    if state is not State.SUCCEEDED:
-        reverting = step(member, fence, State.REVERTING)
+    if state is not JobState.SUCCEEDED:
+        reverting = step(member, fence, JobState.REVERTING)
         assert reverting is not None
         fence = reverting
     assert step(member, fence, state) is None
 
 
-def bring(member: Member, state: State) -> Job:
+def bring(member: Member, state: JobState) -> Job:
     """Makes a job and takes it to a state by legal steps."""
     job = member.create_job()
     if state in TERMINAL:
         end(member, job, state)
-    if state in (State.RUNNING, State.REVERTING):
+    if state in (JobState.RUNNING, JobState.REVERTING):
         fence = member.claim(job)
-        if state is State.REVERTING:
-            step(member, fence, State.REVERTING)
-    if state in (State.PAUSE_REQUESTED, State.PAUSED):
+        if state is JobState.REVERTING:
+            step(member, fence, JobState.REVERTING)
+    if state in (JobState.PAUSE_REQUESTED, JobState.PAUSED):
         member.transact(lambda txn: member.jobs.request_pause(txn, job.id))
-        if state is State.PAUSED:
-            step(member, member.claim(job), State.PAUSED)
-    if state is State.CANCEL_REQUESTED:
+        if state is JobState.PAUSED:
+            step(member, member.claim(job), JobState.PAUSED)
+    if state is JobState.CANCEL_REQUESTED:
         member.transact(lambda txn: member.jobs.request_cancel(txn, job.id))
     assert member.state(job) is state
     return job
@@ -67,7 +67,7 @@ def test_a_job_has_what_it_was_given(member: Member) -> None:
     )
     assert member.jobs.get(member.store.snapshot(), job.id) == job
     assert (job.kind, job.payload, job.owner, job.description) == ("backup", b"p", "ann", "BACKUP")
-    assert member.control(job) == Control(job.id, "backup", State.PENDING)
+    assert member.control(job) == JobControl(job.id, "backup", JobState.PENDING)
     assert member.jobs.progress(member.store.snapshot(), job.id).fraction == 0.0
 
 
@@ -85,7 +85,11 @@ def test_jobs_are_listed_in_the_order_of_their_creation(member: Member) -> None:
     end(member, created[1])
     listed = list(member.jobs.list(member.store.snapshot()))
     assert [job.id for job, _, _ in listed] == [job.id for job in created]
-    assert [control.state for _, control, _ in listed] == [State.PENDING, State.SUCCEEDED, State.PENDING]
+    assert [control.state for _, control, _ in listed] == [
+        JobState.PENDING,
+        JobState.SUCCEEDED,
+        JobState.PENDING,
+    ]
 
 
 def test_tenants_see_none_of_each_others_jobs(engine: BreakingEngine, env: ManualEnv) -> None:
@@ -102,12 +106,18 @@ def test_tenants_see_none_of_each_others_jobs(engine: BreakingEngine, env: Manua
 
 # ── requests ───────────────────────────────────────────────────────────────────────────────────
 
-PAUSES = {State.PENDING, State.RUNNING, State.PAUSE_REQUESTED}
-CANCELS = {State.PENDING, State.RUNNING, State.PAUSE_REQUESTED, State.PAUSED, State.CANCEL_REQUESTED}
-RESUMES = {State.PENDING, State.RUNNING, State.PAUSE_REQUESTED, State.PAUSED}
+PAUSES = {JobState.PENDING, JobState.RUNNING, JobState.PAUSE_REQUESTED}
+CANCELS = {
+    JobState.PENDING,
+    JobState.RUNNING,
+    JobState.PAUSE_REQUESTED,
+    JobState.PAUSED,
+    JobState.CANCEL_REQUESTED,
+}
+RESUMES = {JobState.PENDING, JobState.RUNNING, JobState.PAUSE_REQUESTED, JobState.PAUSED}
 
 
-def ask(member: Member, request: Callable[[Transaction, int], None], state: State) -> State | None:
+def ask(member: Member, request: Callable[[Transaction, int], None], state: JobState) -> JobState | None:
     """The state that a request leads to from a given one; None if it is refused."""
     job = bring(member, state)
     try:
@@ -119,23 +129,23 @@ def ask(member: Member, request: Callable[[Transaction, int], None], state: Stat
 
 
 @pytest.mark.invariant("I25")
-@pytest.mark.parametrize("state", State)
-def test_a_pause_is_only_requested_and_only_of_what_has_not_ended(member: Member, state: State) -> None:
+@pytest.mark.parametrize("state", JobState)
+def test_a_pause_is_only_requested_and_only_of_what_has_not_ended(member: Member, state: JobState) -> None:
     asked = ask(member, member.jobs.request_pause, state)
-    assert asked is (State.PAUSE_REQUESTED if state in PAUSES else None)
+    assert asked is (JobState.PAUSE_REQUESTED if state in PAUSES else None)
 
 
 @pytest.mark.invariant("I25")
-@pytest.mark.parametrize("state", State)
-def test_a_cancel_is_only_requested_and_only_of_what_does_not_revert(member: Member, state: State) -> None:
+@pytest.mark.parametrize("state", JobState)
+def test_a_cancel_is_only_requested_and_only_of_what_does_not_revert(member: Member, state: JobState) -> None:
     asked = ask(member, member.jobs.request_cancel, state)
-    assert asked is (State.CANCEL_REQUESTED if state in CANCELS else None)
+    assert asked is (JobState.CANCEL_REQUESTED if state in CANCELS else None)
 
 
 @pytest.mark.invariant("I25")
-@pytest.mark.parametrize("state", State)
-def test_a_resume_takes_back_a_pause_and_nothing_else(member: Member, state: State) -> None:
-    expected = {State.RUNNING: State.RUNNING}.get(state, State.PENDING)
+@pytest.mark.parametrize("state", JobState)
+def test_a_resume_takes_back_a_pause_and_nothing_else(member: Member, state: JobState) -> None:
+    expected = {JobState.RUNNING: JobState.RUNNING}.get(state, JobState.PENDING)
     asked = ask(member, member.jobs.resume, state)
     assert asked is (expected if state in RESUMES else None)
 
@@ -160,8 +170,8 @@ def test_a_resume_gives_the_next_run_a_number_of_its_own(member: Member) -> None
 
 
 @pytest.mark.invariant("I25")
-@pytest.mark.parametrize("state", [state for state in State if state in TERMINAL])
-def test_a_job_that_has_ended_is_neither_claimed_nor_open(member: Member, state: State) -> None:
+@pytest.mark.parametrize("state", [state for state in JobState if state in TERMINAL])
+def test_a_job_that_has_ended_is_neither_claimed_nor_open(member: Member, state: JobState) -> None:
     job = bring(member, state)
     session = member.liveness.session().id
     assert member.transact(lambda txn: member.jobs.claim(txn, job.id, session)) is None
@@ -191,7 +201,7 @@ def test_a_failure_is_kept_with_those_before_it_up_to_a_bound(member: Member) ->
     control = member.control(job)
     assert control.error == "error 14"
     assert control.errors == tuple(f"error {number}" for number in range(5, 15))
-    assert (control.state, control.attempts, control.retry_at) == (State.PENDING, 15, 7)
+    assert (control.state, control.attempts, control.retry_at) == (JobState.PENDING, 15, 7)
 
 
 def test_an_endless_error_is_cut(member: Member) -> None:
@@ -204,10 +214,10 @@ def test_an_endless_error_is_cut(member: Member) -> None:
 
 
 def test_a_job_that_reverts_remembers_whether_it_was_canceled(member: Member) -> None:
-    job = bring(member, State.CANCEL_REQUESTED)
-    step(member, member.claim(job), State.REVERTING)
+    job = bring(member, JobState.CANCEL_REQUESTED)
+    step(member, member.claim(job), JobState.REVERTING)
     assert member.control(job).canceled
-    failed = bring(member, State.REVERTING)
+    failed = bring(member, JobState.REVERTING)
     assert not member.control(failed).canceled
 
 
@@ -252,4 +262,4 @@ def test_old_jobs_behind_many_young_ones_are_forgotten_too(member: Member, env: 
     stops = forget(member, before_at, limit=3)
     assert member.jobs.get(member.store.snapshot(), old.id) is None
     assert stops == [young[2].id, young[5].id, None]
-    assert all(member.state(job) is State.SUCCEEDED for job in young)
+    assert all(member.state(job) is JobState.SUCCEEDED for job in young)

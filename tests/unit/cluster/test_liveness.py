@@ -9,7 +9,7 @@ from tenure.base.errors import OutcomeUnknown, RetryError, SessionLost, Unavaila
 from tenure.base.loops import Loop
 from tenure.base.settings import LIVENESS_HEARTBEAT, LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
-from tenure.cluster.liveness import JITTER, RETRY_SECONDS, Session
+from tenure.cluster.sessions.liveness import JITTER, RETRY_SECONDS, NodeSession
 from tenure.kv.commits import SETTLE_SECONDS_MAX
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import TTL_SECONDS, Member, expire
@@ -25,7 +25,7 @@ def loop_of(member: Member, env: ManualEnv) -> Loop:
     return Loop("heartbeat", member.liveness.step, env, interval_seconds=5.0, log=log)
 
 
-def lose(member: Member, other: Member, env: ManualEnv) -> Session:
+def lose(member: Member, other: Member, env: ManualEnv) -> NodeSession:
     """Has the node's session deleted by another; returns it."""
     session = member.liveness.session()
     expire(env)

@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError, SessionLost
-from tenure.cluster.lock_table import Owner
+from tenure.cluster.locks.lock_table import LockOwner
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.transaction import Transaction
 from tests.unit.cluster.lockers import Locker
@@ -23,7 +23,7 @@ def other(engine: BreakingEngine, env: ManualEnv) -> Locker:
     return Locker(engine, env)
 
 
-def write(node: Locker, owner: Owner, value: bytes = b"mine") -> None:
+def write(node: Locker, owner: LockOwner, value: bytes = b"mine") -> None:
     """A statement of the owner's, tried once."""
 
     def put(txn: Transaction) -> None:

@@ -5,15 +5,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from tenure.cluster.lock_records import Holder, LockRecord, in_the_way, must_give_way
-from tenure.cluster.lock_table import Mode, conflict
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.locks.lock_records import LockHolder, LockRecord, in_the_way, must_give_way
+from tenure.cluster.locks.lock_table import LockMode, conflict
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.records import replace
 
-S, X = Mode.SHARE, Mode.EXCLUSIVE
+S, X = LockMode.SHARE, LockMode.EXCLUSIVE
 
 
-def record(key: str, owner: int, mode: Mode, since_at: int, *, started_at: int | None = None) -> LockRecord:
+def record(
+    key: str, owner: int, mode: LockMode, since_at: int, *, started_at: int | None = None
+) -> LockRecord:
     """A record of an owner on a node of its own."""
     return LockRecord(
         key.encode(), owner, 1, since_at, owner, mode, owner if started_at is None else started_at, since_at
@@ -52,18 +54,18 @@ def test_the_youngest_of_a_cycle_gives_way_and_no_other() -> None:
         [record("c", 3, X, 12), record("c", 1, X, 16)],
         [record("d", 4, X, 13), record("d", 3, X, 17)],
     ]
-    holders = [Holder(SessionId(number, 1), number) for number in (1, 2, 3, 4)]
+    holders = [LockHolder(SessionId(number, 1), number) for number in (1, 2, 3, 4)]
     assert [must_give_way(holder, lines) for holder in holders] == [False, False, True, False]
 
 
 def test_a_chain_is_no_cycle() -> None:
     lines = [[record("a", 1, X, 10), record("a", 2, X, 12)], [record("b", 2, X, 11), record("b", 3, X, 13)]]
-    assert not any(must_give_way(Holder(SessionId(number, 1), number), lines) for number in (1, 2, 3))
+    assert not any(must_give_way(LockHolder(SessionId(number, 1), number), lines) for number in (1, 2, 3))
 
 
 def test_who_has_no_record_waits_for_nobody() -> None:
     line = [record("a", 1, X, 10)]
-    assert not must_give_way(Holder(line[0].session, 9), [line])
+    assert not must_give_way(LockHolder(line[0].session, 9), [line])
 
 
 def test_a_notice_is_in_nobodys_way() -> None:
@@ -79,7 +81,7 @@ def test_a_cycle_through_waits_in_the_memory_of_a_node_is_seen() -> None:
         [held, record("b", 2, X, 14)],
         [notice("a", 1, 5, 1)],
     ]
-    holders = [Holder(SessionId(1, 1), 1), Holder(SessionId(1, 1), 5), Holder(SessionId(2, 1), 2)]
+    holders = [LockHolder(SessionId(1, 1), 1), LockHolder(SessionId(1, 1), 5), LockHolder(SessionId(2, 1), 2)]
     assert [must_give_way(holder, lines) for holder in holders] == [False, True, False]
 
 

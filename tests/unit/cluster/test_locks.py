@@ -6,9 +6,9 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import DeadlockDetected, LockNotAvailable, RetryError, SessionLost, Unavailable
-from tenure.cluster.lock_table import Mode
-from tenure.cluster.lock_waits import DEADLOCK_SECONDS, Wait
-from tenure.cluster.locks import NAME_BYTES_MAX
+from tenure.cluster.locks.lock_table import LockMode
+from tenure.cluster.locks.lock_waits import DEADLOCK_SECONDS, WaitPolicy
+from tenure.cluster.locks.row_locks import NAME_BYTES_MAX
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
@@ -91,16 +91,16 @@ def test_waiters_go_on_in_the_order_they_came(alone: Locker) -> None:
 
 def test_shared_locks_are_had_together(alone: Locker) -> None:
     first, second, third = alone.owner(), alone.owner(), alone.owner()
-    alone.rows.acquire(first, [A], mode=Mode.SHARE)
-    assert alone.rows.acquire(second, [A], mode=Mode.SHARE).keys == [A]
+    alone.rows.acquire(first, [A], mode=LockMode.SHARE)
+    assert alone.rows.acquire(second, [A], mode=LockMode.SHARE).keys == [A]
     with pytest.raises(LockNotAvailable):
-        alone.rows.acquire(third, [A], wait=Wait.NOWAIT)
+        alone.rows.acquire(third, [A], wait=WaitPolicy.NOWAIT)
 
 
 def test_nowait_says_so_in_postgresqls_words(alone: Locker) -> None:
     alone.rows.acquire(alone.owner(), [A])
     with pytest.raises(LockNotAvailable) as caught:
-        alone.rows.acquire(alone.owner(), [A], wait=Wait.NOWAIT, relation="accounts")
+        alone.rows.acquire(alone.owner(), [A], wait=WaitPolicy.NOWAIT, relation="accounts")
     assert caught.value.sqlstate == "55P03"
     assert str(caught.value) == 'could not obtain lock on row in relation "accounts"'
 
@@ -109,24 +109,24 @@ def test_what_was_refused_leaves_nothing_locked(alone: Locker) -> None:
     alone.rows.acquire(alone.owner(), [B])
     second = alone.owner()
     with pytest.raises(LockNotAvailable):
-        alone.rows.acquire(second, [A, B, C], wait=Wait.NOWAIT)
-    assert alone.rows.acquire(alone.owner(), [A, C], wait=Wait.NOWAIT).keys == [A, C]
+        alone.rows.acquire(second, [A, B, C], wait=WaitPolicy.NOWAIT)
+    assert alone.rows.acquire(alone.owner(), [A, C], wait=WaitPolicy.NOWAIT).keys == [A, C]
 
 
 def test_what_was_shared_before_a_refusal_is_shared_after_it(alone: Locker) -> None:
     first, second, third = alone.owner(), alone.owner(), alone.owner()
     alone.rows.acquire(first, [B])
-    alone.rows.acquire(second, [A], mode=Mode.SHARE)
+    alone.rows.acquire(second, [A], mode=LockMode.SHARE)
     with pytest.raises(LockNotAvailable):
-        alone.rows.acquire(second, [A, B], wait=Wait.NOWAIT)
-    assert alone.rows.acquire(third, [A], mode=Mode.SHARE, wait=Wait.NOWAIT).keys == [A]
+        alone.rows.acquire(second, [A, B], wait=WaitPolicy.NOWAIT)
+    assert alone.rows.acquire(third, [A], mode=LockMode.SHARE, wait=WaitPolicy.NOWAIT).keys == [A]
     with pytest.raises(LockNotAvailable):
-        alone.rows.acquire(third, [A], wait=Wait.NOWAIT)
+        alone.rows.acquire(third, [A], wait=WaitPolicy.NOWAIT)
 
 
 def test_skip_locked_gives_the_rest(alone: Locker) -> None:
     alone.rows.acquire(alone.owner(), [B])
-    assert alone.rows.acquire(alone.owner(), [C, B, A], wait=Wait.SKIP).keys == [C, A]
+    assert alone.rows.acquire(alone.owner(), [C, B, A], wait=WaitPolicy.SKIP).keys == [C, A]
 
 
 def test_a_wait_ends_after_its_timeout(alone: Locker) -> None:
@@ -136,16 +136,16 @@ def test_a_wait_ends_after_its_timeout(alone: Locker) -> None:
         alone.rows.acquire(second, [A], timeout=0.05)
     assert str(caught.value) == "canceling statement due to lock timeout"
     alone.rows.release(first)
-    assert alone.rows.acquire(alone.owner(), [A], wait=Wait.NOWAIT).keys == [A]
+    assert alone.rows.acquire(alone.owner(), [A], wait=WaitPolicy.NOWAIT).keys == [A]
 
 
 def test_a_wait_that_is_canceled_stands_in_nobodys_way(alone: Locker) -> None:
     first, second = alone.owner(), alone.owner()
-    alone.rows.acquire(first, [A], mode=Mode.SHARE)
+    alone.rows.acquire(first, [A], mode=LockMode.SHARE)
     ask = Ask(alone.rows.acquire, second, [A]).waits()
     ask.cancel()
     assert isinstance(ask.error(), Canceled)
-    assert alone.rows.acquire(alone.owner(), [A], mode=Mode.SHARE, wait=Wait.NOWAIT).keys == [A]
+    assert alone.rows.acquire(alone.owner(), [A], mode=LockMode.SHARE, wait=WaitPolicy.NOWAIT).keys == [A]
 
 
 @pytest.mark.invariant("I9")
@@ -166,7 +166,7 @@ def test_going_back_gives_up_what_was_locked_since(alone: Locker) -> None:
     mark = alone.rows.mark(owner)
     alone.rows.acquire(owner, [B, A, C])
     alone.rows.release_since(owner, mark)
-    assert alone.rows.acquire(alone.owner(), [A, B, C], wait=Wait.SKIP).keys == [B, C]
+    assert alone.rows.acquire(alone.owner(), [A, B, C], wait=WaitPolicy.SKIP).keys == [B, C]
 
 
 def test_an_event_loop_gets_what_is_free_and_is_told_what_is_not(alone: Locker) -> None:
@@ -174,7 +174,7 @@ def test_an_event_loop_gets_what_is_free_and_is_told_what_is_not(alone: Locker) 
     assert alone.rows.try_acquire(first, [A, B])
     assert alone.rows.try_acquire(first, [A])
     assert not alone.rows.try_acquire(second, [C, B])
-    assert alone.rows.acquire(alone.owner(), [C], wait=Wait.NOWAIT).keys == [C]
+    assert alone.rows.acquire(alone.owner(), [C], wait=WaitPolicy.NOWAIT).keys == [C]
 
 
 def test_releasing_again_is_harmless(alone: Locker) -> None:
@@ -191,8 +191,8 @@ def test_releasing_again_is_harmless(alone: Locker) -> None:
 def test_a_lock_keeps_another_node_out(one: Locker, two: Locker) -> None:
     one.rows.acquire(one.owner(), [A])
     with pytest.raises(LockNotAvailable):
-        two.rows.acquire(two.owner(), [A], wait=Wait.NOWAIT)
-    assert two.rows.acquire(two.owner(), [A, B], wait=Wait.SKIP).keys == [B]
+        two.rows.acquire(two.owner(), [A], wait=WaitPolicy.NOWAIT)
+    assert two.rows.acquire(two.owner(), [A, B], wait=WaitPolicy.SKIP).keys == [B]
 
 
 def test_what_only_an_event_loop_may_do_does_not_ask_the_store(one: Locker) -> None:
@@ -223,15 +223,15 @@ def test_nodes_go_on_in_the_order_they_came(one: Locker, two: Locker) -> None:
 
 
 def test_shared_locks_are_had_by_two_nodes(one: Locker, two: Locker) -> None:
-    one.rows.acquire(one.owner(), [A], mode=Mode.SHARE)
-    assert two.rows.acquire(two.owner(), [A], mode=Mode.SHARE, wait=Wait.NOWAIT).keys == [A]
+    one.rows.acquire(one.owner(), [A], mode=LockMode.SHARE)
+    assert two.rows.acquire(two.owner(), [A], mode=LockMode.SHARE, wait=WaitPolicy.NOWAIT).keys == [A]
     with pytest.raises(LockNotAvailable):
-        two.rows.acquire(two.owner(), [A], wait=Wait.NOWAIT)
+        two.rows.acquire(two.owner(), [A], wait=WaitPolicy.NOWAIT)
 
 
 def test_a_reader_writes_before_a_writer_that_waits_for_it_elsewhere(one: Locker, two: Locker) -> None:
     reader, writer = one.owner(), two.owner()
-    one.rows.acquire(reader, [A], mode=Mode.SHARE)
+    one.rows.acquire(reader, [A], mode=LockMode.SHARE)
     ask = Ask(two.rows.acquire, writer, [A]).waits()
     assert one.rows.acquire(reader, [A]).keys == [A]
     one.rows.release(reader)
@@ -241,7 +241,7 @@ def test_a_reader_writes_before_a_writer_that_waits_for_it_elsewhere(one: Locker
 def test_many_rows_are_locked_at_once(one: Locker, two: Locker) -> None:
     rows = [row(number) for number in range(50)]
     one.rows.acquire(one.owner(), rows[10:20])
-    got = two.rows.acquire(two.owner(), rows, wait=Wait.SKIP).keys
+    got = two.rows.acquire(two.owner(), rows, wait=WaitPolicy.SKIP).keys
     assert got == rows[:10] + rows[20:]
     first, second = one.owner(), two.owner()
     one.rows.acquire(first, [row(f"x{number}") for number in range(20)])
@@ -254,7 +254,7 @@ def test_rows_with_long_keys_are_locked(one: Locker, two: Locker) -> None:
     long, other = row("x" * 900), row("x" * 899 + "y")
     assert len(long) > NAME_BYTES_MAX
     one.rows.acquire(one.owner(), [long])
-    assert two.rows.acquire(two.owner(), [long, other], wait=Wait.SKIP).keys == [other]
+    assert two.rows.acquire(two.owner(), [long, other], wait=WaitPolicy.SKIP).keys == [other]
 
 
 def test_a_release_leaves_no_record(one: Locker, two: Locker) -> None:
@@ -320,7 +320,7 @@ def test_a_dead_holders_lock_is_free(engine: BreakingEngine, env: ManualEnv) -> 
     with pytest.raises(LockNotAvailable):
         alive.rows.acquire(alive.owner(), [A], timeout=1.0)
     expire(env)
-    assert alive.rows.acquire(alive.owner(), [A], wait=Wait.NOWAIT).keys == [A]
+    assert alive.rows.acquire(alive.owner(), [A], wait=WaitPolicy.NOWAIT).keys == [A]
     alive.settle()
     assert alive.records() == 1
 
@@ -345,7 +345,7 @@ def test_a_holder_that_left_before_its_expiry_is_noticed(engine: BreakingEngine,
     gone, alive = Locker(engine, env), Locker(engine, env)
     gone.rows.acquire(gone.owner(), [A])
     gone.liveness.release()
-    assert alive.rows.acquire(alive.owner(), [A], wait=Wait.NOWAIT).keys == [A]
+    assert alive.rows.acquire(alive.owner(), [A], wait=WaitPolicy.NOWAIT).keys == [A]
 
 
 def test_a_node_whose_session_was_lost_is_told_to_try_again(engine: BreakingEngine, env: ManualEnv) -> None:
@@ -402,7 +402,7 @@ def test_a_late_deletion_takes_no_later_lock_away(engine: BreakingEngine, env: M
     node.rows.acquire(owner, [A])
     node.waits.tidy()
     with pytest.raises(LockNotAvailable):
-        other.rows.acquire(other.owner(), [A], wait=Wait.NOWAIT)
+        other.rows.acquire(other.owner(), [A], wait=WaitPolicy.NOWAIT)
 
 
 def test_a_wait_looks_for_cycles_once_in_a_while(engine: BreakingEngine, env: ManualEnv) -> None:

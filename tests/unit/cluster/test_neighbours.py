@@ -1,7 +1,7 @@
 """Whether a node is alone, as of a moment ago."""
 
 from tenure.base.env import ManualEnv
-from tenure.cluster.neighbours import Neighbours
+from tenure.cluster.sessions.neighbours import Neighbours
 from tests.unit.cluster.members import Member, expire
 
 

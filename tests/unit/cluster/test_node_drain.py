@@ -11,10 +11,10 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, Settings
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY, Jobs
-from tenure.cluster.runner import Kind, Run
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY, Jobs
+from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.front import Listen
 from tenure.kv.store import Store
 from tenure.node import Node
@@ -38,7 +38,7 @@ def test_a_drained_node_leaves_neither_a_claim_nor_a_session(tmp_path: Path) -> 
             was_draining.append(instance is not None and instance.draining)
 
     path = str(tmp_path / "store.db")
-    node = Node(f"sqlite:{path}", env, settings=SETTINGS, kinds={"work": Kind(work)})
+    node = Node(f"sqlite:{path}", env, settings=SETTINGS, kinds={"work": JobKind(work)})
     engine = SqliteEngine(path, env)
     store = Store(engine, env)
     sessions = Sessions(store.keyspace)
@@ -50,7 +50,7 @@ def test_a_drained_node_leaves_neither_a_claim_nor_a_session(tmp_path: Path) -> 
         node.stop()
     control = jobs.control(store.snapshot(), job.id)
     assert control is not None
-    assert (control.state, control.claim) == (State.PENDING, NOBODY)
+    assert (control.state, control.claim) == (JobState.PENDING, NOBODY)
     assert was_draining == [True]
     assert list(sessions.list(store.snapshot())) == []
     store.close()

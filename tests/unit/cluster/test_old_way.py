@@ -7,12 +7,12 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import TooEarly
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
-from tenure.cluster.claims import Claims, MixedClaims, OldClaims
-from tenure.cluster.jobs import FenceLost, Jobs, Progress
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.old_way import OldHeartbeats, OldLiveness, reap_old
-from tenure.cluster.sessions import SessionId, Sessions
-from tenure.cluster.versions import Versions
+from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims
+from tenure.cluster.jobs.job_table import FenceLost, JobProgress, Jobs
+from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness, reap_old
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import SessionId, Sessions
+from tenure.cluster.sessions.versions import Versions
 from tenure.kv.store import Store
 from tenure.storage.sqlite import SqliteEngine
 
@@ -59,7 +59,7 @@ class Mixed:
         return self.new.session().id
 
     def checkpoint(self, jobs: Jobs, fence: object) -> None:
-        progress = Progress(self.job, 0.5)
+        progress = JobProgress(self.job, 0.5)
         self.store.transact(lambda txn: jobs.checkpoint(txn, fence, progress))  # type: ignore[arg-type]
 
 

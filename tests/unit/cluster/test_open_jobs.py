@@ -1,21 +1,21 @@
 """What a runner remembers of open jobs: by holder, and by when they are to be tried again."""
 
-from tenure.cluster.job_records import Control
-from tenure.cluster.job_states import State
-from tenure.cluster.open_jobs import FREE, Holder, OpenJobs
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.jobs.job_records import JobControl
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.open_jobs import FREE, JobHolder, OpenJobs
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.records import replace
 
 SESSION = SessionId(3, 1000)
-HOLDER = Holder(SESSION, 0)
+HOLDER = JobHolder(SESSION, 0)
 
 
-def job(id: int, **named: object) -> Control:
-    return replace(Control(id, "work"), **named)
+def job(id: int, **named: object) -> JobControl:
+    return replace(JobControl(id, "work"), **named)
 
 
-def claimed(id: int) -> Control:
-    return job(id, state=State.RUNNING, claim_instance=3, claim_epoch_at=1000)
+def claimed(id: int) -> JobControl:
+    return job(id, state=JobState.RUNNING, claim_instance=3, claim_epoch_at=1000)
 
 
 def free_ids(jobs: OpenJobs, *, first: int = 0, window: int = 100) -> list[int]:
@@ -50,7 +50,7 @@ def test_a_job_that_is_over_is_forgotten() -> None:
 
 
 def test_what_this_process_cannot_run_is_known_but_not_offered() -> None:
-    jobs = OpenJobs({"work"}, [Control(1, "unheard of"), job(2, state=State.PAUSED)])
+    jobs = OpenJobs({"work"}, [JobControl(1, "unheard of"), job(2, state=JobState.PAUSED)])
     assert jobs.get(1) is not None and jobs.get(2) is not None
     assert (free_ids(jobs), jobs.holders()) == ([], [])
 
@@ -66,7 +66,7 @@ def test_a_retry_is_offered_when_it_is_due() -> None:
 def test_a_retry_that_was_noted_again_goes_by_what_it_says_now() -> None:
     jobs = OpenJobs({"work"}, [job(1, retry_at=500), job(2, retry_at=500), job(3, retry_at=500)])
     jobs.note(1, job(1, retry_at=900))
-    jobs.note(2, job(2, retry_at=500, state=State.PAUSED))
+    jobs.note(2, job(2, retry_at=500, state=JobState.PAUSED))
     jobs.note(3, None)
     jobs.take_due(600)
     assert (free_ids(jobs), jobs.next_retry_at()) == ([], 900)
@@ -88,8 +88,8 @@ def test_a_job_is_wanted_where_its_needs_are_met() -> None:
 
 def test_to_end_a_job_takes_nothing() -> None:
     asked = [
-        job(1, needs=("spark",), state=State.CANCEL_REQUESTED),
-        job(2, needs=("spark",), state=State.PAUSED),
+        job(1, needs=("spark",), state=JobState.CANCEL_REQUESTED),
+        job(2, needs=("spark",), state=JobState.PAUSED),
     ]
     jobs = OpenJobs({"work"}, asked)
     assert (free_ids(jobs), jobs.lack("spark")) == ([1], False)

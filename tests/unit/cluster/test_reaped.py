@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import SessionLost
-from tenure.cluster.reaped import end_reaped
+from tenure.cluster.sessions.reaped_sessions import end_reaped
 from tenure.kv.store import Store
 from tests.unit.cluster.members import Member
 

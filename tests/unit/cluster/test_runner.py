@@ -5,9 +5,9 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import OutcomeUnknown, SessionLost
 from tenure.base.settings import JOBS_ADOPT_INTERVAL
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY
-from tenure.cluster.runner import ADOPTED_MAX, GAP_SECONDS, Lacking
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY
+from tenure.cluster.jobs.runner import ADOPTED_MAX, GAP_SECONDS, Lacking
 from tenure.kv.keys import JOB_CONTROL
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome
@@ -34,14 +34,14 @@ def test_a_job_made_while_no_runner_was_there_is_found_at_the_start(member: Memb
     job = member.create_job()
     member.runner.step()
     assert work.runs == [(job.id, 1)]
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
 
 
 def test_a_job_made_later_is_found_by_the_watch(member: Member, work: Work, env: ManualEnv) -> None:
     member.runner.step()
     job = member.create_job()
     member.runner.step()
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
     assert env.monotonic() <= 3 * GAP_SECONDS
 
 
@@ -67,12 +67,12 @@ def test_one_step_adopts_a_bounded_number_and_the_next_comes_at_once(
 def test_a_job_that_needs_what_the_process_lacks_is_left_alone(member: Member, other: Member) -> None:
     job = member.create_job(needs=["spark"])
     member.runner.step()
-    assert (member.state(job), member.control(job).claim) == (State.PENDING, NOBODY)
+    assert (member.state(job), member.control(job).claim) == (JobState.PENDING, NOBODY)
     assert member.runner.lacks("spark")
     heavy = Work()
     other.start()
     other.make_runner(heavy.kinds(), has=["spark"]).step()
-    assert other.state(job) is State.SUCCEEDED
+    assert other.state(job) is JobState.SUCCEEDED
     assert len(heavy.runs) == 1
     member.runner.step()
     assert not member.runner.lacks("spark")
@@ -84,12 +84,12 @@ def test_a_run_that_turns_out_to_need_more_leaves_its_job_to_others(
     work.errors = [Lacking("spark")]
     job = member.create_job()
     member.runner.step()
-    assert (member.state(job), member.control(job).needs) == (State.PENDING, ("spark",))
+    assert (member.state(job), member.control(job).needs) == (JobState.PENDING, ("spark",))
     member.runner.step()
     assert len(work.runs) == 1
     other.start()
     other.make_runner(work.kinds(), has=["spark"]).step()
-    assert other.state(job) is State.SUCCEEDED
+    assert other.state(job) is JobState.SUCCEEDED
 
 
 def test_a_job_is_canceled_also_by_who_could_not_run_it(member: Member, work: Work) -> None:
@@ -97,14 +97,14 @@ def test_a_job_is_canceled_also_by_who_could_not_run_it(member: Member, work: Wo
     member.runner.step()
     member.transact(lambda txn: member.jobs.request_cancel(txn, job.id))
     member.runner.step()
-    assert member.state(job) is State.CANCELED
+    assert member.state(job) is JobState.CANCELED
     assert (work.runs, len(work.reverts)) == ([], 1)
 
 
 def test_a_kind_that_nobody_knows_here_is_left_alone(member: Member) -> None:
     job = member.create_job("unheard of")
     member.runner.step()
-    assert member.state(job) is State.PENDING
+    assert member.state(job) is JobState.PENDING
 
 
 def test_without_a_session_nothing_is_adopted(other: Member, work: Work) -> None:
@@ -114,7 +114,7 @@ def test_without_a_session_nothing_is_adopted(other: Member, work: Work) -> None
         other.runner.step()
     other.start()
     other.runner.step()
-    assert other.state(job) is State.SUCCEEDED
+    assert other.state(job) is JobState.SUCCEEDED
 
 
 def test_two_runners_run_a_job_once(member: Member, other: Member, work: Work) -> None:
@@ -207,7 +207,7 @@ def test_the_job_of_a_dead_node_is_adopted_when_its_session_has_expired(
     member = Member(engine, env)
     member.start()
     member.make_runner(work.kinds())
-    while member.state(job) is not State.SUCCEEDED:
+    while member.state(job) is not JobState.SUCCEEDED:
         assert env.monotonic() < TTL_SECONDS + 1, "not adopted in time"
         assert env.monotonic() >= TTL_SECONDS or work.runs == []
         member.liveness.step()

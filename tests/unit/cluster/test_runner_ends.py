@@ -6,10 +6,10 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import DiskFull, NoPermission, OutcomeUnknown, RetryError, TenureError, Unavailable
-from tenure.cluster.attempts import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY, Job
-from tenure.cluster.runner import GAP_SECONDS
+from tenure.cluster.jobs.attempts import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY, Job
+from tenure.cluster.jobs.runner import GAP_SECONDS
 from tenure.kv.keys import JOBS_ENDED
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import Member
@@ -45,7 +45,7 @@ def test_a_job_that_fails_is_reverted_in_the_same_run(member: Member, work: Work
     work.errors.append(ValueError("no such file"))
     member.runner.step()
     control = member.control(job)
-    assert (control.state, control.error) == (State.FAILED, "XX000 ValueError: no such file")
+    assert (control.state, control.error) == (JobState.FAILED, "XX000 ValueError: no such file")
     assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1)])
 
 
@@ -67,7 +67,7 @@ def test_a_run_is_not_stopped_by_its_own_step(member: Member, work: Work, engine
 
     engine.on_commit = after_claim
     member.runner.step()
-    assert member.state(job) is State.FAILED
+    assert member.state(job) is JobState.FAILED
     assert work.reverts == [(job.id, 1)]
 
 
@@ -77,7 +77,7 @@ def test_a_revert_that_fails_ends_the_job_as_such(member: Member, work: Work) ->
     work.revert_errors.append(ValueError("second"))
     member.runner.step()
     control = member.control(job)
-    assert control.state is State.REVERT_FAILED
+    assert control.state is JobState.REVERT_FAILED
     assert control.errors == ("XX000 ValueError: first", "XX000 ValueError: second")
 
 
@@ -85,7 +85,7 @@ def test_a_canceled_job_is_reverted_without_being_run(member: Member, work: Work
     job = member.create_job()
     ask(member, "request_cancel", job)
     member.runner.step()
-    assert member.state(job) is State.CANCELED
+    assert member.state(job) is JobState.CANCELED
     assert (work.runs, work.reverts) == ([], [(job.id, 1)])
 
 
@@ -95,7 +95,7 @@ def test_a_paused_job_can_be_canceled(member: Member, work: Work) -> None:
     member.runner.step()
     ask(member, "request_cancel", job)
     member.runner.step()
-    assert member.state(job) is State.CANCELED
+    assert member.state(job) is JobState.CANCELED
     assert work.runs == []
 
 
@@ -103,13 +103,13 @@ def test_a_job_paused_before_it_ran_waits_for_its_resume(member: Member, work: W
     job = member.create_job()
     ask(member, "request_pause", job)
     member.runner.step()
-    assert (member.state(job), member.control(job).claim) == (State.PAUSED, NOBODY)
+    assert (member.state(job), member.control(job).claim) == (JobState.PAUSED, NOBODY)
     member.runner.step()
     assert work.runs == []
     ask(member, "resume", job)
     member.runner.step()
     assert work.runs == [(job.id, 2)]
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
 
 
 # ── failing for a passing reason ───────────────────────────────────────────────────────────────
@@ -122,10 +122,10 @@ def test_an_attempt_that_the_store_failed_is_repeated_later(
     work.errors += [Unavailable("away"), Unavailable("still away")]
     member.runner.step()
     control = member.control(job)
-    assert (control.state, control.attempts, control.error) == (State.PENDING, 1, "away")
+    assert (control.state, control.attempts, control.error) == (JobState.PENDING, 1, "away")
     assert control.claim == NOBODY
     times = [env.monotonic()]
-    while member.state(job) is not State.SUCCEEDED:
+    while member.state(job) is not JobState.SUCCEEDED:
         runs = len(work.runs)
         member.runner.step()
         if len(work.runs) > runs:
@@ -143,7 +143,7 @@ def test_a_job_that_always_finds_somebody_in_the_way_fails_after_so_many_attempt
     member.make_runner(work.kinds(attempts_max=3))
     job = member.create_job()
     work.errors += [RetryError("in the way")] * 5
-    while member.state(job) is not State.FAILED:
+    while member.state(job) is not JobState.FAILED:
         member.runner.step()
     assert member.control(job).error == "40001 in the way"
     assert [run for _, run in work.runs] == [1, 2, 3]
@@ -157,7 +157,7 @@ def test_a_job_that_an_operator_has_to_unblock_fails_after_so_many_attempts(
     member.make_runner(work.kinds(blocked_attempts_max=3))
     job = member.create_job()
     work.errors += [Unavailable("away"), *[error] * 5]
-    while member.state(job) is not State.FAILED:
+    while member.state(job) is not JobState.FAILED:
         member.runner.step()
     assert member.control(job).error == f"{error.sqlstate} {error}"
     assert len(work.runs) == 3
@@ -169,7 +169,7 @@ def test_a_revert_without_space_is_repeated_until_there_is_some(member: Member, 
     job = member.create_job()
     work.errors.append(DiskFull("no space left"))
     work.revert_errors += [DiskFull("no space left")] * 3
-    while member.state(job) is not State.FAILED:
+    while member.state(job) is not JobState.FAILED:
         member.runner.step()
     assert len(work.reverts) == 4
 
@@ -178,7 +178,7 @@ def test_a_store_that_is_away_is_waited_for_however_often(member: Member, work: 
     member.make_runner(work.kinds(attempts_max=2))
     job = member.create_job()
     work.errors += [Unavailable("away")] * 4
-    while member.state(job) is not State.SUCCEEDED:
+    while member.state(job) is not JobState.SUCCEEDED:
         member.runner.step()
     assert len(work.runs) == 5
 
@@ -193,10 +193,10 @@ def test_a_revert_that_the_store_failed_is_repeated_as_a_revert(member: Member, 
     work.errors.append(ValueError("wrong"))
     work.revert_errors.append(Unavailable("away"))
     member.runner.step()
-    assert member.state(job) is State.REVERTING
-    while member.state(job) is State.REVERTING:
+    assert member.state(job) is JobState.REVERTING
+    while member.state(job) is JobState.REVERTING:
         member.runner.step()
-    assert member.state(job) is State.FAILED
+    assert member.state(job) is JobState.FAILED
     assert (work.runs, work.reverts) == ([(job.id, 1)], [(job.id, 1), (job.id, 2)])
 
 
@@ -212,8 +212,8 @@ def test_a_panic_inside_the_terminal_step_is_repeated_later(
     job = member.create_job()
     engine.on_commit = panic_once
     member.runner.step()
-    assert (member.state(job), member.control(job).error) == (State.PENDING, "a bug")
-    while member.state(job) is not State.SUCCEEDED:
+    assert (member.state(job), member.control(job).error) == (JobState.PENDING, "a bug")
+    while member.state(job) is not JobState.SUCCEEDED:
         member.runner.step()
     assert env.monotonic() >= RETRY_SECONDS
     assert work.runs == [(job.id, 1), (job.id, 2)]
@@ -234,5 +234,5 @@ def test_a_terminal_step_that_landed_unnoticed_is_final(
     engine.settle_errors.append(OutcomeUnknown("nobody can tell"))
     for _ in range(3):
         member.runner.step()
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
     assert work.runs == [(job.id, 1)]

@@ -9,10 +9,10 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.loops import Loop
 from tenure.base.settings import DEFINITIONS, JOBS_ADOPT_INTERVAL, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY, Control, FenceLost, Job
-from tenure.cluster.runner import Kind, Run, Stopped
-from tenure.cluster.sessions import SessionId
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY, FenceLost, Job, JobControl
+from tenure.cluster.jobs.runner import JobKind, Run, Stopped
+from tenure.cluster.sessions.session_records import SessionId
 from tenure.kv.keys import JOB_CONTROL, JOBS_ENDED
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -34,7 +34,7 @@ class Cluster:
     def member(self, work: Callable[[Run], None], revert: Callable[[Run], None] = lambda run: None) -> Member:
         member = Member(self.engine, self.env, settings=QUICK)
         member.start()
-        member.make_runner({"work": Kind(work, revert)})
+        member.make_runner({"work": JobKind(work, revert)})
         return member
 
     def run(self, member: Member) -> Member:
@@ -64,7 +64,7 @@ def cluster() -> Iterator[Cluster]:
     cluster.engine.close()
 
 
-def await_control(member: Member, job: Job, is_there: Callable[[Control], bool]) -> Control:
+def await_control(member: Member, job: Job, is_there: Callable[[JobControl], bool]) -> JobControl:
     keyspace = member.store.keyspace
     spans = [keyspace.table_span(JOB_CONTROL), keyspace.table_span(JOBS_ENDED)]
     watch = member.store.watch(spans, since_at=member.store.snapshot().at)
@@ -79,7 +79,7 @@ def await_control(member: Member, job: Job, is_there: Callable[[Control], bool])
         watch.close()
 
 
-def await_state(member: Member, job: Job, state: State) -> Control:
+def await_state(member: Member, job: Job, state: JobState) -> JobControl:
     return await_control(member, job, lambda control: control.state is state)
 
 
@@ -128,7 +128,7 @@ def test_a_job_is_adopted_by_the_watch_long_before_the_poll(cluster: Cluster) ->
     member = cluster.run(cluster.member(lambda run: None))
     assert member.settings[JOBS_ADOPT_INTERVAL] >= PATIENCE_SECONDS
     for _ in range(3):
-        await_state(member, member.create_job(), State.SUCCEEDED)
+        await_state(member, member.create_job(), JobState.SUCCEEDED)
 
 
 def test_a_pause_stops_the_run_and_a_resume_starts_the_next(cluster: Cluster) -> None:
@@ -138,10 +138,10 @@ def test_a_pause_stops_the_run_and_a_resume_starts_the_next(cluster: Cluster) ->
     wait(work.began)
     ask(member, "request_pause", job)
     wait(work.stopped)
-    paused = await_state(member, job, State.PAUSED)
+    paused = await_state(member, job, JobState.PAUSED)
     assert paused.claim == NOBODY
     ask(member, "resume", job)
-    ended = await_state(member, job, State.SUCCEEDED)
+    ended = await_state(member, job, JobState.SUCCEEDED)
     assert work.runs == [1, ended.run]
     assert ended.run > paused.run
 
@@ -153,7 +153,7 @@ def test_a_cancel_stops_the_run_and_reverts(cluster: Cluster) -> None:
     job = member.create_job()
     wait(work.began)
     ask(member, "request_cancel", job)
-    await_state(member, job, State.CANCELED)
+    await_state(member, job, JobState.CANCELED)
     assert work.stopped.is_set()
     assert (work.runs, reverts) == ([1], [2])
 
@@ -187,7 +187,7 @@ def test_a_run_that_ignores_its_stop_cannot_write_and_its_successor_waits_for_it
     assert member.control(job).run == 1
     go_on.set()
     cluster.run(member)
-    await_state(member, job, State.SUCCEEDED)
+    await_state(member, job, JobState.SUCCEEDED)
     assert second.is_set()
 
 
@@ -199,7 +199,7 @@ def test_losing_the_session_stops_its_runs_and_the_node_takes_the_job_up_anew(cl
     wait(work.began)
     release(member, former.id)
     wait(work.stopped)
-    control = await_state(member, job, State.SUCCEEDED)
+    control = await_state(member, job, JobState.SUCCEEDED)
     assert former.done.is_set()
     assert (work.runs, control.run) == ([1, 2], 2)
 
@@ -212,7 +212,7 @@ def test_the_job_of_a_dead_node_is_adopted_within_its_ttl_and_two_seconds(cluste
     assert member.transact(lambda txn: member.jobs.claim(txn, job.id, dead)) is not None
     began = cluster.env.monotonic()
     cluster.run(member)
-    await_state(member, job, State.SUCCEEDED)
+    await_state(member, job, JobState.SUCCEEDED)
     assert cluster.env.monotonic() - began < member.settings[LIVENESS_TTL] + 2
 
 
@@ -223,9 +223,9 @@ def test_a_drain_stops_the_runs_and_leaves_their_jobs_to_others(cluster: Cluster
     member.runner.step()
     wait(work.began)
     assert member.runner.drain(timeout=PATIENCE_SECONDS)
-    assert (member.state(job), member.control(job).claim) == (State.PENDING, NOBODY)
+    assert (member.state(job), member.control(job).claim) == (JobState.PENDING, NOBODY)
     other = cluster.run(cluster.member(work))
-    assert await_state(other, job, State.SUCCEEDED).run == 2
+    assert await_state(other, job, JobState.SUCCEEDED).run == 2
 
 
 def test_a_drain_says_if_a_run_does_not_stop(cluster: Cluster) -> None:
@@ -242,7 +242,7 @@ def test_a_drain_says_if_a_run_does_not_stop(cluster: Cluster) -> None:
     assert not member.runner.drain(timeout=0.05)
     go_on.set()
     assert member.runner.drain(timeout=PATIENCE_SECONDS)
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
 
 
 @pytest.mark.invariant("I24")
@@ -268,6 +268,6 @@ def test_runners_that_lose_their_sessions_again_and_again_have_each_effect_once(
                 release(outside, present.id)
     losses_over.set()
     for job in jobs:
-        await_state(outside, job, State.SUCCEEDED)
+        await_state(outside, job, JobState.SUCCEEDED)
     assert max(outside.control(job).run for job in jobs) > 1, "no job was ever taken over"
     assert [count(outside, f"job {job.id}") for job in jobs] == [3] * len(jobs)

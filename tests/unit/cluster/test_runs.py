@@ -6,9 +6,9 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import Unavailable
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import NOBODY, FenceLost
-from tenure.cluster.runner import Kind, Run, Stopped
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import NOBODY, FenceLost
+from tenure.cluster.jobs.runner import JobKind, Run, Stopped
 from tenure.kv import watch
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
@@ -24,7 +24,7 @@ def _started(member: Member, other: Member) -> None:
 
 def run_once(member: Member, work: Callable[[Run], None]) -> None:
     """Lets a runner adopt whatever there is, with this as what a job does."""
-    member.make_runner({"work": Kind(work)}).step()
+    member.make_runner({"work": JobKind(work)}).step()
 
 
 def count(member: Member, name: str = "count") -> int:
@@ -48,7 +48,7 @@ def test_a_run_starts_from_what_the_former_one_saved(member: Member) -> None:
             raise Unavailable("away")
 
     run_once(member, work)
-    while member.state(job) is not State.SUCCEEDED:
+    while member.state(job) is not JobState.SUCCEEDED:
         member.runner.step()
     assert seen == [(b"what to do", 0.0, b""), (b"what to do", 0.5, b"at row 5")]
     assert member.jobs.progress(member.store.snapshot(), job.id).status == "half"
@@ -68,7 +68,7 @@ def test_progress_and_effects_of_a_checkpoint_are_one(member: Member) -> None:
         assert run.progress.fraction == 0.5
 
     run_once(member, work)
-    while member.state(job) is not State.SUCCEEDED:
+    while member.state(job) is not JobState.SUCCEEDED:
         member.runner.step()
     assert count(member) == 1
 
@@ -92,7 +92,7 @@ def test_a_run_that_outlived_its_session_writes_nothing(
     run_once(member, work)
     assert len(refused) == 1
     assert count(member) == 1
-    assert other.control(job).state is State.RUNNING
+    assert other.control(job).state is JobState.RUNNING
 
 
 @pytest.mark.invariant("I24")
@@ -114,7 +114,7 @@ def test_a_run_that_was_taken_over_has_no_effect_after_its_successor(
 
     run_once(member, work)
     assert count(other) == 1
-    assert other.state(job) is State.SUCCEEDED
+    assert other.state(job) is JobState.SUCCEEDED
 
 
 @pytest.mark.parametrize("act", ["check", "sleep", "transact", "checkpoint"])
@@ -140,10 +140,10 @@ def test_a_run_that_was_told_to_stop_stops_at_whatever_it_does_next(member: Memb
     job = member.create_job()
     run_once(member, work)
     assert stopped == [act]
-    assert (member.state(job), count(member)) == (State.RUNNING, 0)
+    assert (member.state(job), count(member)) == (JobState.RUNNING, 0)
     member.runner.step()
     assert member.control(job).run == 2
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
 
 
 def test_losing_the_session_stops_its_runs(member: Member, other: Member, env: ManualEnv) -> None:
@@ -200,12 +200,12 @@ def test_a_run_is_not_stopped_by_news_from_before_its_claim(
         run.check()
         checked.append(run.fence.run)
 
-    member.make_runner({"work": Kind(work)}).step()
+    member.make_runner({"work": JobKind(work)}).step()
     job = member.create_job()
     member.create_job("unheard of")
     member.runner.step()
     assert checked == [1]
-    assert member.state(job) is State.SUCCEEDED
+    assert member.state(job) is JobState.SUCCEEDED
 
 
 def test_a_drain_gives_the_claim_to_the_next_node_at_once(member: Member, other: Member) -> None:
@@ -216,14 +216,14 @@ def test_a_drain_gives_the_claim_to_the_next_node_at_once(member: Member, other:
         run.check()
 
     run_once(member, work)
-    assert (member.state(job), member.control(job).claim) == (State.PENDING, NOBODY)
+    assert (member.state(job), member.control(job).claim) == (JobState.PENDING, NOBODY)
     run_once(other, lambda run: None)
-    assert other.state(job) is State.SUCCEEDED
+    assert other.state(job) is JobState.SUCCEEDED
 
 
 def test_a_runner_that_drains_adopts_nothing(member: Member) -> None:
-    runner = member.make_runner({"work": Kind(lambda run: None)})
+    runner = member.make_runner({"work": JobKind(lambda run: None)})
     assert runner.drain(timeout=0)
     job = member.create_job()
     runner.step()
-    assert member.state(job) is State.PENDING
+    assert member.state(job) is JobState.PENDING

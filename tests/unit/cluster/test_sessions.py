@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError, SessionLost, TooEarly
 from tenure.base.timestamp import MAX_AT, add_seconds
-from tenure.cluster.sessions import INSTANCES_SEARCHED, SessionId, parse_session_id
+from tenure.cluster.sessions.session_records import INSTANCES_SEARCHED, SessionId, parse_session_id
 from tenure.kv.encoding import At, encode
 from tenure.kv.keys import EXPIRATIONS, FREEZES, INSTANCES, SESSIONS
 from tenure.storage.sqlite import MEMORY, SqliteEngine

@@ -6,9 +6,9 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import LockNotAvailable
-from tenure.cluster import table_holds
-from tenure.cluster.lock_table import Owner
-from tenure.cluster.lock_waits import How
+from tenure.cluster.locks import table_holds
+from tenure.cluster.locks.lock_table import LockOwner
+from tenure.cluster.locks.lock_waits import How
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.cluster.lockers import Ask, Canceled, Locker
 from tests.unit.cluster.members import expire
@@ -39,13 +39,13 @@ def two(threaded: SqliteEngine, one: Locker) -> Iterator[Locker]:
     locker.store.close()
 
 
-def _held(locker: Locker, *tables: int) -> Owner:
+def _held(locker: Locker, *tables: int) -> LockOwner:
     owner = locker.owner()
     assert locker.rows.tables.hold(owner, tables, How())
     return owner
 
 
-def _end(locker: Locker, owner: Owner, *tables: int) -> None:
+def _end(locker: Locker, owner: LockOwner, *tables: int) -> None:
     locker.rows.tables.release(tables)
     locker.rows.release(owner)
 

@@ -1,6 +1,6 @@
 """A kind of job whose runs can be counted, and made to fail."""
 
-from tenure.cluster.runner import Kind, Run
+from tenure.cluster.jobs.runner import JobKind, Run
 
 
 class Work:
@@ -25,5 +25,5 @@ class Work:
 
     def kinds(
         self, *, attempts_max: int | None = None, blocked_attempts_max: int | None = None
-    ) -> dict[str, Kind]:
-        return {"work": Kind(self.run, self.revert, attempts_max, blocked_attempts_max)}
+    ) -> dict[str, JobKind]:
+        return {"work": JobKind(self.run, self.revert, attempts_max, blocked_attempts_max)}

@@ -13,8 +13,8 @@ import psycopg
 
 from tenure.base.errors import UserError
 from tenure.expr import Context, compile, parse_type_name, type_of
-from tenure.expr.build import Typed, call, cast, const, literal
-from tenure.expr.datatype import Type
+from tenure.expr.tree.build import Typed, call, cast, const, literal
+from tenure.expr.types.datatype import Type
 from tests.postgres_server import Server
 
 UNKNOWN = "unknown"

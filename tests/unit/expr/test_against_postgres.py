@@ -10,10 +10,10 @@ from itertools import product
 
 import pytest
 
-from tenure.expr.build import cast
-from tenure.expr.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, can_cast
-from tenure.expr.function import Function, Volatility
-from tenure.expr.functions import FUNCTIONS
+from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions.function import Function, Volatility
+from tenure.expr.tree.build import cast
+from tenure.expr.types.casts import ASSIGNMENT, EXPLICIT, IMPLICIT, can_cast
 from tests.unit.expr.oracle import (
     Answer,
     Failure,

@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.expr.aggregates import AGGREGATES, aggregate_type, resolve_aggregate
-from tenure.expr.build import UNKNOWN, Typed, coerce
-from tenure.expr.compiled import compile
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.set_functions import column_types, resolve_set
-from tenure.expr.window_functions import Window, resolve_window, window_type
+from tenure.expr.aggregates.aggregate_table import AGGREGATES, aggregate_type, resolve_aggregate
+from tenure.expr.aggregates.window_functions import Window, resolve_window, window_type
+from tenure.expr.set_function_table import column_types, resolve_set
+from tenure.expr.tree.build import UNKNOWN, Typed, coerce
+from tenure.expr.tree.compiled import compile
+from tenure.expr.types.datatype import Datum, Type
 from tests.unit.expr.oracle import CONTEXT, Answer, Failure, Operand, Oracle, Value, named, shown
 from tests.unit.expr.pools import POOLS
 

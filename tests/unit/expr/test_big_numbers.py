@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.expr.big_numbers import EXACT, decimal_of, exp, ln, whole
-from tenure.expr.math_functions import numeric_power
-from tenure.expr.numbers import whole_number
+from tenure.expr.functions.math_functions import numeric_power
+from tenure.expr.types.big_numbers import EXACT, decimal_of, exp, ln, whole
+from tenure.expr.types.numbers import whole_number
 
 pytestmark = pytest.mark.hypothesis
 

@@ -8,11 +8,11 @@ import pytest
 
 from tenure.base.errors import UserError
 from tenure.expr import compile
-from tenure.expr.build import Typed, call, call_named, cast, const, literal
-from tenure.expr.datatype import Datum
-from tenure.expr.function import Context
-from tenure.expr.session_functions import FACTS
-from tenure.expr.system_types import Reg
+from tenure.expr.functions.function import Context
+from tenure.expr.functions.session_functions import FACTS
+from tenure.expr.tree.build import Typed, call, call_named, cast, const, literal
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.system_types import Reg
 from tests.unit.expr.oracle import CONTEXT, Answer, Operand, Oracle, Value, named, ours
 from tests.unit.expr.values import MOOD, mood
 

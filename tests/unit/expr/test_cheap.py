@@ -12,25 +12,25 @@ from uuid import UUID
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.cheap import CHEAP, NOT_CHEAP, NUMERIC_STEPS, READING_STEPS, cost
-from tenure.expr.datatype import Datum
-from tenure.expr.expressions import (
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions.function import Context, Function
+from tenure.expr.tree.cheap_expressions import CHEAP, NOT_CHEAP, NUMERIC_STEPS, READING_STEPS, cost
+from tenure.expr.tree.expressions import (
     Call,
     Case,
     Cast,
     ColumnRef,
     Const,
-    Given,
+    ContextValue,
     InList,
     Nested,
     Node,
     Quantified,
 )
-from tenure.expr.function import Context, Function
-from tenure.expr.functions import FUNCTIONS
-from tenure.expr.interval import Interval
-from tenure.expr.types import type_of
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.interval import Interval
+from tenure.expr.types.type_names import type_of
 
 TEXT, INT, NUMERIC = TypeRef("text"), TypeRef("int4"), TypeRef("numeric")
 
@@ -93,7 +93,7 @@ def test_what_takes_long_at_its_limits_is_not_on_the_list(id: str) -> None:
 
 
 def test_names_of_objects_and_subqueries_are_not_cheap() -> None:
-    assert cost([Cast(Given(0, TEXT), TypeRef("regclass"), "explicit")]) >= NOT_CHEAP
+    assert cost([Cast(ContextValue(0, TEXT), TypeRef("regclass"), "explicit")]) >= NOT_CHEAP
     assert cost([Nested(0, (), INT)]) >= NOT_CHEAP
     assert cost([InList("=(jsonb,jsonb)", ColumnRef(1), (ColumnRef(2),))]) >= NOT_CHEAP
     assert cost([Quantified("~~(text,text)", ColumnRef(1), ColumnRef(2))]) >= NOT_CHEAP
@@ -101,25 +101,25 @@ def test_names_of_objects_and_subqueries_are_not_cheap() -> None:
 
 def test_what_is_read_from_a_long_text_costs_the_square_of_its_length() -> None:
     """A chain of || makes a text as long as all its inputs together."""
-    single = Cast(Given(0, TEXT), INT, "explicit")
+    single = Cast(ContextValue(0, TEXT), INT, "explicit")
     assert cost([single]) == READING_STEPS
-    tenfold: Node = Given(0, TEXT)
+    tenfold: Node = ContextValue(0, TEXT)
     for _ in range(9):
-        tenfold = Call("||(text,text)", (tenfold, Given(0, TEXT)))
+        tenfold = Call("||(text,text)", (tenfold, ContextValue(0, TEXT)))
     assert cost([Cast(tenfold, INT, "explicit")]) > 100 * READING_STEPS
 
 
 def test_a_number_written_as_text_counts_as_long() -> None:
     """1e131071 has eight bytes, and 131,072 digits."""
-    digits = Cast(Given(0, NUMERIC), TEXT, "explicit")
+    digits = Cast(ContextValue(0, NUMERIC), TEXT, "explicit")
     assert cost([Cast(digits, INT, "explicit")]) > 200 * READING_STEPS
-    of_int = Cast(Given(0, INT), TEXT, "explicit")
+    of_int = Cast(ContextValue(0, INT), TEXT, "explicit")
     assert cost([Cast(of_int, INT, "explicit")]) == READING_STEPS + 1
 
 
 def test_numbers_do_not_add_up() -> None:
     """However many inputs a number is made of, it has no more digits than a numeric can have."""
-    plus = Call("+(numeric,numeric)", (Given(0, NUMERIC), Given(1, NUMERIC)))
+    plus = Call("+(numeric,numeric)", (ContextValue(0, NUMERIC), ContextValue(1, NUMERIC)))
     assert cost([plus]) == NUMERIC_STEPS
     assert cost([Call("+(numeric,numeric)", (plus, plus))]) == 3 * NUMERIC_STEPS
 
@@ -133,7 +133,7 @@ def test_constants_count_by_their_size() -> None:
 # ── the list at its limits ─────────────────────────────────────────────────────────────────────
 
 BYTES = 8 * 1024
-"""Of one input, at most: `sql.inline.INPUT_BYTES_MAX`."""
+"""Of one input, at most: `sql.session.inline.INPUT_BYTES_MAX`."""
 NINES = Decimal("9" * 131_072)
 LARGEST: dict[str, tuple[Datum, ...]] = {
     "text": ("ß" * (BYTES // 2), "9" * BYTES, " " * BYTES),

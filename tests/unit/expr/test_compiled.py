@@ -12,11 +12,11 @@ import pytest
 
 from tenure.base.errors import UserError
 from tenure.expr import Context, Volatility, check, compile, require_immutable, volatility
-from tenure.expr import build as b
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Call, Case, ColumnRef
-from tenure.expr.function import Function
-from tenure.expr.functions import FUNCTIONS
+from tenure.expr.function_table import FUNCTIONS
+from tenure.expr.functions.function import Function
+from tenure.expr.tree import build as b
+from tenure.expr.tree.expressions import Call, Case, ColumnRef
+from tenure.expr.types.datatype import Type
 from tests.unit.expr.oracle import CONTEXT, constant, named
 from tests.unit.expr.values import MOOD, mood
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import CorruptData, NewerFormat
-from tenure.catalog.descriptors import TypeRef
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr import Node, columns, compile, decode, encode, render, to_stored
-from tenure.expr import build as b
-from tenure.expr.expressions import Call, Cast, ColumnRef, Const, InList
+from tenure.expr.tree import build as b
+from tenure.expr.tree.expressions import Call, Cast, ColumnRef, Const, InList
 from tests.unit.expr.oracle import CONTEXT, Oracle, Value, constant, named, shown
 from tests.unit.expr.values import mood
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.expr import build as b
-from tenure.expr.expressions import Given
-from tenure.expr.folding import VARIES, folds, has_constants
+from tenure.expr.tree import build as b
+from tenure.expr.tree.expressions import ContextValue
+from tenure.expr.tree.folding import VARIES, folds, has_constants
 from tests.unit.expr.oracle import CONTEXT, named
 
 INT, TEXT, BOOL, DATE = named("int4"), named("text"), named("bool"), named("date")
@@ -63,11 +63,11 @@ def test_what_another_constant_decides_is_not_folded(typed: b.Typed) -> None:
 
 
 def test_a_parameter_is_a_constant() -> None:
-    given = b.Typed(Given(0, INT.ref), INT)
+    given = b.Typed(ContextValue(0, INT.ref), INT)
     typed = b.call("/", ONE, given)
     assert folded(typed, 0) == "22012"
     assert folded(typed, 1) == 1
-    outer = b.Typed(Given(1, INT.ref), INT)
+    outer = b.Typed(ContextValue(1, INT.ref), INT)
     assert not has_constants(b.call("/", ONE, outer).node, 1)
 
 

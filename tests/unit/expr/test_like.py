@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.expr.errors import InvalidEscape
-from tenure.expr.like import ilike, like
+from tenure.expr.functions.like import ilike, like
 
 LONG = "a" * 50_000
 

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.interruptible import checked_by
-from tenure.expr import arrays, json_reading, normal_forms, slices, strings, text_functions
 from tenure.expr.errors import InvalidEscape, InvalidText, LimitExceeded
-from tenure.expr.json_reading import Reader, value_end
-from tenure.expr.json_values import object_of
-from tenure.expr.like import like
-from tenure.expr.types import parse_type_name, type_of
+from tenure.expr.functions import normal_forms, text_functions
+from tenure.expr.functions.like import like
+from tenure.expr.types import arrays, json_reading, strings, text_slices
+from tenure.expr.types.json_reading import Reader, value_end
+from tenure.expr.types.json_values import object_of
+from tenure.expr.types.type_names import parse_type_name, type_of
 
 pytestmark = pytest.mark.hypothesis
 
@@ -29,20 +30,20 @@ LETTERS = st.text("ab%_\\ é,", max_size=40)
 @pytest.fixture(autouse=True, scope="module")
 def _small_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (slices, json_reading, strings, arrays, text_functions, normal_forms):
+        for module in (text_slices, json_reading, strings, arrays, text_functions, normal_forms):
             patch.setattr(module, "SLICE", SMALL)
         patch.setattr(json_reading, "FIRST_CHARS", 3)
-        patch.setattr(slices, "SORTED_AT_ONCE", 3)
+        patch.setattr(text_slices, "SORTED_AT_ONCE", 3)
         yield
 
 
 @given(LETTERS, st.text("ab", min_size=1, max_size=9), LETTERS)
 def test_texts_are_split_counted_and_replaced_as_in_one_go(text: str, sought: str, new: str) -> None:
-    assert slices.split(text, sought) == text.split(sought)
-    assert slices.count(text, sought) == text.count(sought)
-    assert slices.replaced(text, sought, new) == text.replace(sought, new)
+    assert text_slices.split(text, sought) == text.split(sought)
+    assert text_slices.count(text, sought) == text.count(sought)
+    assert text_slices.replaced(text, sought, new) == text.replace(sought, new)
     pattern = re.compile(f"{sought}|(a)?b?")
-    assert slices.substituted(pattern, lambda found: found[0] * 2, text) == pattern.sub(
+    assert text_slices.substituted(pattern, lambda found: found[0] * 2, text) == pattern.sub(
         lambda f: f[0] * 2, text
     )
 
@@ -52,14 +53,14 @@ def test_values_are_ordered_as_in_one_go(values: list[int], is_descending: bool)
     pairs = list(enumerate(values))
     by_value: Callable[[tuple[int, int]], int] = lambda pair: pair[1]  # noqa: E731
     expected = sorted(pairs, key=by_value, reverse=is_descending)
-    assert slices.ordered(pairs, by_value, is_descending=is_descending) == expected
+    assert text_slices.ordered(pairs, by_value, is_descending=is_descending) == expected
 
 
 @given(LETTERS, LETTERS, st.booleans())
 def test_like_matches_what_a_backtracking_expression_matches(text: str, pattern: str, is_short: bool) -> None:
     expected, needs_more = _by_expression(pattern)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tenure.expr.like.SHORT_CHARS_MAX", 4096 if is_short else -1)
+        patch.setattr("tenure.expr.functions.like.SHORT_CHARS_MAX", 4096 if is_short else -1)
         if needs_more and expected.fullmatch(text):
             with pytest.raises(InvalidEscape):
                 like(text, pattern)
@@ -183,7 +184,7 @@ def _stop() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: slices.split("a," * 20, ","),
+        lambda: text_slices.split("a," * 20, ","),
         lambda: like("a" * 9000, "_a" * 4000 + "%b%"),
         lambda: Reader(DECODERS[0]).read(json.dumps(list(range(50)))),
         lambda: type_of(parse_type_name("int4[]")).parse("{" + "1," * 5000 + "1}"),

@@ -1,6 +1,6 @@
 """Which words need quotes."""
 
-from tenure.expr.quoting import RESERVED
+from tenure.expr.types.quoting import RESERVED
 from tests.unit.expr.oracle import Oracle
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tenure.expr.regex import compile_regex
-from tenure.expr.regex_syntax import Options
+from tenure.expr.patterns.regex import compile_regex
+from tenure.expr.patterns.regex_syntax import RegexOptions
 from tests.unit.expr.oracle import Failure, Operand, Oracle, our_call, sql_call
 
 TEXTS = [
@@ -183,7 +183,7 @@ def test_similar_to_is_as_in_postgres(oracle: Oracle) -> None:
 )
 @pytest.mark.timeout(20)
 def test_no_pattern_takes_for_ever(pattern: str) -> None:
-    assert compile_regex(pattern, Options()).is_in("a" * 50_000 + "c") is False
+    assert compile_regex(pattern, RegexOptions()).is_in("a" * 50_000 + "c") is False
 
 
 def _text(text: str) -> Operand:

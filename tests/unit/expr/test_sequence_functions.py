@@ -2,12 +2,12 @@
 
 from uuid import UUID
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import call, column, const
-from tenure.expr.compiled import compile, volatility
-from tenure.expr.expressions import decode, to_stored
-from tenure.expr.function import Context, Volatility
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.functions.function import Context, Volatility
+from tenure.expr.tree.build import call, column, const
+from tenure.expr.tree.compiled import compile, volatility
+from tenure.expr.tree.expressions import decode, to_stored
+from tenure.expr.types.type_names import type_of
 
 INT = type_of(TypeRef("int8"))
 BOOL = type_of(TypeRef("bool"))

@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.errors import CorruptData, UserError
-from tenure.catalog.descriptors import TypeRef
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr import Interval, Json, Jsonb, parse_type_name, type_of
-from tenure.expr.build import call, column, const
-from tenure.expr.compiled import compile
-from tenure.expr.datatype import Type
+from tenure.expr.tree.build import call, column, const
+from tenure.expr.tree.compiled import compile
+from tenure.expr.types.datatype import Type
 from tenure.kv import encoding
 from tests.unit.expr.oracle import CONTEXT, Operand, Oracle, named
 from tests.unit.expr.pools import POOLS

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from tenure.expr import Context, zone_words
-from tenure.expr.build import call, cast
-from tenure.expr.zones import zone_named
+from tenure.expr import Context
+from tenure.expr.tree.build import call, cast
+from tenure.expr.types import zone_words
+from tenure.expr.types.zones import zone_named
 from tests.unit.expr.oracle import CONTEXT, Answer, Failure, Operand, Oracle, named, our_call, ours, sql_call
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC", "UTC+3"]

@@ -7,12 +7,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import ElementState, EnumMember, EnumType, State, TypeRef
+from tenure.catalog.descriptors.definitions import (
+    DescriptorState,
+    ElementState,
+    EnumMember,
+    EnumType,
+    TypeRef,
+)
 from tenure.expr import Interval, Json, Jsonb, type_of
-from tenure.expr.datatype import Type
-from tenure.expr.floats import to_float4
-from tenure.expr.json_values import object_of
-from tenure.expr.numbers import tidy
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.floats import to_float4
+from tenure.expr.types.json_values import object_of
+from tenure.expr.types.numbers import tidy
 from tests.unit.expr.oracle import named
 
 MOOD = EnumType(
@@ -21,7 +27,7 @@ MOOD = EnumType(
     modified_at=ZERO_AT,
     name="mood",
     owner="root",
-    state=State.PUBLIC,
+    state=DescriptorState.PUBLIC,
     privileges=(),
     draining=(),
     database=100,

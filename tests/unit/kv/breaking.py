@@ -7,11 +7,11 @@ from tenure.base.timestamp import Timestamp
 from tenure.storage.engine import (
     Commit,
     Engine,
-    Found,
     Group,
     Guard,
     History,
     Outcome,
+    ReadResult,
     Revisions,
     Scan,
     Spread,
@@ -37,24 +37,24 @@ class BreakingEngine:
         self.settle_errors: list[Exception] = []
         self.loses_signals = False
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         self.gets.append(key)
         self.lookups += 1
         return self.engine.get(key, guard, at)
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         self.gets.extend(keys)
         self.lookups += 1
         return self.engine.get_many(keys, guard, at)
 
-    def scan(self, query: Scan) -> Found:
+    def scan(self, query: Scan) -> ReadResult:
         self.scans.append(query)
         return self.engine.scan(query)
 
-    def history(self, query: History) -> Found:
+    def history(self, query: History) -> ReadResult:
         return self.engine.history(query)
 
-    def revisions(self, query: Revisions) -> Found:
+    def revisions(self, query: Revisions) -> ReadResult:
         return self.engine.revisions(query)
 
     def spread(self, lo: bytes, hi: bytes, since_at: Timestamp, every: int) -> Spread:

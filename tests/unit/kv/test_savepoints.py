@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tenure.base.errors import CommitTooLarge, RetryError
-from tenure.kv.buffer import Buffer, Limits, Savepoint
+from tenure.kv.buffer import Buffer, BufferMark, CommitLimits
 from tenure.kv.store import Store
 from tenure.storage.engine import Removal, Removes, Write
 from tests.unit.kv.breaking import BreakingEngine
@@ -82,7 +82,7 @@ def test_removals_are_undone_too(store: Store, engine: BreakingEngine) -> None:
 
 
 def test_going_back_makes_room_again() -> None:
-    buffer = Buffer(Limits(rows_max=2, bytes_max=10))
+    buffer = Buffer(CommitLimits(rows_max=2, bytes_max=10))
     savepoint = buffer.mark()
     for _ in range(3):
         buffer.write(Write(b"a", b"1234"))
@@ -98,7 +98,7 @@ def test_savepoints_behave_like_copies_of_a_dict(store: Store, seed: int) -> Non
     rng = random.Random(seed)
     txn = store.begin()
     model: dict[str, bytes] = {}
-    copies: list[tuple[Savepoint, dict[str, bytes]]] = []
+    copies: list[tuple[BufferMark, dict[str, bytes]]] = []
     for step in range(200):
         match rng.randrange(8):
             case 0:
@@ -144,7 +144,7 @@ def test_writes_of_a_span_are_forgotten_up_to_a_savepoint(store: Store) -> None:
 
 
 def test_what_is_forgotten_makes_room() -> None:
-    buffer = Buffer(Limits(rows_max=2, bytes_max=100))
+    buffer = Buffer(CommitLimits(rows_max=2, bytes_max=100))
     for _ in range(3):
         buffer.write(Write(row("a"), b"x" * 20))
         buffer.write(Write(row("b"), b"x" * 20))

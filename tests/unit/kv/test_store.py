@@ -6,7 +6,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import InvalidParameter, OutcomeUnknown, RetryError, UserError
 from tenure.base.settings import ATTEMPTS, DEFINITIONS, Settings
 from tenure.base.timestamp import add_seconds, from_micros
-from tenure.kv.scope import State
+from tenure.kv.scope import TransactionState
 from tenure.kv.store import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Store
 from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
@@ -38,7 +38,11 @@ def test_a_transaction_is_run_again_until_it_succeeds(store: Store) -> None:
 def test_each_attempt_is_a_fresh_transaction_and_the_failed_ones_are_over(store: Store) -> None:
     run = Doomed(RetryError("again"), times=2)
     store.transact(run)
-    assert [txn.state for txn in run.txns] == [State.ENDED, State.ENDED, State.COMMITTED]
+    assert [txn.state for txn in run.txns] == [
+        TransactionState.ENDED,
+        TransactionState.ENDED,
+        TransactionState.COMMITTED,
+    ]
 
 
 def test_a_conflict_at_commit_is_run_again(store: Store) -> None:
@@ -93,7 +97,7 @@ def test_other_errors_are_not_run_again(store: Store, error: Exception) -> None:
     run = Doomed(error, times=1)
     with pytest.raises(type(error)):
         store.transact(run)
-    assert [txn.state for txn in run.txns] == [State.ENDED]
+    assert [txn.state for txn in run.txns] == [TransactionState.ENDED]
 
 
 @pytest.mark.invariant("I5")

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv, Task
 from tenure.base.errors import DeadlinePassed, DiskFull, OutcomeUnknown, RetryError, SessionLost
-from tenure.kv.scope import Known, State
+from tenure.kv.scope import ReadAhead, TransactionState
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
@@ -136,7 +136,7 @@ def test_a_submit_that_read_what_has_changed_is_refused(desk: Desk) -> None:
     submit = Submit(txn)
     with pytest.raises(RetryError):
         submit.finish()
-    assert txn.state is State.ENDED
+    assert txn.state is TransactionState.ENDED
     assert desk.store.begin().get(row("b")) is None
 
 
@@ -211,7 +211,7 @@ def test_what_only_read_is_done_before_submit_returns(desk: Desk) -> None:
 
 
 def test_what_read_from_what_was_known_is_proved_before_submit_returns(desk: Desk) -> None:
-    known = Known(write(desk.store, a=b"1"), {row("a"): b"1"})
+    known = ReadAhead(write(desk.store, a=b"1"), {row("a"): b"1"})
     write(desk.store, a=b"2")
     txn = desk.store.begin(known=known)
     txn.get(row("a"))
@@ -231,7 +231,7 @@ def test_a_submitted_transaction_can_be_neither_used_nor_rolled_back(desk: Desk)
     submit.txn.rollback()
     desk.gate.set()
     submit.finish()
-    assert submit.txn.state is State.COMMITTED
+    assert submit.txn.state is TransactionState.COMMITTED
 
 
 def test_a_childs_submit_is_excused_to_its_parent(desk: Desk) -> None:

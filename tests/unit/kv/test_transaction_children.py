@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError
-from tenure.kv.scope import State
+from tenure.kv.scope import TransactionState
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.unit.kv.breaking import BreakingEngine, cut_before_landing
@@ -100,8 +100,8 @@ def test_a_rollback_ends_the_open_children_too(store: Store) -> None:
     child = parent.child()
     grandchild = child.child()
     parent.rollback()
-    assert child.state is State.ENDED
-    assert grandchild.state is State.ENDED
+    assert child.state is TransactionState.ENDED
+    assert grandchild.state is TransactionState.ENDED
 
 
 @pytest.mark.invariant("I7")

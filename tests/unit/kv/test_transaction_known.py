@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import InvalidParameter, RetryError
-from tenure.kv.scope import Known
+from tenure.kv.scope import ReadAhead
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
@@ -11,10 +11,10 @@ from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, row, write
 
 
-def known_now(store: Store, **values: bytes | None) -> Known:
+def known_now(store: Store, **values: bytes | None) -> ReadAhead:
     """Writes rows and knows them."""
     at = write(store, **values)
-    return Known(at, {row(name): value for name, value in values.items()})
+    return ReadAhead(at, {row(name): value for name, value in values.items()})
 
 
 def test_what_is_known_is_not_asked_for(store: Store, engine: BreakingEngine) -> None:
@@ -117,7 +117,7 @@ def test_a_commit_knows_what_it_read_and_wrote(store: Store) -> None:
     txn.put(row("a"), b"2")
     txn.delete(row("c"))
     at = txn.commit()
-    assert txn.known() == Known(at, {row("a"): b"2", row("b"): b"1", row("c"): None})
+    assert txn.known() == ReadAhead(at, {row("a"): b"2", row("b"): b"1", row("c"): None})
 
 
 def test_a_transaction_that_started_from_nothing_keeps_no_account(store: Store) -> None:

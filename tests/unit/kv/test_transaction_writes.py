@@ -8,7 +8,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import ClockAhead, CommitTooLarge, DeadlinePassed, RetryError, TooEarly
 from tenure.base.settings import DEFINITIONS, MAX_BYTES, MAX_ROWS, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, from_bytes, from_micros, to_bytes
-from tenure.kv.scope import State
+from tenure.kv.scope import TransactionState
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Removal, Removes, Stamp
@@ -30,14 +30,14 @@ def test_a_rollback_writes_nothing(store: Store) -> None:
     txn.put(row("a"), b"1")
     txn.rollback()
     assert store.begin().get(row("a")) is None
-    assert txn.state is State.ENDED
+    assert txn.state is TransactionState.ENDED
 
 
 def test_a_second_rollback_is_harmless(store: Store) -> None:
     txn = store.begin()
     txn.commit()
     txn.rollback()
-    assert txn.state is State.COMMITTED
+    assert txn.state is TransactionState.COMMITTED
 
 
 def test_the_last_write_of_a_key_counts(store: Store) -> None:

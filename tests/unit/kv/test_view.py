@@ -9,7 +9,7 @@ from tenure.kv.snapshot import PAGE_ROWS
 from tenure.kv.store import Store
 from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
-from tenure.kv.view import View
+from tenure.kv.view import ReadView
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, named, number_rows, row, write
 
 
@@ -79,7 +79,7 @@ def test_any_number_of_views_show_what_was_there_when_each_was_opened(store: Sto
     for _ in range(60):
         txn = store.begin()
         expected: dict[bytes, bytes] = dict(txn.scan(TABLE))
-        views: list[tuple[View, dict[bytes, bytes]]] = []
+        views: list[tuple[ReadView, dict[bytes, bytes]]] = []
         places = []
         for step in range(60):
             key = row(rng.randrange(12))

@@ -9,7 +9,7 @@ from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.kv.keys import USER_TABLES
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
-from tenure.kv.watch import BATCH_ROWS, Batch, Watch
+from tenure.kv.watch import BATCH_ROWS, ChangeBatch, Watch
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, changes, row, write
@@ -25,7 +25,7 @@ def watch(store: Store) -> Iterator[Watch]:
     watch.close()
 
 
-def now(watch: Watch) -> Batch:
+def now(watch: Watch) -> ChangeBatch:
     return watch.next(timeout=0)
 
 
@@ -77,7 +77,7 @@ def test_a_commit_elsewhere_resolves_the_watched_span_too(store: Store, watch: W
     txn = store.begin()
     txn.put(KEYS.key(USER_TABLES + 1, ["a"]), b"1")
     at = txn.commit()
-    assert now(watch) == Batch([], at)
+    assert now(watch) == ChangeBatch([], at)
 
 
 def test_what_lies_at_or_before_since_is_not_delivered(store: Store) -> None:
@@ -147,12 +147,12 @@ def test_without_news_the_wait_ends_with_an_empty_batch_and_the_old_resolved(
 ) -> None:
     at = write(store, a=b"1")
     now(watch)
-    assert watch.next(timeout=2.5) == Batch((), at)
+    assert watch.next(timeout=2.5) == ChangeBatch((), at)
     assert env.monotonic() == pytest.approx(2.5)
 
 
 def test_a_timeout_of_zero_looks_once(store: Store, env: ManualEnv, watch: Watch) -> None:
-    assert now(watch) == Batch((), 0)
+    assert now(watch) == ChangeBatch((), 0)
     assert env.monotonic() == 0
 
 
@@ -202,7 +202,7 @@ def test_a_watch_that_is_woken_looks_and_waits_on(threaded: Store) -> None:
     watch = threaded.watch([TABLE], since_at=0)
     waiting = Call(lambda: watch.next(timeout=0.05))
     watch.wake()
-    assert waiting.result() == Batch((), 0)
+    assert waiting.result() == ChangeBatch((), 0)
     watch.close()
 
 
@@ -221,7 +221,7 @@ def test_a_watch_that_waits_for_changes_does_not_hear_of_commits_elsewhere(
     watch = store.watch([OTHER_TABLE], since_at=0)
     write(store, a=b"1")
     assert not watch._signal.is_set()
-    assert watch.next(timeout=0, changes_only=True) == Batch((), store.snapshot().at)
+    assert watch.next(timeout=0, changes_only=True) == ChangeBatch((), store.snapshot().at)
 
 
 def test_a_watch_that_waits_for_the_clock_hears_of_commits_elsewhere(threaded: Store) -> None:

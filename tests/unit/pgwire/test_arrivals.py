@@ -2,10 +2,10 @@
 
 import pytest
 
-from tenure.pgwire.arrivals import Arrivals
+from tenure.pgwire.connection_slots import ConnectionSlots
 from tenure.pgwire.guesses import BURST, ENTRIES_MAX, RATE, Guesses
-from tenure.pgwire.seats import Seats
-from tenure.pgwire.startup import Progress, Service
+from tenure.pgwire.login.arrivals import Arrivals
+from tenure.pgwire.login.startup import Progress, Service
 from tenure.pgwire.waits import Delay
 from tests.unit.pgwire.toy import LetIn, Toys
 from tests.unit.pgwire.wire import VERSION_3_2, Talk, cancel_request, query, startup
@@ -76,7 +76,7 @@ class Keys:
     """One session that waits, and requests to cancel it."""
 
     def __init__(self, version: int) -> None:
-        self.service = Service(Toys(), LetIn(), Seats(1))
+        self.service = Service(Toys(), LetIn(), ConnectionSlots(1))
         self.client = Talk(service=self.service)
         self.client.say(startup(version))
         key = next(each for each in self.client.last if each.kind == "K").body

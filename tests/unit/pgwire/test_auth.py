@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import TenureError
-from tenure.catalog import passwords
-from tenure.catalog.passwords import SALT_BYTES, Verifier, verifier_of
-from tenure.pgwire import auth
-from tenure.pgwire.auth import NONCE_BYTES, PLAIN, PLUS, Scram, server_nonce
+from tenure.catalog.accounts import passwords
+from tenure.catalog.accounts.passwords import SALT_BYTES, Verifier, verifier_of
+from tenure.pgwire.login import scram
+from tenure.pgwire.login.scram import NONCE_BYTES, PLAIN, PLUS, Scram, server_nonce
 from tests.unit.pgwire.scram_client import ScramClient
 
 SECRET = b"a secret of the cluster"
@@ -133,7 +133,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (hmac, "compare_digest"),
         (passwords, "pbkdf2_hmac"),
         (passwords, "sha256"),
-        (auth, "sha256"),
+        (scram, "sha256"),
     ):
         monkeypatch.setattr(place, name, count(name, getattr(place, name)))
     return counts

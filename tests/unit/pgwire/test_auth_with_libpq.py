@@ -13,9 +13,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tenure.base.errors import TenureError
-from tenure.catalog.passwords import SALT_BYTES, parse_verifier, stored_password
-from tenure.pgwire.auth import PLAIN, Scram, server_nonce
-from tenure.pgwire.tls import Tls, load
+from tenure.catalog.accounts.passwords import SALT_BYTES, parse_verifier, stored_password
+from tenure.pgwire.login.scram import PLAIN, Scram, server_nonce
+from tenure.pgwire.login.tls import Tls, load
 from tests.unit.pgwire.certificates import Pair, make_certificate
 
 PASSWORD = "pen cil\u00ad \u2168"

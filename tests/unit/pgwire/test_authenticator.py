@@ -7,11 +7,11 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
-from tenure.catalog.passwords import SALT_BYTES, stored_password
-from tenure.catalog.users import Users
+from tenure.catalog.accounts.passwords import SALT_BYTES, stored_password
+from tenure.catalog.accounts.users import Users
 from tenure.kv.store import Store
-from tenure.pgwire.authenticator import Authenticator, Exchange
-from tenure.pgwire.login import Mode
+from tenure.pgwire.login.authenticator import Authenticator, Exchange
+from tenure.pgwire.login.login_rules import LoginMode
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.pgwire.scram_client import ScramClient
 
@@ -36,7 +36,7 @@ def store(env: ManualEnv) -> Iterator[Store]:
     engine.close()
 
 
-def authenticator(store: Store, env: ManualEnv, mode: Mode = Mode.LOCAL) -> Authenticator:
+def authenticator(store: Store, env: ManualEnv, mode: LoginMode = LoginMode.LOCAL) -> Authenticator:
     users = Users(store.keyspace)
     secret = store.transact(lambda txn: users.secret(txn, b"secret"))
     return Authenticator(store, users, mode=mode, mock_secret=secret, monotonic=env.monotonic)
@@ -93,14 +93,14 @@ def test_a_user_that_may_not_log_in_hears_so_once_it_has_proved_itself(door: Aut
 
 
 def test_plaintext_from_elsewhere_is_refused(store: Store, env: ManualEnv) -> None:
-    door = authenticator(store, env, Mode.CERTIFICATE)
+    door = authenticator(store, env, LoginMode.CERTIFICATE)
     with pytest.raises(TenureError) as caught:
         door.login(user="ann", address=THERE, binding=None)
     assert caught.value.sqlstate == "28000"
 
 
 def test_tls_with_nothing_to_bind_to_is_tls_all_the_same(store: Store, env: ManualEnv) -> None:
-    exchange = authenticator(store, env, Mode.CERTIFICATE).login(user="ann", address=THERE, binding=b"")
+    exchange = authenticator(store, env, LoginMode.CERTIFICATE).login(user="ann", address=THERE, binding=b"")
     assert exchange is not None and exchange.mechanisms == ("SCRAM-SHA-256",)
 
 

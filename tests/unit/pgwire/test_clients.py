@@ -10,10 +10,10 @@ from psycopg import errors
 from psycopg.pq import Format, TransactionStatus
 
 from tenure.base.env import SystemEnv
-from tenure.catalog.passwords import SALT_BYTES, parse_verifier, stored_password
-from tenure.pgwire.auth import Scram, server_nonce
+from tenure.catalog.accounts.passwords import SALT_BYTES, parse_verifier, stored_password
+from tenure.pgwire.login.scram import Scram, server_nonce
+from tenure.pgwire.login.tls import load
 from tenure.pgwire.server import Server
-from tenure.pgwire.tls import load
 from tests.postgres_server import BIN
 from tests.unit.pgwire.certificates import make_certificate
 from tests.unit.pgwire.toy import LetIn, Toys

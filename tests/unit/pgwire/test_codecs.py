@@ -14,9 +14,9 @@ from psycopg import pq
 
 from tenure.base.errors import UserError
 from tenure.expr import Interval, Json
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.zones import zone_named
-from tenure.pgwire.codecs import BINARY, TEXT, decoder, encoder, oid_of, type_with_oid
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.zones import zone_named
+from tenure.pgwire.values.codecs import BINARY, TEXT, decoder, encoder, oid_of, type_with_oid
 from tests.postgres_server import Server
 from tests.unit.expr.oracle import named
 from tests.unit.expr.values import MOOD, MOODS, VALUES, arrays_of, mood

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.pgwire.waits import Commit, Need
+from tenure.pgwire.waits import CommitWait, Need
 from tests.unit.pgwire.toy import BATCH, ToyClient
 from tests.unit.pgwire.wire import (
     FLUSH,
@@ -330,7 +330,7 @@ def test_a_cancel_stops_what_waits_for_a_thread() -> None:
 def test_a_cancel_that_comes_after_the_commit_is_not_told(statement: str, answer: str) -> None:
     talk = opened()
     talk.connection.receive(query(statement))
-    assert isinstance(talk.connection.wait, Commit)
+    assert isinstance(talk.connection.wait, CommitWait)
     talk.attend()
     talk.connection.cancel()
     assert talk.say() == answer

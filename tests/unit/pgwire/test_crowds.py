@@ -8,15 +8,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from tenure.pgwire.hall import Limits, UserLimits
 from tenure.pgwire.server import Server
-from tenure.sql.answers import Timeouts
+from tenure.pgwire.threads.server_state import DoorLimits, UserLimits
+from tenure.sql.session.answers import Timeouts
 from tests.unit.pgwire.test_server import Socket
 from tests.unit.pgwire.toy import LetIn, Toys
 from tests.unit.pgwire.wire import cancel_request, query, startup
 
 PLACES = 2
-LIMITS = Limits(places_max=PLACES, pass_seconds=0.02)
+LIMITS = DoorLimits(places_max=PLACES, pass_seconds=0.02)
 
 
 class Crowd:
@@ -163,7 +163,7 @@ def test_a_session_with_locks_is_not_kept_back_by_those_who_may_wait_for_it(crow
 
 def test_a_flood_of_silent_connections_lets_those_who_speak_in() -> None:
     toys = Toys()
-    server = Server(toys, LetIn(), toys.env, limits=Limits(starting_max=5, pass_seconds=0.02))
+    server = Server(toys, LetIn(), toys.env, limits=DoorLimits(starting_max=5, pass_seconds=0.02))
     server.start()
     try:
         with ExitStack() as all:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tenure.pgwire.gathering import QUIET_TURNS, Gathering
+from tenure.pgwire.threads.gathered_commits import QUIET_TURNS, Gathering
 
 TURNS = QUIET_TURNS + 2
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.pgwire.crew import Crew
-from tenure.pgwire.places import Errand, Places, State
+from tenure.pgwire.threads.places import Errand, Places, State
+from tenure.pgwire.threads.thread_crew import Crew
 
 SECONDS_MAX = 10
 

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from tenure.base.env import SystemEnv
-from tenure.pgwire.hall import Limits
 from tenure.pgwire.server import Server
-from tenure.sql.answers import Timeouts
+from tenure.pgwire.threads.server_state import DoorLimits
+from tenure.sql.session.answers import Timeouts
 from tests.unit.pgwire.toy import BATCH, LetIn, Toys
 from tests.unit.pgwire.wire import (
     SSL_REQUEST,
@@ -27,7 +27,7 @@ from tests.unit.pgwire.wire import (
     startup,
 )
 
-QUICK = Limits(
+QUICK = DoorLimits(
     seats_max=6, kept_for_root=2, starting_max=4, places_max=2, login_seconds=0.2, pass_seconds=0.02
 )
 """Time-outs are short, and are awaited on the socket: no test sleeps."""
@@ -50,7 +50,7 @@ def start(toys: Toys) -> Iterator[Start]:
     with ExitStack() as undo:
 
         def started(**options: object) -> Server:
-            limits = options.pop("limits", Limits(pass_seconds=0.02))
+            limits = options.pop("limits", DoorLimits(pass_seconds=0.02))
             server = Server(toys, LetIn(), toys.env, limits=limits, **options)  # type: ignore[arg-type]
             server.start()
             undo.callback(server.stop)
@@ -358,7 +358,7 @@ def test_a_drain_lets_transactions_finish(start: Start) -> None:
 def test_what_a_client_sends_after_its_last_transaction_in_a_drain_is_answered_with_the_reason(
     start: Start,
 ) -> None:
-    server = start(limits=Limits(pass_seconds=60.0))
+    server = start(limits=DoorLimits(pass_seconds=60.0))
     with Socket(server).log_in() as client:
         client.say(query("begin"))
         client.hear("Z")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tenure.pgwire.connection_slots import ConnectionSlots
 from tenure.pgwire.errors import WrongPassword
-from tenure.pgwire.seats import Seats
-from tenure.pgwire.startup import Service, settings_of
+from tenure.pgwire.login.startup import Service, settings_of
 from tenure.pgwire.waits import Need
 from tests.unit.pgwire.toy import LetIn, Toys
 from tests.unit.pgwire.wire import (
@@ -213,7 +213,7 @@ def test_a_cancel_with_a_wrong_secret_has_no_effect() -> None:
 
 def test_a_cancel_for_another_process_is_routed() -> None:
     routed: list[tuple[int, bytes]] = []
-    service = Service(Toys(), LetIn(), Seats(1), route_cancel=lambda *asked: routed.append(asked))
+    service = Service(Toys(), LetIn(), ConnectionSlots(1), route_cancel=lambda *asked: routed.append(asked))
     elsewhere = 7 * 2**16 + 1
     assert Talk(service=service).raw(cancel_request(elsewhere, b"1234")) == b""
     assert routed == [(elsewhere, b"1234")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.pgwire.throttle import (
+from tenure.pgwire.login.throttle import (
     ENTRIES_MAX,
     FIRST_WAIT_SECONDS,
     FORGET_SECONDS,

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.pgwire.turns import TURN_SECONDS, Turns
 from tenure.pgwire.waits import Need
-from tenure.sql.long_turns import LONG_TURN_SECONDS, LongTurns
+from tenure.sql.session.long_turns import LONG_TURN_SECONDS, LongTurns
 from tests.unit.pgwire.toy import ToyClient, Toys
 from tests.unit.pgwire.wire import Talk, query, service_of, startup
 

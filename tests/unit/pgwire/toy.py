@@ -25,18 +25,18 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import UserError
 from tenure.base.memory import OutOfMemory
 from tenure.expr import type_of
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.types import parse_type_name
-from tenure.sql.answers import (
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import parse_type_name
+from tenure.sql.session.answers import (
     Answer,
-    Column,
+    BlockStatus,
     CopyFormat,
     Endpoints,
     Notice,
     NotShort,
     Pending,
     QueryCanceled,
-    Status,
+    ResultColumn,
     Timeouts,
 )
 
@@ -51,8 +51,12 @@ def type_named(name: str) -> Type:
 
 
 INT4, TEXT, INSTANT = type_named("int4"), type_named("text"), type_named("timestamptz")
-THREE_COLUMNS = (Column("number", INT4, 42, 1), Column("label", TEXT), Column("nothing", TEXT))
-ONE_COLUMN = (Column("n", INT4),)
+THREE_COLUMNS = (
+    ResultColumn("number", INT4, 42, 1),
+    ResultColumn("label", TEXT),
+    ResultColumn("nothing", TEXT),
+)
+ONE_COLUMN = (ResultColumn("n", INT4),)
 
 
 class ToyError(UserError):
@@ -66,13 +70,13 @@ class ToyError(UserError):
 class ToyStatement:
     text: str
     parameters: Sequence[Type] = ()
-    columns: Sequence[Column] | None = None
+    columns: Sequence[ResultColumn] | None = None
 
 
 @dataclass
 class ToyPortal:
     text: str
-    columns: Sequence[Column] | None
+    columns: Sequence[ResultColumn] | None
     is_short: bool
     values: Sequence[Datum]
     given: int = 0
@@ -162,7 +166,7 @@ class ToyBuffers:
 
 class ToyClient:
     def __init__(self, toys: "Toys", user: str, options: dict[str, str]) -> None:
-        self.status = Status.IDLE
+        self.status = BlockStatus.IDLE
         self.notices: list[Notice] = []
         self.doing = "what the toy does"
         self.changed: dict[str, str] = {}
@@ -228,7 +232,7 @@ class ToyClient:
         if inline and "slowly" in found.text:
             raise NotShort
         self.log.append(f"{found.text} ends={ends}")
-        if self.status is Status.FAILED and found.text not in ("commit", "rollback"):
+        if self.status is BlockStatus.FAILED and found.text not in ("commit", "rollback"):
             raise ToyError("25P02", "current transaction is aborted")
         return self._answer(found, limit)
 
@@ -302,9 +306,9 @@ class ToyClient:
     def _utility(self, text: str) -> Answer:
         match text.split():
             case ["begin"]:
-                self.status = Status.IN_TRANSACTION
+                self.status = BlockStatus.IN_TRANSACTION
             case ["commit" | "rollback" as word]:
-                is_failed, self.status = self.status is Status.FAILED, Status.IDLE
+                is_failed, self.status = self.status is BlockStatus.FAILED, BlockStatus.IDLE
                 return Answer((), "ROLLBACK" if is_failed else word.upper())
             case ["set", name, value]:
                 self.changed[name] = value
@@ -320,8 +324,8 @@ class ToyClient:
     def failed(self, error: BaseException | None = None) -> None:
         self._canceled.clear()
         self.log.append("failed")
-        if self.status is Status.IN_TRANSACTION:
-            self.status = Status.FAILED
+        if self.status is BlockStatus.IN_TRANSACTION:
+            self.status = BlockStatus.FAILED
 
     def close_prepared(self, name: str) -> None:
         self._statements.pop(name, None)
@@ -353,7 +357,7 @@ def _lowered(text: str) -> str:
 
 def _statement(text: str, types: Sequence[Type | None]) -> ToyStatement:
     if text == "select instant":
-        return ToyStatement(text, (), (Column("at", INSTANT),))
+        return ToyStatement(text, (), (ResultColumn("at", INSTANT),))
     if text.startswith("select"):
         given = [*types, *[None] * text.count("$")][: text.count("$")]
         return ToyStatement(text, [type or INT4 for type in given], THREE_COLUMNS)

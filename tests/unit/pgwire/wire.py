@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tenure.pgwire.connection import Connection
-from tenure.pgwire.seats import Seats
-from tenure.pgwire.startup import Authenticator, Service
-from tenure.pgwire.waits import Commit, InThread
-from tenure.sql.answers import Endpoints
+from tenure.pgwire.connection_slots import ConnectionSlots
+from tenure.pgwire.login.startup import Authenticator, Service
+from tenure.pgwire.waits import CommitWait, InThread
+from tenure.sql.session.answers import Endpoints
 from tests.unit.pgwire.toy import LetIn, Toys
 
 VERSION_3_0, VERSION_3_2 = 3 << 16, 3 << 16 | 2
@@ -154,7 +154,7 @@ class Talk:
                 except Exception as error:
                     return self.connection.resume(None, error)
                 return self.connection.resume(value)
-            case Commit(pending):
+            case CommitWait(pending):
                 pending.submit(lambda: None)
         return self.connection.resume()
 
@@ -168,7 +168,7 @@ class Talk:
 
 
 def service_of(toys: Toys, authenticator: Authenticator | None = None, **more: object) -> Service:
-    return Service(toys, authenticator or LetIn(), Seats(1), **more)  # type: ignore[arg-type]
+    return Service(toys, authenticator or LetIn(), ConnectionSlots(1), **more)  # type: ignore[arg-type]
 
 
 def opened(toys: Toys | None = None) -> Talk:

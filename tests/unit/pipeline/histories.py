@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
 from tenure.table.read import at

@@ -6,12 +6,12 @@ from typing import Any
 
 from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.kv.transaction import Transaction
-from tenure.pipeline import places
+from tenure.pipeline import remote_handles
 from tenure.pipeline.merge import MergedRange, MergeTask, merge, merge_range
-from tenure.pipeline.places import Place, Version
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion
 from tenure.pipeline.tasks import ProcessTasks
 from tenure.storage.addresses import open_engine
 from tenure.storage.files import open_files
@@ -19,7 +19,7 @@ from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.manifests import Manifest, Manifests, no_base
 from tenure.table.lake.publishing import clean_some, publish
 from tenure.table.rows import Layout, Layouts
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.unit.table.trees import CONTEXT
 
 
@@ -32,7 +32,7 @@ class Lake:
         self.env = SystemEnv()
         self.files = open_files(lake or str(directory / "lake"))
         address = address or f"sqlite:{directory}/store.db"
-        self.place = Place(address, self.files.address, DEFAULT_TENANT, self.files.credentials)
+        self.place = StoreHandle(address, self.files.address, DEFAULT_TENANT, self.files.credentials)
         self.store = Store(open_engine(self.place.store, self.env), self.env)
         self.manifests = Manifests(self.store.keyspace)
         self.bases = LakeBases(self.store, self.manifests, self.files, cache_bytes=cache_bytes)
@@ -44,7 +44,7 @@ class Lake:
 
     def close(self) -> None:
         self.bases.close()
-        places.close(self.place)
+        remote_handles.close(self.place)
         self.store.close()
         self.store.engine.close()
 
@@ -52,8 +52,8 @@ class Lake:
     def layout(self) -> Layout:
         return self._layouts.of(self.table)
 
-    def writer(self) -> Writer:
-        return Writer(self.layout, lambda id: self.layout, CONTEXT)
+    def writer(self) -> TableWriter:
+        return TableWriter(self.layout, lambda id: self.layout, CONTEXT)
 
     def write(self, work: Any) -> Timestamp:
         txn = self.store.begin()
@@ -67,7 +67,7 @@ class Lake:
     def flush(self, index: int = 1, *, until_at: Timestamp | None = None) -> Manifest:
         """Up to now, or to a time at which all that is there was committed."""
         began_with, until_at = self.manifest(index), until_at or self.store.snapshot().at
-        made = merge(self.place, Version(self.table, ()), began_with, self.store, until_at, self._run)
+        made = merge(self.place, TableVersion(self.table, ()), began_with, self.store, until_at, self._run)
 
         def work(txn: Transaction) -> None:
             publish(txn, self.store.keyspace, self.manifests, began_with, made, until_at)

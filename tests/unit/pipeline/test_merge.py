@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import filled_with
 from tenure.table.consistency import check_indexes

@@ -11,9 +11,9 @@ import pytest
 
 from tenure.base.errors import CorruptData
 from tenure.base.timestamp import Timestamp
-from tenure.expr.types import type_of
+from tenure.expr.types.type_names import type_of
 from tenure.pipeline import scan
-from tenure.pipeline.places import Version
+from tenure.pipeline.remote_handles import TableVersion
 from tenure.table.arrow import packed
 from tenure.table.lake import format, scanning
 from tenure.table.packing import unpack_columns
@@ -53,7 +53,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(lake: Lake, history: History, at: Timestamp, **asked: Any) -> list[scan.ScanTask]:
     cut = scan.bounds(lake.store, lake.bases.checked, lake.table.id, 1, at).keys
-    return scan.tasks(lake.place, Version(history.version(at), ()), at, cut, **asked)
+    return scan.tasks(lake.place, TableVersion(history.version(at), ()), at, cut, **asked)
 
 
 def shown(history: History, at: Timestamp, batches: Iterable[Any]) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_TTL, Settings
-from tenure.cluster.liveness import Liveness
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.sessions.liveness import Liveness
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.store import Store
 from tenure.pipeline.starter import AGAIN_SECONDS, TURN_SECONDS, WorkerStarter
 from tenure.storage.sqlite import SqliteEngine

@@ -9,31 +9,31 @@ from tenure.base.env import Env
 from tenure.base.errors import RetryError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.blockers import SchemaLeaseTable
 from tenure.catalog.bootstrap import bootstrap
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
-from tenure.catalog.holders import Holders
-from tenure.catalog.lease_rows import LeaseRow, LeaseRows
-from tenure.catalog.lease_waits import LeaseWaits
-from tenure.catalog.leases import Leases
-from tenure.catalog.publisher import Publisher
-from tenure.catalog.stored import Catalog
-from tenure.catalog.uses import Use
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.liveness import Session
-from tenure.cluster.runner import Runner
-from tenure.expr.function import Context
+from tenure.catalog.changes.publisher import Publisher
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
+from tenure.catalog.leases.blockers import SchemaLeaseTable
+from tenure.catalog.leases.holder_eviction import Holders
+from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases.lease_waits import LeaseWaits
+from tenure.catalog.leases.node_leases import Leases
+from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.wait_records import WaitRecords
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.expr.functions.function import Context
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.schema_change.changer import SchemaChanger
 from tenure.schema_change.in_transaction import KeepOut
 from tenure.schema_change.job import KIND, schema_change_kind
 from tenure.schema_change.work import Worker
-from tenure.storage.engine import Commit, Engine, Found, Group, Guard, History, Outcome, Scan
+from tenure.storage.engine import Commit, Engine, Group, Guard, History, Outcome, ReadResult, Scan
 from tenure.table.consistency import check_indexes
 from tenure.table.read import rows, visible
 from tenure.table.rows import Layout, Layouts
 from tenure.table.sequences import Sequences, SessionSequences
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.unit.cluster.members import Member
 from tests.unit.kv.breaking import BreakingEngine, Deliver
 from tests.unit.schema_change.stepping import SteppedEnv
@@ -62,19 +62,19 @@ class NodeEngine(BreakingEngine):
         if self.is_dead:
             raise Crashed
 
-    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> Found:
+    def get(self, key: bytes, guard: Guard, at: Timestamp | None = None) -> ReadResult:
         self._check()
         return super().get(key, guard, at)
 
-    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> Found:
+    def get_many(self, keys: Sequence[bytes], guard: Guard, at: Timestamp | None = None) -> ReadResult:
         self._check()
         return super().get_many(keys, guard, at)
 
-    def scan(self, query: Scan) -> Found:
+    def scan(self, query: Scan) -> ReadResult:
         self._check()
         return super().scan(query)
 
-    def history(self, query: History) -> Found:
+    def history(self, query: History) -> ReadResult:
         self._check()
         return super().history(query)
 
@@ -167,12 +167,12 @@ class SchemaNode(Member):
         values = SessionSequences(self.sequences, lambda id: self.stored(id))  # type: ignore[arg-type,return-value]
         return dataclasses.replace(CONTEXT, sequences=values)
 
-    def make_runner(self, kinds, has=()) -> Runner:  # type: ignore[no-untyped-def]
+    def make_runner(self, kinds, has=()) -> JobRunner:  # type: ignore[no-untyped-def]
         runner = super().make_runner(kinds, has)
         self.deaths.on_death = runner.wake
         return runner
 
-    def _on_lost(self, session: Session) -> None:
+    def _on_lost(self, session: NodeSession) -> None:
         self.leases.lost(session)
         super()._on_lost(session)
 
@@ -240,9 +240,9 @@ class SchemaNode(Member):
         return self.layouts.of(table, enum)
 
     @contextmanager
-    def writer(self, use: Use, id: int) -> Iterator[Writer]:
+    def writer(self, use: Use, id: int) -> Iterator[TableWriter]:
         """For one statement."""
-        writer = Writer(self.layout(use, id), lambda other: self.layout(use, other), self.context())
+        writer = TableWriter(self.layout(use, id), lambda other: self.layout(use, other), self.context())
         yield writer
         writer.finish(use.txn)
 

@@ -1,6 +1,6 @@
 """What a change of the catalog cost, and whether it left everything whole."""
 
-from tenure.catalog.descriptors import ElementState
+from tenure.catalog.descriptors.definitions import ElementState
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.schema_change.declared import (
     inconsistent_names,

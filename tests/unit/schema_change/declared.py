@@ -1,8 +1,10 @@
 """Changes of the catalog as a transaction declares them, in few words."""
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.changes import AddColumn, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.sequence_changes import create_sequence, set_owned_by
+from tenure.catalog.changes.table_changes import AddColumn, alter
+from tenure.catalog.changes.view_changes import create_view
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     ROOT,
@@ -12,6 +14,7 @@ from tenure.catalog.descriptors import (
     Column,
     Database,
     Depends,
+    DescriptorState,
     ElementState,
     Expression,
     ForeignKey,
@@ -19,23 +22,20 @@ from tenure.catalog.descriptors import (
     Inbound,
     Index,
     KeyPart,
+    NameKey,
     OwnedBy,
-    Place,
     Schema,
     SchemaEntry,
     SearchPath,
-    State,
     Table,
     TypeRef,
     ViewColumn,
     replace,
 )
-from tenure.catalog.sequence_changes import create_sequence, set_owned_by
-from tenure.catalog.uses import Use
-from tenure.catalog.views import create_view
-from tenure.expr.build import call, const
-from tenure.expr.expressions import to_stored
-from tenure.expr.types import type_of
+from tenure.catalog.leases.uses import Use
+from tenure.expr.tree.build import call, const
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.type_names import type_of
 from tenure.table.columns import filled_with
 from tests.unit.schema_change.clusters import SchemaNode
 from tests.unit.table.trees import INT as INT_TYPE
@@ -46,12 +46,12 @@ ID, A, B = 1, 2, 3
 """The columns of every table here: id is the primary key, a and b are whole numbers."""
 
 
-def place(name: str, schema: int = DEFAULT_SCHEMA) -> Place:
-    return Place(DEFAULT_DATABASE, schema, name)
+def place(name: str, schema: int = DEFAULT_SCHEMA) -> NameKey:
+    return NameKey(DEFAULT_DATABASE, schema, name)
 
 
-def schema_place(name: str) -> Place:
-    return Place(DEFAULT_DATABASE, 0, name)
+def schema_place(name: str) -> NameKey:
+    return NameKey(DEFAULT_DATABASE, 0, name)
 
 
 def new_table(id: int, name: str, *, schema: int = DEFAULT_SCHEMA) -> Table:
@@ -63,7 +63,7 @@ def new_table(id: int, name: str, *, schema: int = DEFAULT_SCHEMA) -> Table:
         ZERO_AT,
         name,
         ROOT,
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         DEFAULT_DATABASE,
@@ -89,7 +89,7 @@ def created(node: SchemaNode, name: str = "t", *, schema: int = DEFAULT_SCHEMA) 
 
 def create_schema(node: SchemaNode, use: Use, name: str) -> int:
     id = node.catalog.fresh_id(use.txn)
-    use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, State.PUBLIC, (), (), DEFAULT_DATABASE))
+    use.draft.create(Schema(id, 0, ZERO_AT, name, ROOT, DescriptorState.PUBLIC, (), (), DEFAULT_DATABASE))
     return id
 
 
@@ -197,14 +197,14 @@ def inconsistent_names(node: SchemaNode) -> list[str]:
     """What is wrong with names and maps, compared with what the descriptors say."""
     snapshot = node.store.snapshot()
     descriptors = {each.id: each for each in node.catalog.list(snapshot)}
-    expected: dict[Place, int] = {}
+    expected: dict[NameKey, int] = {}
     wrong: list[str] = []
     for each in descriptors.values():
         for where in _places(each):
             if where in expected:
                 wrong.append(f"{where} stands for {expected[where]} and for {each.id}")
             expected[where] = each.id
-    found = {Place(each.database, each.schema, each.name): each.id for each in node.catalog.names(snapshot)}
+    found = {NameKey(each.database, each.schema, each.name): each.id for each in node.catalog.names(snapshot)}
     wrong += [
         f"{where}: {found.get(where)}, not {expected.get(where)}"
         for where in found.keys() | expected.keys()
@@ -218,17 +218,17 @@ def inconsistent_names(node: SchemaNode) -> list[str]:
     return wrong
 
 
-def _places(descriptor: AnyDescriptor) -> set[Place]:
+def _places(descriptor: AnyDescriptor) -> set[NameKey]:
     """Said once more, in other words than the product's."""
     where = set(descriptor.draining)
-    if descriptor.state is not State.DROPPED:
+    if descriptor.state is not DescriptorState.DROPPED:
         match descriptor:
             case Database():
-                where.add(Place(0, 0, descriptor.name))
+                where.add(NameKey(0, 0, descriptor.name))
             case Schema():
-                where.add(Place(descriptor.database, 0, descriptor.name))
+                where.add(NameKey(descriptor.database, 0, descriptor.name))
             case _:
-                where.add(Place(descriptor.database, descriptor.schema, descriptor.name))
+                where.add(NameKey(descriptor.database, descriptor.schema, descriptor.name))
     return where
 
 
@@ -237,18 +237,18 @@ def _wrong_map(node: SchemaNode, database: Database, descriptors: dict[int, AnyD
     for each in descriptors.values():
         if isinstance(each, Schema) and each.database == database.id:
             for where in _places(each):
-                is_shown = each.state is State.PUBLIC and where.name == each.name
-                state = State.PUBLIC if is_shown else State.DROPPED
+                is_shown = each.state is DescriptorState.PUBLIC and where.name == each.name
+                state = DescriptorState.PUBLIC if is_shown else DescriptorState.DROPPED
                 expected[where.name] = SchemaEntry(database.id, where.name, each.id, state)
     found = {each.name: each for each in node.catalog.schema_map(node.store.snapshot(), database.id)}
     return [] if found == expected else [f"the map of {database.name}: {found}, not {expected}"]
 
 
 def _has_parent(descriptor: AnyDescriptor, descriptors: dict[int, AnyDescriptor]) -> bool:
-    if descriptor.state is State.DROPPED or isinstance(descriptor, Database):
+    if descriptor.state is DescriptorState.DROPPED or isinstance(descriptor, Database):
         return True
     parent = descriptors.get(descriptor.database if isinstance(descriptor, Schema) else descriptor.schema)
-    return parent is not None and parent.state is not State.DROPPED
+    return parent is not None and parent.state is not DescriptorState.DROPPED
 
 
 def make_view(node: SchemaNode, use: Use, table: int, *columns: int, name: str = "v") -> int:

@@ -9,8 +9,8 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import RetryError
-from tenure.catalog.descriptors import Table, place_of, replace
-from tenure.catalog.uses import Use
+from tenure.catalog.descriptors.definitions import Table, place_of, replace
+from tenure.catalog.leases.uses import Use
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
 from tests.unit.table.tables import DELETE_ONLY, A, B, index, table

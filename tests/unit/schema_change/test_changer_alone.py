@@ -3,19 +3,19 @@
 import pytest
 
 from tenure.base.errors import TenureError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddCheck,
     AddForeignKey,
     AddIndex,
     AlterPrimaryKey,
     AlterType,
-    Part,
+    NamedKeyColumn,
     SetNotNull,
+    TableChange,
     alter,
 )
-from tenure.catalog.changes import Change as TableChange
-from tenure.catalog.descriptors import DEFAULT_DATABASE
-from tenure.catalog.uses import Use
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE
+from tenure.catalog.leases.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, commits_of, index_states
 from tests.unit.schema_change.declared import (
@@ -96,9 +96,9 @@ def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: 
     """Changes of a new table are finished at once: nobody has looked at the rows that were there."""
     node, *_ = [cluster.add() for _ in range(nodes)]
     parent = created(node, "parent")
-    index = AddIndex("i", (Part("a"),))
+    index = AddIndex("i", (NamedKeyColumn("a"),))
     for change, sqlstate in (
-        (AddIndex("u", (Part("b"),), is_unique=True), "23505"),
+        (AddIndex("u", (NamedKeyColumn("b"),), is_unique=True), "23505"),
         (AddCheck("c", above(A, 10)), "23514"),
         (AddForeignKey("f", ("a",), parent, (ID,)), "23503"),
     ):
@@ -130,7 +130,7 @@ def test_a_new_table_is_asked_for_all_that_was_declared_after_its_rows(cluster: 
 @pytest.mark.parametrize("nodes", [1, 2])
 @pytest.mark.parametrize(
     "change",
-    [AlterType("a", INT, computed=column_value(A)), AlterPrimaryKey("t_key", (Part("b"),))],
+    [AlterType("a", INT, computed=column_value(A)), AlterPrimaryKey("t_key", (NamedKeyColumn("b"),))],
     ids=["type", "primary key"],
 )
 def test_a_new_table_with_rows_is_not_rewritten_by_the_transaction_that_made_it(

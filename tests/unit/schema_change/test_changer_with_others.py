@@ -3,15 +3,15 @@
 import pytest
 
 from tenure.base.errors import RetryError, TenureError
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddForeignKey,
     AddIndex,
     DropConstraint,
-    Part,
+    NamedKeyColumn,
     ValidateConstraint,
     alter,
 )
-from tenure.catalog.uses import Use
+from tenure.catalog.leases.uses import Use
 from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states
@@ -279,7 +279,7 @@ def test_a_dropped_foreign_key_is_back_with_its_mark_if_the_rest_of_the_change_f
         if with_rows:
             node.insert(use, child, 3, 1, 8)
         alter(use.draft, use, child, DropConstraint("f"))
-        alter(use.draft, use, child, AddIndex("u", (Part("b"),), is_unique=True))
+        alter(use.draft, use, child, AddIndex("u", (NamedKeyColumn("b"),), is_unique=True))
 
     with pytest.raises(TenureError) as caught:
         node.run(work)

@@ -12,21 +12,21 @@ import pytest
 from tenure.base.errors import TenureError
 from tenure.base.settings import DEFINITIONS, LEASE_HOLDER_GRACE, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.changes import (
+from tenure.catalog.changes.table_changes import (
     AddColumn,
     AddIndex,
     AlterPrimaryKey,
     AlterType,
     DropConstraint,
-    Part,
+    NamedKeyColumn,
     SetNotNull,
     alter,
 )
-from tenure.catalog.descriptors import Action, State, Table, TypeRef, replace
-from tenure.catalog.uses import Use
-from tenure.expr.build import cast, column
-from tenure.expr.expressions import to_stored
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Action, DescriptorState, Table, TypeRef, replace
+from tenure.catalog.leases.uses import Use
+from tenure.expr.tree.build import cast, column
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.type_names import type_of
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.read import get
 from tests.unit.schema_change.clusters import Cluster, Crashed, SchemaNode
@@ -139,7 +139,7 @@ def _rows_and_no_check(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
 
 def _no_check_and_index_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
     alter(use.draft, use, ids["t"], DropConstraint("t_check"))
-    alter(use.draft, use, ids["t"], AddIndex("t_b2", (Part("b"),), is_unique=True))
+    alter(use.draft, use, ids["t"], AddIndex("t_b2", (NamedKeyColumn("b"),), is_unique=True))
 
 
 def _several_tables(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
@@ -155,11 +155,11 @@ def _several_tables_refused(node: SchemaNode, use: Use, ids: dict[str, int]) -> 
 
 
 def _primary_key(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
-    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (Part("a"),)))
+    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (NamedKeyColumn("a"),)))
 
 
 def _primary_key_of_equal_rows(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
-    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (Part("b"),)))
+    alter(use.draft, use, ids["t"], AlterPrimaryKey("t_pkey", (NamedKeyColumn("b"),)))
 
 
 def _type(node: SchemaNode, use: Use, ids: dict[str, int]) -> None:
@@ -295,7 +295,7 @@ class Scene:
         self.cluster.until(lambda: not self.survivor.open_jobs(), seconds=60)
         for table in ("t", "u"):
             id = self.ids[table]
-            if self.survivor.table(id).state is not State.DROPPED:
+            if self.survivor.table(id).state is not DescriptorState.DROPPED:
                 self.survivor.run(lambda use, id=id: add_column(use, id, "later"))  # type: ignore[misc]
                 self.survivor.run(lambda use, id=id: drop_column(use, id, "later"))  # type: ignore[misc]
         self.cluster.until(lambda: not self.survivor.open_jobs(), seconds=60)
@@ -304,7 +304,7 @@ class Scene:
         node = self.survivor
         yield from inconsistent_names(node)
         for each in node.catalog.list(node.store.snapshot()):
-            if isinstance(each, Table) and each.state is not State.DROPPED:
+            if isinstance(each, Table) and each.state is not DescriptorState.DROPPED:
                 yield from node.wrong_indexes(each.id)
                 yield from [f"job {each.job} of {each.name}"] if each.job else []
         yield from [f"wait {wait}" for wait in node.waits.list(node.store.snapshot())]

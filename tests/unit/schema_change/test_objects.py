@@ -3,27 +3,27 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError, TenureError
-from tenure.catalog.changes import AddColumn, Part
-from tenure.catalog.conversion import convert_to_schema
-from tenure.catalog.descriptors import (
-    DEFAULT_DATABASE,
-    DEFAULT_SCHEMA,
-    ROOT,
-    EnumType,
-    Place,
-    State,
-    TypeRef,
-)
-from tenure.catalog.drops import drop_database, drop_objects, drop_schema
-from tenure.catalog.object_changes import (
+from tenure.catalog.changes.database_conversion import convert_to_schema
+from tenure.catalog.changes.drops import drop_database, drop_objects, drop_schema
+from tenure.catalog.changes.object_changes import (
     add_enum_value,
     create_database,
     create_enum,
     create_table,
     rename_object,
 )
-from tenure.catalog.undrops import undrop
-from tenure.catalog.uses import Use
+from tenure.catalog.changes.table_changes import AddColumn, NamedKeyColumn
+from tenure.catalog.changes.undrops import undrop
+from tenure.catalog.descriptors.definitions import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    ROOT,
+    DescriptorState,
+    EnumType,
+    NameKey,
+    TypeRef,
+)
+from tenure.catalog.leases.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import create_schema, created, inconsistent_names
 from tests.unit.table.trees import row_id
@@ -50,7 +50,7 @@ def people(node: SchemaNode, use: Use, mood: int, *, schema: int = DEFAULT_SCHEM
         owner=ROOT,
         columns=columns,
         row_id=row_id(),
-        key=(Part("id"),),
+        key=(NamedKeyColumn("id"),),
     )
     return id
 
@@ -99,7 +99,7 @@ def test_a_type_that_a_table_uses_stays(node: SchemaNode, other: SchemaNode) -> 
     other.run(lambda use: drop_objects(use.draft, use, [table]))
     node.run(lambda use: drop_objects(use.draft, use, [mood]))
     stored = node.stored(mood)
-    assert stored is not None and stored.state is State.DROPPED
+    assert stored is not None and stored.state is DescriptorState.DROPPED
     assert inconsistent_names(node) == []
 
 
@@ -110,8 +110,8 @@ def test_a_database_is_renamed_and_its_former_name_is_free_afterwards(
     other.run(lambda use: rename_object(use.draft, use, id, "store"))
     cluster.settle()
     use = node.bind()
-    assert use.id_at(Place(0, 0, "store")) == id
-    assert use.id_at(Place(0, 0, "shop")) is None
+    assert use.id_at(NameKey(0, 0, "store")) == id
+    assert use.id_at(NameKey(0, 0, "shop")) is None
     use.close()
     again, _ = node.run(lambda use: database(node, use, "shop"))
     assert again != id
@@ -123,7 +123,7 @@ def test_a_database_goes_with_its_schemas(node: SchemaNode, other: SchemaNode) -
     other.run(lambda use: drop_database(use.draft, use, id, [schema], []))
     for each in (id, schema):
         stored = node.stored(each)
-        assert stored is not None and stored.state is State.DROPPED
+        assert stored is not None and stored.state is DescriptorState.DROPPED
     assert not any(entry.name == "shop" for entry in node.catalog.names(node.store.snapshot()))
     assert inconsistent_names(node) == []
 
@@ -145,11 +145,11 @@ def test_a_database_becomes_a_schema_of_another(
     made = node.run(convert)
     cluster.settle()
     use = other.bind()
-    assert use.id_at(Place(DEFAULT_DATABASE, made, "people")) == table
+    assert use.id_at(NameKey(DEFAULT_DATABASE, made, "people")) == table
     use.close()
     assert other.shown(table) == [(1, None)]
     stored = node.stored(id)
-    assert stored is not None and stored.state is State.DROPPED
+    assert stored is not None and stored.state is DescriptorState.DROPPED
     assert inconsistent_names(node) == []
 
 

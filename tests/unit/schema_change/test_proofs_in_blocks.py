@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tenure.base.errors import TenureError
-from tenure.catalog.descriptors import Action, AnyDescriptor, ElementState, Table
-from tenure.catalog.uses import Use
-from tenure.schema_change.in_transaction import Prepared
+from tenure.catalog.descriptors.definitions import Action, AnyDescriptor, ElementState, Table
+from tenure.catalog.leases.uses import Use
+from tenure.schema_change.in_transaction import PreparedChange
 from tenure.table.read import find, get
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.committing import PUBLIC, assert_whole, index_states
@@ -49,7 +49,7 @@ def _before_completion(
     in_transaction = node.changer._in_transaction
     complete = in_transaction.complete
 
-    def late(use: Use, declared: Sequence[AnyDescriptor], prepared: Prepared) -> None:
+    def late(use: Use, declared: Sequence[AnyDescriptor], prepared: PreparedChange) -> None:
         if not came:
             act()
             came.append("done")

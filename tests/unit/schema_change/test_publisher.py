@@ -4,12 +4,12 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import DEFAULT_DATABASE, Database, replace
-from tenure.catalog.lease_waits import LockTimeout, Waiter
+from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, Database, replace
+from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import create_schema, created, inconsistent_names, new_table
 
-NOBODY = Waiter(ZERO_AT)
+NOBODY = LeaseWaiter(ZERO_AT)
 
 
 def publish(node: SchemaNode, *descriptors: object, settled: dict[int, int]) -> None:

@@ -1,9 +1,10 @@
 """What has to be done between two versions, from the descriptor alone."""
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     Check,
     Column,
+    DescriptorState,
     ElementState,
     ForeignKey,
     Goal,
@@ -11,13 +12,12 @@ from tenure.catalog.descriptors import (
     Index,
     KeyPart,
     Schema,
-    State,
     Table,
     replace,
 )
 from tenure.schema_change.stages import (
-    Kind,
     Work,
+    WorkKind,
     arriving_again,
     as_it_will_be,
     can_be_undone,
@@ -54,7 +54,7 @@ def with_index(*indexes: Index) -> Table:
 def test_nothing_is_filled_before_every_writer_keeps_it_up() -> None:
     assert work_before(with_index(index(2, DELETE_ONLY))) == []
     assert work_before(with_index(index(2, WRITE_ONLY), index(3, DELETE_ONLY))) == []
-    assert work_before(with_index(index(2, WRITE_ONLY))) == [Work(Kind.FILL_INDEX, 200, 2)]
+    assert work_before(with_index(index(2, WRITE_ONLY))) == [Work(WorkKind.FILL_INDEX, 200, 2)]
 
 
 def test_columns_come_before_indexes_and_proofs_last() -> None:
@@ -66,11 +66,11 @@ def test_columns_come_before_indexes_and_proofs_last() -> None:
         foreign_keys=(key(WRITE_ONLY),),
     )
     assert [work.kind for work in work_before(table)] == [
-        Kind.FILL_COLUMN,
-        Kind.FILL_INDEX,
-        Kind.PROVE_UNIQUE,
-        Kind.PROVE_CHECK,
-        Kind.PROVE_FOREIGN_KEY,
+        WorkKind.FILL_COLUMN,
+        WorkKind.FILL_INDEX,
+        WorkKind.PROVE_UNIQUE,
+        WorkKind.PROVE_CHECK,
+        WorkKind.PROVE_FOREIGN_KEY,
     ]
 
 
@@ -82,19 +82,19 @@ def test_a_column_with_a_fixed_value_needs_no_filling() -> None:
 def test_an_index_on_its_way_out_is_emptied_when_nobody_adds_to_it() -> None:
     assert work_before(with_index(index(2, WRITE_ONLY, goal=Goal.ABSENT))) == []
     assert work_before(with_index(index(2, DELETE_ONLY, goal=Goal.ABSENT))) == [
-        Work(Kind.EMPTY_INDEX, 200, 2)
+        Work(WorkKind.EMPTY_INDEX, 200, 2)
     ]
 
 
 def test_a_key_that_was_not_valid_is_proved_like_a_new_one() -> None:
     validating = replace(key(WRITE_ONLY), is_validated=False)
     table = replace(T, foreign_keys=(validating,))
-    assert work_before(table) == [Work(Kind.PROVE_FOREIGN_KEY, 200, 2)]
+    assert work_before(table) == [Work(WorkKind.PROVE_FOREIGN_KEY, 200, 2)]
 
 
 def test_for_a_table_that_is_gone_nothing_is_done() -> None:
-    assert work_before(replace(with_index(index(2, WRITE_ONLY)), state=State.DROPPED)) == []
-    assert work_before(Schema(1, 1, ZERO_AT, "s", "root", State.PUBLIC, (), (), 100)) == []
+    assert work_before(replace(with_index(index(2, WRITE_ONLY)), state=DescriptorState.DROPPED)) == []
+    assert work_before(Schema(1, 1, ZERO_AT, "s", "root", DescriptorState.PUBLIC, (), (), 100)) == []
 
 
 def test_a_table_names_its_job_until_it_is_finished() -> None:
@@ -145,7 +145,7 @@ def test_a_constraint_that_goes_keeps_its_name_until_it_is_gone() -> None:
 def test_a_new_table_is_looked_through_for_all_it_has() -> None:
     table = replace(with_index(index(2, PUBLIC)), checks=(check(PUBLIC),), foreign_keys=(key(PUBLIC),))
     kinds = [work.kind for work in work_before(arriving_again(table))]
-    assert kinds == [Kind.FILL_INDEX, Kind.PROVE_CHECK, Kind.PROVE_FOREIGN_KEY]
+    assert kinds == [WorkKind.FILL_INDEX, WorkKind.PROVE_CHECK, WorkKind.PROVE_FOREIGN_KEY]
     loose = replace(T, foreign_keys=(replace(key(PUBLIC), is_validated=False),))
     assert work_before(arriving_again(loose)) == []
 

@@ -3,17 +3,17 @@
 import pytest
 
 from tenure.base.errors import TenureError
-from tenure.catalog.changes import AddColumn, DropConstraint, SetDefault, alter
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.drops import drop_column, drop_objects
+from tenure.catalog.changes.object_changes import rename_object, set_comment
+from tenure.catalog.changes.table_changes import AddColumn, DropConstraint, SetDefault, alter
+from tenure.catalog.descriptors.definitions import (
     DEFAULT_DATABASE,
     Depends,
+    DescriptorState,
     Sequence,
-    State,
     View,
 )
-from tenure.catalog.drops import drop_column, drop_objects
-from tenure.catalog.object_changes import rename_object, set_comment
-from tenure.catalog.uses import Use
+from tenure.catalog.leases.uses import Use
 from tests.unit.schema_change.clusters import Cluster, SchemaNode
 from tests.unit.schema_change.declared import (
     INT,
@@ -94,7 +94,7 @@ def test_a_column_that_a_view_of_another_node_reads_is_in_use(node: SchemaNode, 
         "view v depends on column a of table t",
     )
     node.run(lambda use: drop_column(use.draft, use, table, "a", is_cascade=True))
-    assert view(other, made).state is State.DROPPED
+    assert view(other, made).state is DescriptorState.DROPPED
     assert [each.name for each in node.table(table).columns] == ["id", "b"]
     assert node.table(table).dependents == ()
     assert inconsistent_names(node) == []
@@ -139,7 +139,7 @@ def test_a_serial_column_is_added_to_a_table_with_rows(node: SchemaNode, other: 
     other.put_rows(table, (5, 0, 0))
     values = [row[3] for row in node.shown(table)]
     assert len(set(values)) == 6 and None not in values
-    assert sequence(node, made).state is State.PUBLIC
+    assert sequence(node, made).state is DescriptorState.PUBLIC
     assert (sequence(node, made).dependents, node.table(table).sequences) == ((table,), (made,))
     assert node.open_jobs() == []
     assert inconsistent_names(node) == []
@@ -190,7 +190,7 @@ def test_an_owned_sequence_goes_with_its_column_while_others_insert(
     held.commit()
     node.run(lambda use: drop_column(use.draft, use, table, "n"))
     other.put_rows(table, (2, 0, 0))
-    assert sequence(node, made).state is State.DROPPED
+    assert sequence(node, made).state is DescriptorState.DROPPED
     assert node.table(table).sequences == ()
     assert node.shown(table) == [(1, 0, 0), (2, 0, 0)]
     assert "t_n_seq" not in node.names()

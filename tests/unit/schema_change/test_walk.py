@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure.catalog.descriptors import ElementState, Index, KeyPart, Table, replace
-from tenure.catalog.lease_waits import Waiter
+from tenure.catalog.descriptors.definitions import ElementState, Index, KeyPart, Table, replace
+from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.schema_change.stages import Work
 from tenure.schema_change.walk import Untracked, Walk
 from tests.unit.schema_change.clusters import SchemaNode
@@ -43,7 +43,7 @@ def _publish_adding(node: SchemaNode, id: int, job: int) -> Table:
 
 
 def _walk(node: SchemaNode, id: int, progress: Untracked, check: Callable[[], None] = lambda: None) -> Walk:
-    waiter = Waiter(node.store.clock.now(), check=check)
+    waiter = LeaseWaiter(node.store.clock.now(), check=check)
     return node.changer.walk(
         [id], job=OWN_JOB, transact=node.store.transact, waiter=waiter, progress=progress
     )

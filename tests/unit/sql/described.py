@@ -9,7 +9,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from tenure.base.errors import UserError
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import one
+from tenure.sql.text.parse import one
 from tests.postgres_server import Server
 from tests.unit.sql.schema import DDL, KnownNames
 

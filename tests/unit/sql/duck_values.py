@@ -13,15 +13,15 @@ import pyarrow as pa
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import Table, TypeRef
-from tenure.expr.compiled import compile
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Node
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Table, TypeRef
+from tenure.expr.tree.compiled import compile
+from tenure.expr.tree.expressions import Node
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
+from tenure.sql.duck.duck_types import NotShared, Value, shape_of
 from tenure.sql.duck.engine import DuckEngine
-from tenure.sql.duck.expressions import Expressions, Known
+from tenure.sql.duck.expressions import Expressions, ExpressionScope
 from tenure.sql.duck.rendering import Rendered, Used
-from tenure.sql.duck.shapes import NotShared, Value, shape_of
 from tenure.table.arrow import array
 from tenure.table.columnar import Columns
 from tests.unit.sql.schema import MOOD
@@ -114,7 +114,7 @@ class Bench:
         def refuse(*_: Any) -> Value:
             raise NotShared("no subqueries here")
 
-        return Expressions(columns, Known(CONTEXT, lambda id: MOOD, refuse)).render(tree)
+        return Expressions(columns, ExpressionScope(CONTEXT, lambda id: MOOD, refuse)).render(tree)
 
     def answers(
         self, value: Value, types: Sequence[Type], rows: Sequence[tuple[Any, ...]]

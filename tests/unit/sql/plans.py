@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import Table, visible
-from tenure.expr.aggregates import aggregate_type, resolve_aggregate
-from tenure.expr.build import Typed, call, coerce, const
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef, Node
-from tenure.expr.set_functions import column_types, resolve_set
-from tenure.expr.types import parse_type_name, type_of
-from tenure.expr.window_functions import resolve_window, window_type
+from tenure.catalog.descriptors.definitions import Table, visible
+from tenure.expr.aggregates.aggregate_table import aggregate_type, resolve_aggregate
+from tenure.expr.aggregates.window_functions import resolve_window, window_type
+from tenure.expr.set_function_table import column_types, resolve_set
+from tenure.expr.tree.build import Typed, call, coerce, const
+from tenure.expr.tree.expressions import ColumnRef, Node
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import parse_type_name, type_of
 from tenure.kv.store import Store
 from tenure.sql.plans.plan import (
     Aggregate,
     AggregateCall,
     Filter,
     FunctionScan,
-    Output,
+    OutputColumn,
     Plan,
     Project,
     Query,
@@ -30,7 +30,7 @@ from tenure.sql.plans.plan import (
     Window,
     WindowCall,
 )
-from tenure.sql.rows.run import Run
+from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
 from tests.unit.table.tables import Bench
 from tests.unit.table.trees import CONTEXT
@@ -51,10 +51,10 @@ class Desk(Bench):
         self.checks = 0
         self.system: dict[str, list[tuple[Any, ...]]] = {}
 
-    def run(self, **more: Any) -> Run:
+    def run(self, **more: Any) -> QueryRun:
         memory = more.pop("memory", lone_account(1 << 30))
         given = more.pop("given", ())
-        return Run(
+        return QueryRun(
             context=replace(CONTEXT, given=given),
             source=self.store.snapshot(),
             layouts=self.layouts.of,
@@ -72,25 +72,25 @@ class Desk(Bench):
         return list(compile(query).rows(self.run(**more)))
 
 
-def without_tables() -> Run:
+def without_tables() -> QueryRun:
     """A run that reads nothing: for plans over values."""
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("a plan without tables")
 
     source: Any = None
-    return Run(CONTEXT, source, refuse, refuse, lambda: None, lone_account(1 << 30))
+    return QueryRun(CONTEXT, source, refuse, refuse, lambda: None, lone_account(1 << 30))
 
 
 def scan(table: Table, *names: str, **more: Any) -> Scan:
     """All columns, or these."""
     columns = [each for each in visible(table.columns) if not names or each.name in names]
-    outputs = tuple(Output(each.name, type_of(each.type), table.id, each.id) for each in columns)
+    outputs = tuple(OutputColumn(each.name, type_of(each.type), table.id, each.id) for each in columns)
     return Scan(outputs, table, tuple(each.id for each in columns), **more)
 
 
 def values(types: Sequence[Type], *rows: Iterable[Any]) -> Values:
-    outputs = tuple(Output(f"column{place}", kind) for place, kind in enumerate(types, 1))
+    outputs = tuple(OutputColumn(f"column{place}", kind) for place, kind in enumerate(types, 1))
     trees = tuple(
         tuple(const(each, kind).node for each, kind in zip(row, types, strict=True)) for row in rows
     )
@@ -122,7 +122,7 @@ def where(plan: Plan, condition: Typed) -> Filter:
 
 
 def project(plan: Plan, *expressions: Typed) -> Project:
-    outputs = tuple(Output("?column?", each.type) for each in expressions)
+    outputs = tuple(OutputColumn("?column?", each.type) for each in expressions)
     return Project(outputs, plan, tuple(each.node for each in expressions))
 
 
@@ -142,8 +142,11 @@ def aggregate_call(name: str, *arguments: Typed, **more: Any) -> AggregateCall:
 
 
 def aggregate(plan: Plan, keys: Sequence[Typed], *calls: AggregateCall, **more: Any) -> Aggregate:
-    outputs = [*(Output("key", each.type) for each in keys), *(Output("call", each.type) for each in calls)]
-    outputs += [Output("grouping", named("int4")) for _ in more.get("groupings", ())]
+    outputs = [
+        *(OutputColumn("key", each.type) for each in keys),
+        *(OutputColumn("call", each.type) for each in calls),
+    ]
+    outputs += [OutputColumn("grouping", named("int4")) for _ in more.get("groupings", ())]
     return Aggregate(tuple(outputs), plan, tuple(each.node for each in keys), calls, **more)
 
 
@@ -158,7 +161,7 @@ def window_call(name: str, *arguments: Typed, **more: Any) -> WindowCall:
 
 
 def window(plan: Plan, *calls: WindowCall) -> Window:
-    return Window((*plan.outputs, *(Output("window", each.type) for each in calls)), plan, calls)
+    return Window((*plan.outputs, *(OutputColumn("window", each.type) for each in calls)), plan, calls)
 
 
 def set_call(name: str, *arguments: Typed) -> tuple[SetCall, tuple[Type, ...]]:
@@ -169,9 +172,9 @@ def set_call(name: str, *arguments: Typed) -> tuple[SetCall, tuple[Type, ...]]:
 
 
 def function_scan(*calls: tuple[SetCall, tuple[Type, ...]], ordinality: bool = False) -> FunctionScan:
-    outputs = [Output("f", kind) for _, kinds in calls for kind in kinds]
+    outputs = [OutputColumn("f", kind) for _, kinds in calls for kind in kinds]
     if ordinality:
-        outputs.append(Output("ordinality", INT))
+        outputs.append(OutputColumn("ordinality", INT))
     return FunctionScan(tuple(outputs), tuple(each for each, _ in calls), ordinality)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tenure.base.settings import DEFINITIONS as SETTINGS
+from tenure.sql.session.variables import DEFINITIONS as VARIABLES
 from tenure.sql.tables.all import definitions
-from tenure.sql.tables.virtual import Definition
-from tenure.sql.variables import DEFINITIONS as VARIABLES
+from tenure.sql.tables.virtual import VirtualDefinition
 
 DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -57,7 +57,7 @@ def system_tables() -> str:
     return SYSTEM_TABLES + "".join(_table(each) for each in shown)
 
 
-def _table(each: Definition) -> str:
+def _table(each: VirtualDefinition) -> str:
     lines = [f"\n## {each.schema}.{each.name}\n", each.about]
     if each.key:
         lines.append(f"Key: {', '.join(f'`{name}`' for name in each.key)}.")

@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     Column,
+    DescriptorState,
     EnumMember,
     EnumType,
     Index,
     KeyPart,
-    State,
     Table,
     TypeRef,
 )
 from tenure.expr import parse_type_name
-from tenure.expr.build import Typed, const
-from tenure.expr.datatype import Type
-from tenure.expr.types import type_of
+from tenure.expr.tree.build import Typed, const
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import Relation, UndefinedTable, ViewQuery, VirtualTable
 from tenure.sql.bind.types import missing_type
-from tenure.sql.parse import one
-from tenure.sql.plans.plan import Output
+from tenure.sql.plans.plan import OutputColumn
+from tenure.sql.text.parse import one
 
 DDL = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -34,7 +34,7 @@ CREATE VIEW adults AS SELECT id, name AS called, age FROM people WHERE age >= 18
 """
 
 MOOD = EnumType(
-    7, 1, ZERO_AT, "mood", "root", State.PUBLIC, (), (), 100, 101,
+    7, 1, ZERO_AT, "mood", "root", DescriptorState.PUBLIC, (), (), 100, 101,
     tuple(EnumMember(label, bytes([at])) for at, label in enumerate(("sad", "ok", "happy"), 1)),
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def table(id: int, name: str, columns: str, key: Sequence[str]) -> Table:
     by_name = {each.name: each.id for each in made}
     parts = tuple(KeyPart(by_name[each]) for each in key or ["rowid"])
     return Table(
-        id, 1, ZERO_AT, name, "root", State.PUBLIC, (), (), 100, 101, tuple(made), 1,
+        id, 1, ZERO_AT, name, "root", DescriptorState.PUBLIC, (), (), 100, 101, tuple(made), 1,
         (Index(1, f"{name}_pkey", parts, is_unique=True, primary=1),),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ class KnownNames:
             assert found is not None
             return ViewQuery("adults", found.tree, self)
         if name[-1] == "nodes" and list(name[:-1]) in ([], ["system"]):
-            return VirtualTable("nodes", (Output("id", type_of(TypeRef("int8"))),), "nodes")
+            return VirtualTable("nodes", (OutputColumn("id", type_of(TypeRef("int8"))),), "nodes")
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
 
     def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from tenure.base.env import SystemEnv
-from tenure.cluster.runs import Kind
+from tenure.cluster.jobs.runs import JobKind
 from tenure.front import Listen
 from tenure.node import Node
 
@@ -38,7 +38,9 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(directory: Path, kinds: Mapping[str, Kind] | None = None, *, store: str = "") -> Iterator[Served]:
+def serving(
+    directory: Path, kinds: Mapping[str, JobKind] | None = None, *, store: str = ""
+) -> Iterator[Served]:
     listen = Listen(port=0, is_insecure=True)
     node = Node(store or f"sqlite:{directory}/store.db", SystemEnv(), kinds=kinds, listen=listen)
     try:

@@ -27,7 +27,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError
 from tenure.front import Listen
 from tenure.node import Node
-from tenure.sql.answers import Answer
+from tenure.sql.session.answers import Answer
 from tests.postgres_server import Server
 
 ROLE = f"role_{os.getpid()}_"

@@ -11,8 +11,8 @@ from typing import Any
 from tenure.base.env import SystemEnv
 from tenure.front import Front, Listen
 from tenure.node import Node
-from tenure.sql.answers import Answer, NotShort, Pending
-from tenure.sql.session import Session
+from tenure.sql.session.answers import Answer, NotShort, Pending
+from tenure.sql.session.session import Session
 
 
 @contextmanager

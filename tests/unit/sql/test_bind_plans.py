@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from tenure.expr.expressions import ColumnRef, Given, Nested, nodes
+from tenure.expr.tree.expressions import ColumnRef, ContextValue, Nested, nodes
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
@@ -31,6 +30,7 @@ from tenure.sql.plans.plan import (
     inputs,
     walk,
 )
+from tenure.sql.text.parse import one
 from tests.unit.sql.schema import KnownNames
 
 
@@ -114,7 +114,7 @@ def test_a_value_from_two_levels_out_is_handed_through() -> None:
         for node in nodes(tree)
         if isinstance(node, Nested)
     ]
-    assert [type(each) for each in passed.arguments] == [Given]
+    assert [type(each) for each in passed.arguments] == [ContextValue]
 
 
 def test_an_aggregate_of_outer_columns_belongs_to_the_outer_query() -> None:

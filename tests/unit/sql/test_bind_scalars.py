@@ -5,20 +5,20 @@ import random
 import pytest
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import Typed
-from tenure.expr.expressions import Call, Cast, ColumnRef, Const, Given
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Call, Cast, ColumnRef, Const, ContextValue
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.binder import bind_query, bind_scalar
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import Tree, kind, one, tokens, unwrap
-from tenure.sql.plans.plan import Output
+from tenure.sql.plans.plan import OutputColumn
+from tenure.sql.text.parse import Tree, kind, one, tokens, unwrap
 from tests.unit.sql import bind_statements
 from tests.unit.sql.schema import KnownNames
 
 INT4, TEXT = type_of(TypeRef("int4")), type_of(TypeRef("text"))
 SETS = "set-returning functions are not allowed in"
-COLUMNS = (Output("a", INT4), Output("b", TEXT))
+COLUMNS = (OutputColumn("a", INT4), OutputColumn("b", TEXT))
 
 
 def tree_of(expression: str) -> Tree:
@@ -75,7 +75,7 @@ def test_a_parameter_takes_its_type_from_its_surroundings_once() -> None:
 def test_a_declared_parameter_is_cast_like_any_value() -> None:
     parameters = Parameters([INT4])
     bound = scalar("$1::text", "SELECT", parameters)
-    assert bound.node == Cast(Given(0, INT4.ref), TEXT.ref, "explicit")
+    assert bound.node == Cast(ContextValue(0, INT4.ref), TEXT.ref, "explicit")
 
 
 def test_a_parameter_cannot_have_two_types() -> None:

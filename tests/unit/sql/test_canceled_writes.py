@@ -8,14 +8,14 @@ import pytest
 from tenure.kv.commits import Committer
 from tenure.kv.transaction import Transaction
 from tenure.node import Node
-from tenure.sql.answers import Answer
-from tenure.sql.block import Block
-from tenure.sql.execution import Execution
-from tenure.sql.portal_runs import control
+from tenure.sql.session.answers import Answer
+from tenure.sql.session.block import Block
+from tenure.sql.session.execution import Execution
+from tenure.sql.session.portal_runs import control
 from tenure.sql.statement import Control
 from tenure.storage.engine import Commit, Outcome
-from tenure.table.references import Lookup
-from tenure.table.write import Writer
+from tenure.table.references import ReferenceLookup
+from tenure.table.write import TableWriter
 from tests.unit.sql.sessions import Talk
 
 ROWS = 600
@@ -51,10 +51,10 @@ def canceled_by(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> Callable[[type, 
 @pytest.mark.parametrize(
     ("statement", "owner", "method"),
     [
-        ("DELETE FROM t", Writer, "delete"),
-        ("UPDATE t SET of = 1", Writer, "update"),
-        ("UPDATE t SET of = id - id % 2 + 1", Lookup, "error"),
-        (f"INSERT INTO t SELECT i FROM generate_series({ROWS + 1}, {3 * ROWS}) i", Writer, "_add"),
+        ("DELETE FROM t", TableWriter, "delete"),
+        ("UPDATE t SET of = 1", TableWriter, "update"),
+        ("UPDATE t SET of = id - id % 2 + 1", ReferenceLookup, "error"),
+        (f"INSERT INTO t SELECT i FROM generate_series({ROWS + 1}, {3 * ROWS}) i", TableWriter, "_add"),
         ("DELETE FROM t", Transaction, "_settle_reads"),
     ],
 )

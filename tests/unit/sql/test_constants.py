@@ -8,8 +8,8 @@ import pytest
 
 from tenure.base.errors import TenureError
 from tenure.node import Node
-from tenure.sql import preparing
-from tenure.sql.constants import lift
+from tenure.sql.session import preparing
+from tenure.sql.text.lifted_constants import lift
 from tests.unit.sql.talking import Speaker, a_node
 
 SETUP = """

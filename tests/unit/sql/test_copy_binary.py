@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenure.sql.copy_binary import SIGNATURE, BinaryReader
-from tenure.sql.copy_text import FIELD_BYTES_MAX, BadCopy, Format, Reader
+from tenure.sql.text.copy_binary import SIGNATURE, BinaryReader
+from tenure.sql.text.copy_text import FIELD_BYTES_MAX, BadCopy, CopyReader, Format
 
 HEAD = SIGNATURE + bytes(8)
 END = b"\xff\xff"
@@ -73,7 +73,7 @@ def test_an_end_in_the_middle_is_an_error() -> None:
 
 @pytest.mark.parametrize("is_csv", [False, True])
 def test_a_long_row_of_text_is_looked_at_once(is_csv: bool) -> None:
-    reader = Reader(Format(is_csv=is_csv, delimiter=",", null=""))
+    reader = CopyReader(Format(is_csv=is_csv, delimiter=",", null=""))
     for _ in range(100):
         assert list(reader.rows(b"x" * 1_000)) == []
     assert reader._sought == reader.kept_bytes == 100_000

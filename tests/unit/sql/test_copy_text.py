@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.errors import UserError
-from tenure.sql.copy_text import Field, Format, Reader, csv_line, text_line
+from tenure.sql.text.copy_text import CopyReader, Field, Format, csv_line, text_line
 
 CSV = Format(delimiter=",", null="", is_csv=True)
 BACKSLASHED = Format(delimiter=",", null="", is_csv=True, escape="\\")
@@ -16,7 +16,7 @@ fields = st.lists(
 
 
 def _read(data: bytes, format: Format, size: int = 3) -> list[list[Field]]:
-    reader, rows = Reader(format), list[list[Field]]()
+    reader, rows = CopyReader(format), list[list[Field]]()
     for at in range(0, len(data), size):
         rows += reader.rows(data[at : at + size])
     return rows + list(reader.end())

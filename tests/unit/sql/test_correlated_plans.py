@@ -10,10 +10,10 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import Aggregate, Join, Query, walk
 from tenure.sql.rows.run import Rows
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
 from tests.unit.sql.two_sides import TABLES, Names, rows_of

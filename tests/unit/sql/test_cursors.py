@@ -6,8 +6,8 @@ import pytest
 
 from tenure.kv.keys import USER_TABLES
 from tenure.node import Node
-from tenure.sql.answers import Answer
-from tenure.sql.block import Block
+from tenure.sql.session.answers import Answer
+from tenure.sql.session.block import Block
 from tests.unit.sql.sessions import Oracle, Talk, compare
 
 SETUP = """

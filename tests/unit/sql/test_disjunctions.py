@@ -3,9 +3,9 @@
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import Join, JoinKind, Plan, Scan, walk
 from tenure.sql.plans.trees import conjuncts, equated
+from tenure.sql.text.parse import one
 from tests.unit.sql.schema import KnownNames
 
 ALTERNATIVES = (

@@ -9,11 +9,11 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.type_names import type_of
+from tenure.sql.duck.duck_types import Value, shape_of
 from tenure.sql.duck.engine import DuckEngine
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.duck.shapes import Value, shape_of
 from tenure.sql.errors import Unfinished
 from tenure.table.columnar import Columns
 

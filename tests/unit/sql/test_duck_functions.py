@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import const
-from tenure.expr.expressions import (
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.function_table import function_with_id
+from tenure.expr.tree.build import const
+from tenure.expr.tree.expressions import (
     Call,
     Case,
     Cast,
@@ -20,11 +21,10 @@ from tenure.expr.expressions import (
     Node,
     NullIf,
 )
-from tenure.expr.functions import function_with_id
-from tenure.expr.types import type_of
+from tenure.expr.types.type_names import type_of
+from tenure.sql.duck.duck_types import NotShared
 from tenure.sql.duck.functions import CASTS, NOT_OF_DATES, PARTS, PATTERNS, TEMPLATES, TRUNCATED
 from tenure.sql.duck.numbers import NUMERIC
-from tenure.sql.duck.shapes import NotShared
 from tests.unit.sql.duck_values import DECIMALS, VALUES, Bench, decimal_pairs, families, kind_of, rows_of
 
 

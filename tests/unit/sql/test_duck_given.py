@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tenure.base.errors import StoreError
-from tenure.sql.duck.given import Given
+from tenure.sql.duck.delivered_rows import DeliveredRows
 
 
 def _batch(*values: int) -> pa.RecordBatch:
@@ -15,20 +15,20 @@ def _batch(*values: int) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values, pa.int64()), marks], ["c0", "mark"])
 
 
-def _given(given: Given, *values: int) -> list[int]:
+def _given(given: DeliveredRows, *values: int) -> list[int]:
     found: list[int] = given.new(_batch(*values)).column(0).to_pylist()
     return found
 
 
 def test_what_was_not_given_before_is_given_at_once() -> None:
-    given = Given()
+    given = DeliveredRows()
     assert _given(given, 10, 10, 20) == [10, 10, 20]
     assert _given(given) == []
     given.require_all()
 
 
 def test_what_was_given_is_not_given_again_in_another_order() -> None:
-    given = Given()
+    given = DeliveredRows()
     _given(given, 10, 20, 10)
     given.start_over()
     assert _given(given, 30, 10) == [30]
@@ -37,7 +37,7 @@ def test_what_was_given_is_not_given_again_in_another_order() -> None:
 
 
 def test_a_result_can_start_over_more_than_once() -> None:
-    given = Given()
+    given = DeliveredRows()
     given.start_over()
     _given(given, 10, 20)
     given.start_over()
@@ -48,7 +48,7 @@ def test_a_result_can_start_over_more_than_once() -> None:
 
 
 def test_a_row_that_was_given_and_does_not_come_again_is_an_error() -> None:
-    given = Given()
+    given = DeliveredRows()
     _given(given, 10, 20)
     given.start_over()
     assert _given(given, 20) == []
@@ -60,7 +60,7 @@ def test_a_row_that_was_given_and_does_not_come_again_is_an_error() -> None:
 def test_in_all_every_row_is_given_as_often_as_it_is_there(seed: int) -> None:
     rng = random.Random(seed)
     rows = [10 * rng.randrange(8) for _ in range(40)]
-    given, found = Given(), list[int]()
+    given, found = DeliveredRows(), list[int]()
     for stop in (rng.randrange(40), rng.randrange(40), 40):
         rng.shuffle(rows)
         left = rows[:stop]
@@ -75,8 +75,8 @@ def test_in_all_every_row_is_given_as_often_as_it_is_there(seed: int) -> None:
 
 
 def test_of_more_rows_than_are_marked_none_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.sql.duck.given.MARKS_MAX", 3)
-    given = Given()
+    monkeypatch.setattr("tenure.sql.duck.delivered_rows.MARKS_MAX", 3)
+    given = DeliveredRows()
     assert _given(given, 1, 2) == [1, 2]
     assert _given(given, 3, 4) == [3, 4]
     with pytest.raises(StoreError, match="too many rows had been given"):

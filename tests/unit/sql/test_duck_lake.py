@@ -12,20 +12,20 @@ from pyarrow import fs
 
 from tenure.base.errors import CorruptData
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.keys import Span
 from tenure.kv.transaction import Transaction
-from tenure.sql import explain
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.duck.given import Given
+from tenure.sql.duck.delivered_rows import DeliveredRows
+from tenure.sql.duck.duck_types import Value, shape_of
+from tenure.sql.duck.offload import Duck
 from tenure.sql.duck.rendering import Rendered, Used
-from tenure.sql.duck.shapes import Value, shape_of
-from tenure.sql.duck.taking import Duck
-from tenure.sql.parse import one
-from tenure.sql.rows.run import Run
+from tenure.sql.explain import plan_text
+from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.table import columnar
 from tenure.table.columnar import Columnar
 from tenure.table.lake import format
@@ -117,7 +117,7 @@ class Asked:
             tuple(Value("", kind, shape_of(kind)) for kind in kinds),
             is_first,
         )
-        run = Run(CONTEXT, source, lambda of: self.layout, lambda key: (), check, lone_account(1 << 30))
+        run = QueryRun(CONTEXT, source, lambda of: self.layout, lambda key: (), check, lone_account(1 << 30))
         return self.duck.answer(rendered, run)
 
     def by_rows(self, source: Source, *columns: int) -> list[str]:
@@ -273,14 +273,14 @@ def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
     monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 0)
     monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 100)
     monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 300)
-    again: list[Given] = []
-    start_over = Given.start_over
+    again: list[DeliveredRows] = []
+    start_over = DeliveredRows.start_over
 
-    def noted(given: Given) -> None:
+    def noted(given: DeliveredRows) -> None:
         again.append(given)
         start_over(given)
 
-    monkeypatch.setattr(Given, "start_over", noted)
+    monkeypatch.setattr(DeliveredRows, "start_over", noted)
     _filled(lake, *range(3_000), text="x" * 3_000)  # more than DuckDB reads ahead
     old = lake.flush()
     lake.bases.load()
@@ -438,7 +438,7 @@ def test_first_rows_of_very_many_files_are_those_of_several_scans(
     lake: Lake, duck: Duck, plans: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 10)
-    monkeypatch.setattr("tenure.sql.duck.based.TOGETHER_FILES_MAX", 2)
+    monkeypatch.setattr("tenure.sql.duck.base_scan_sql.TOGETHER_FILES_MAX", 2)
     _filled(lake, *range(50))
     assert len(lake.flush().live) == 5
     lake.bases.load()
@@ -688,10 +688,10 @@ def test_explain_says_where_the_rows_lie(tmp_path: Path, monkeypatch: pytest.Mon
     assert statement is not None
     query = with_access(bind_query(statement.tree, schema.KnownNames(), Parameters(())))
     source = lake.store.snapshot()
-    run = Run(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
+    run = QueryRun(CONTEXT, source, lake._layouts.of, lambda key: (), lambda: None, lone_account(1 << 30))
     run.instead = duck.taking(is_forced=True)
-    assert any('Base of "sales": 1 files, 3 rows' in line for line in explain.lines(query, run))
-    shown = list(explain.analyzed(query, compile(query), run, lake.env.monotonic))
+    assert any('Base of "sales": 1 files, 3 rows' in line for line in plan_text.lines(query, run))
+    shown = list(plan_text.analyzed(query, compile(query), run, lake.env.monotonic))
     assert any('Base of "sales": 1 files, 3 rows; delta: 1 rows' in line for line in shown)
     duck.close()
     lake.close()

@@ -11,20 +11,20 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import TenureError, UserError
 from tenure.base.memory import lone_account
-from tenure.catalog.descriptors import Table, TypeRef
-from tenure.expr.json_values import Jsonb
-from tenure.expr.types import _MAKERS, type_of
+from tenure.catalog.descriptors.definitions import Table, TypeRef
+from tenure.expr.types.json_values import Jsonb
+from tenure.expr.types.type_names import _MAKERS, type_of
 from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
+from tenure.sql.duck.duck_types import shape_of
+from tenure.sql.duck.offload import Duck
 from tenure.sql.duck.rendering import render
-from tenure.sql.duck.shapes import shape_of
-from tenure.sql.duck.taking import Duck
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import Query
-from tenure.sql.rows.run import Run
+from tenure.sql.rows.run import QueryRun
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.arrow import is_opaque
 from tenure.table.read import Source
@@ -65,8 +65,8 @@ class House:
     def query(self, text: str) -> Query:
         return _bound(text)
 
-    def run(self, source: Source | None = None) -> Run:
-        return Run(
+    def run(self, source: Source | None = None) -> QueryRun:
+        return QueryRun(
             context=CONTEXT,
             source=self.store.snapshot() if source is None else source,
             layouts=lambda table: self.layouts.of(table, NAMES.enum),
@@ -94,7 +94,7 @@ def _bound(text: str) -> Query:
     return with_access(bind_query(statement.tree, NAMES, Parameters(())))
 
 
-def _outcome(query: Query, run: Run) -> Any:
+def _outcome(query: Query, run: QueryRun) -> Any:
     try:
         return [tuple(map(_exact, row)) for row in compile(query, NAMES.enum).rows(run)]
     except UserError as error:
@@ -306,7 +306,7 @@ def _took_whole(house: House, query: Query) -> bool:
     asked: list[bool] = []
     taking = house.duck.taking(NAMES.enum, is_forced=True)
 
-    def instead(plan: Any, run: Run) -> Any:
+    def instead(plan: Any, run: QueryRun) -> Any:
         rows = taking(plan, run)
         if plan is query.plan:
             asked.append(rows is not None)

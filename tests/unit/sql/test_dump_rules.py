@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.bulk.dumps.faults import BadDump
-from tenure.bulk.dumps.scan import Copied, Inserted, Said
+from tenure.bulk.dumps.scan import CopiedRows, Inserted, Said
 from tenure.sql.dumps.rules import Ruling, judge
 
 REFUSED = """
@@ -150,7 +150,7 @@ def test_what_is_on_the_list_is_allowed(text: str) -> None:
 
 
 def test_rows_come_with_where_they_are() -> None:
-    copied = judge(Copied("COPY app.t (a, b) FROM stdin;", 1, ()), "f")
+    copied = judge(CopiedRows("COPY app.t (a, b) FROM stdin;", 1, ()), "f")
     inserted = judge(Inserted("INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES", 1, ()), "f")
     assert copied is not None and copied.ruling is Ruling.ROWS
     assert inserted is not None and inserted.ruling is Ruling.ROWS
@@ -158,7 +158,7 @@ def test_rows_come_with_where_they_are() -> None:
 
 def test_copy_with_options_is_refused() -> None:
     with pytest.raises(BadDump):
-        judge(Copied("COPY t FROM stdin WITH (FORMAT binary);", 1, ()), "f")
+        judge(CopiedRows("COPY t FROM stdin WITH (FORMAT binary);", 1, ()), "f")
 
 
 def test_two_statements_are_not_taken_for_one() -> None:

@@ -10,11 +10,11 @@ from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.explain import analyzed, lines
-from tenure.sql.parse import one
+from tenure.sql.explain.plan_text import analyzed, lines
 from tenure.sql.plans.plan import Aggregate, Plan, Query
-from tenure.sql.rows.run import Rows, Run
+from tenure.sql.rows.run import QueryRun, Rows
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.sql.plans import Desk
 from tests.unit.sql.two_sides import TABLES, Names, rows_of
@@ -107,7 +107,7 @@ def test_analyze_says_what_was_never_run(desk: Desk) -> None:
 
 
 def test_analyze_says_what_was_taken_over(desk: Desk) -> None:
-    def instead(plan: Plan, run: Run) -> Rows | None:
+    def instead(plan: Plan, run: QueryRun) -> Rows | None:
         return iter([(42,)]) if isinstance(plan, Aggregate) else None
 
     asked = query("SELECT count(*) FROM a")
@@ -120,7 +120,7 @@ def test_analyze_says_what_was_taken_over(desk: Desk) -> None:
 def test_analyze_counts_what_is_done_before_the_first_row(desk: Desk) -> None:
     clock = ManualEnv()
 
-    def instead(plan: Plan, run: Run) -> Rows | None:
+    def instead(plan: Plan, run: QueryRun) -> Rows | None:
         if not isinstance(plan, Aggregate):
             return None
         clock.advance(2.0)

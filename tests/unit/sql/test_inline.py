@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tenure.node import Node
-from tenure.sql import inline
-from tenure.sql.answers import Answer, NotShort
+from tenure.sql.session import inline
+from tenure.sql.session.answers import Answer, NotShort
 from tenure.table.rows import Layout
 from tests.unit.sql.talking import Speaker
 

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.base.errors import TenureError
 from tenure.node import Node
-from tenure.sql.answers import Answer, NotShort
+from tenure.sql.session.answers import Answer, NotShort
 from tests.unit.sql.talking import Speaker, a_node
 
 TABLES = """

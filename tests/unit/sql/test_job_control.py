@@ -6,7 +6,7 @@ from threading import Thread
 import psycopg
 import pytest
 
-from tenure.cluster.runs import Kind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tests.unit.sql.served import Served, serving
 
 
@@ -18,7 +18,7 @@ def _work(run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("jobs"), {"work": Kind(_work)}) as made:
+    with serving(tmp_path_factory.mktemp("jobs"), {"work": JobKind(_work)}) as made:
         yield made
 
 

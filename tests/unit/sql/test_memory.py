@@ -7,8 +7,8 @@ import pytest
 
 from tenure.base.memory import OutOfMemory
 from tenure.node import Node
-from tenure.sql import parse
 from tenure.sql.errors import StatementTimeout
+from tenure.sql.text import parse
 from tests.unit.sql.talking import Speaker, a_node, front_of
 
 MIB = 1 << 20

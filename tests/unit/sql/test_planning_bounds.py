@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.node import Node
-from tenure.sql.answers import NotShort, QueryCanceled
+from tenure.sql.session.answers import NotShort, QueryCanceled
 from tests.unit.sql.sessions import Talk
 
 

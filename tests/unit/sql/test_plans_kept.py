@@ -7,11 +7,11 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import TenureError
-from tenure.catalog.resolution import Path as SearchPath
+from tenure.catalog.name_resolution import Path as SearchPath
 from tenure.node import Node
-from tenure.sql import plan_cache
-from tenure.sql.answers import Answer
-from tenure.sql.plan_cache import Key, Made, PlanCache
+from tenure.sql.session import plan_cache
+from tenure.sql.session.answers import Answer
+from tenure.sql.session.plan_cache import CachedPlan, PlanCache, PlanKey
 from tests.unit.sql.talking import Speaker, a_node
 
 
@@ -80,13 +80,13 @@ def test_what_is_asked_for_often_outlives_what_comes_once(monkeypatch: pytest.Mo
     cache = PlanCache(ManualEnv())
     path = SearchPath(1, ("public",), "root")
 
-    def made() -> Made:
-        return Made(object(), path=path, uses={}, names={}, lease=None)  # type: ignore[arg-type]
+    def made() -> CachedPlan:
+        return CachedPlan(object(), path=path, uses={}, names={}, lease=None)  # type: ignore[arg-type]
 
-    often = Key("often", path, ())
+    often = PlanKey("often", path, ())
     cache.keep(often, made())
     for number in range(10):
-        cache.keep(Key(f"once {number}", path, ()), made())
+        cache.keep(PlanKey(f"once {number}", path, ()), made())
         assert cache.find(often) is not None
     assert len(cache) == 3
 

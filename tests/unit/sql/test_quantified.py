@@ -7,17 +7,17 @@ from random import Random
 
 import pytest
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import Typed
-from tenure.expr.expressions import Nested
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Nested
+from tenure.expr.types.type_names import type_of
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import Join, JoinKind, NestedKind, Query, Subquery, walk
 from tenure.sql.plans.trees import conjuncts, equated
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tests.unit.sql.plans import col, ints, project, without_tables
 from tests.unit.sql.schema import KnownNames
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import RetryError, TenureError
-from tenure.catalog.uses import Use
+from tenure.catalog.leases.uses import Use
 from tenure.node import Node
-from tenure.sql.answers import Terminated
+from tenure.sql.session.answers import Terminated
 from tests.unit.sql.talking import Speaker, a_node
 
 

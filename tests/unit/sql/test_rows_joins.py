@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.memory import OutOfMemory, lone_account
-from tenure.expr.build import Typed, call
-from tenure.expr.expressions import And, Given, Node
+from tenure.expr.tree.build import Typed, call
+from tenure.expr.tree.expressions import And, ContextValue, Node
 from tenure.kv.store import Store
 from tenure.sql.plans.plan import Access, Join, JoinKind, Query
 from tenure.sql.rows.runner import compile
@@ -123,7 +123,7 @@ def test_a_lookup_by_index_is_a_lateral_join(desk: Desk) -> None:
     for row in [(1, 10, 1), (2, 20, 2), (3, 10, 3)]:
         desk.insert(*row)
     left = ints(10, 30, None)
-    right = scan(T, "id", "a", access=Access(2, (Given(0, INT.ref),)))
+    right = scan(T, "id", "a", access=Access(2, (ContextValue(0, INT.ref),)))
     plan = Join(JoinKind.LEFT, left, right, lateral=((0, 0),))
     assert desk.answer(Query(plan, givens=1)) == [
         (10, 1, 10),
@@ -148,4 +148,4 @@ def test_what_a_join_held_is_given_back(desk: Desk) -> None:
 
 
 def _given(number: int) -> Typed:
-    return Typed(Given(number, INT.ref), INT)
+    return Typed(ContextValue(number, INT.ref), INT)

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.memory import OutOfMemory, lone_account
-from tenure.expr.build import Typed, call
-from tenure.expr.expressions import Given, Nested
+from tenure.expr.tree.build import Typed, call
+from tenure.expr.tree.expressions import ContextValue, Nested
 from tenure.kv.store import Store
-from tenure.sql.plans.facts import is_bounded, is_point_query
 from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import (
     Access,
@@ -25,8 +24,9 @@ from tenure.sql.plans.plan import (
     Sort,
     Subquery,
 )
+from tenure.sql.plans.plan_facts import is_bounded, is_point_query
 from tenure.sql.rows.order import NegativeLimit
-from tenure.sql.rows.run import Rows, Run
+from tenure.sql.rows.run import QueryRun, Rows
 from tenure.sql.rows.runner import compile
 from tests.unit.sql.plans import (
     INT,
@@ -118,7 +118,7 @@ def test_rows_are_locked_as_they_pass(desk: Desk) -> None:
 
 
 def test_a_node_may_be_taken_over(desk: Desk) -> None:
-    def instead(plan: Plan, run: Run) -> Rows | None:
+    def instead(plan: Plan, run: QueryRun) -> Rows | None:
         return iter([(7,)]) if isinstance(plan, Filter) else None
 
     plan = ints(1, 2)
@@ -127,7 +127,7 @@ def test_a_node_may_be_taken_over(desk: Desk) -> None:
 
 
 def test_a_sort_that_is_given_lets_nobody_else_make_its_rows(desk: Desk) -> None:
-    def instead(plan: Plan, run: Run) -> Rows | None:
+    def instead(plan: Plan, run: QueryRun) -> Rows | None:
         return iter([(9,)]) if isinstance(plan, Distinct) else None
 
     plan = Sort(Distinct(ints(1, 2)), (key(0),), is_given=True)
@@ -156,7 +156,7 @@ def test_a_subquery_remembers_what_it_was_asked(desk: Desk) -> None:
         runs += plan is inner
         return rows
 
-    inner = project(ints(0), call("+", col(ints(0), 0), Typed(Given(0, INT.ref), INT)))
+    inner = project(ints(0), call("+", col(ints(0), 0), Typed(ContextValue(0, INT.ref), INT)))
     outer = ints(5, 6, 5, 5)
     asked = Typed(Nested(0, (col(outer, 0).node,), INT.ref), INT)
     query = Query(
@@ -176,7 +176,7 @@ def test_a_plan_is_bounded_if_all_its_tables_are_read_by_key() -> None:
 
 
 def test_values_that_a_lateral_join_fills_are_not_free() -> None:
-    right = scan(T, access=Access(1, (Given(4, INT.ref),), is_point=True))
+    right = scan(T, access=Access(1, (ContextValue(4, INT.ref),), is_point=True))
     join = Join(JoinKind.INNER, ints(1), right, lateral=((4, 0),))
     assert FreeValues(Query(right)).givens(right) == {4}
     assert FreeValues(Query(join)).givens(join) == set()

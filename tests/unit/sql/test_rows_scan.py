@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import call, const
-from tenure.expr.expressions import Given, MakeArray
-from tenure.expr.json_values import Jsonb
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.tree.build import call, const
+from tenure.expr.tree.expressions import ContextValue, MakeArray
+from tenure.expr.types.json_values import Jsonb
 from tenure.kv.store import Store
-from tenure.sql.plans.plan import Access, Among, Bound, Limit, Project, ProjectSet, Query, Values, Virtual
+from tenure.sql.plans.plan import Access, Among, Limit, Project, ProjectSet, Query, SpanEnd, Values, Virtual
 from tenure.sql.rows.runner import compile
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.columns import filled_with
@@ -64,7 +64,7 @@ def test_a_condition_of_a_scan_leaves_out_what_is_not_true(desk: Desk) -> None:
 
 
 def test_a_point_is_looked_up_by_key(desk: Desk) -> None:
-    access = Access(1, (Given(0, INT.ref),), is_point=True)
+    access = Access(1, (ContextValue(0, INT.ref),), is_point=True)
     query = Query(scan(T, access=access), parameters=(INT,), givens=1)
     assert desk.answer(query, given=[3]) == [(3, 10, 300)]
     assert desk.answer(query, given=[9]) == []
@@ -94,12 +94,12 @@ def test_values_of_an_array_are_looked_up(desk: Desk) -> None:
 
 @pytest.mark.invariant("scan-null")
 def test_a_bound_leaves_out_nulls(desk: Desk) -> None:
-    start = Bound(number(10).node, is_inclusive=False)
+    start = SpanEnd(number(10).node, is_inclusive=False)
     assert desk.answer(scan(T, "id", access=Access(2, start=start))) == [(2,), (5,)]
 
 
 def test_bounds_follow_the_order_of_a_descending_index(desk: Desk) -> None:
-    bound = Bound(number(100).node, is_inclusive=True)
+    bound = SpanEnd(number(100).node, is_inclusive=True)
     up_to = Access(4, (number(10).node,), start=bound)
     assert desk.answer(scan(T, "id", access=up_to)) == [(1,)]
     down_to = Access(4, (number(10).node,), end=bound)
@@ -107,7 +107,7 @@ def test_bounds_follow_the_order_of_a_descending_index(desk: Desk) -> None:
 
 
 def test_a_bound_that_is_null_means_no_rows(desk: Desk) -> None:
-    assert desk.answer(scan(T, access=Access(2, start=Bound(number(None).node, is_inclusive=True)))) == []
+    assert desk.answer(scan(T, access=Access(2, start=SpanEnd(number(None).node, is_inclusive=True)))) == []
 
 
 def test_a_limit_reads_no_more_than_it_needs(desk: Desk) -> None:

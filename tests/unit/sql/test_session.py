@@ -8,8 +8,8 @@ import pytest
 
 from tenure.base.errors import RetryError, TenureError
 from tenure.node import Node
-from tenure.sql import portals
-from tenure.sql.answers import Answer, NotShort, Status, Terminated
+from tenure.sql.session import portals
+from tenure.sql.session.answers import Answer, BlockStatus, NotShort, Terminated
 from tests.unit.sql.talking import Speaker, a_node, front_of
 
 
@@ -121,7 +121,7 @@ def test_a_block_is_not_run_again_by_itself(one: Speaker, other: Speaker) -> Non
     one.run("SELECT a FROM t WHERE id = 1")
     other.run("UPDATE t SET a = 5 WHERE id = 1")
     assert _sqlstate(one, "UPDATE t SET a = 6 WHERE id = 2") == "40001"
-    assert one.session.status is Status.FAILED
+    assert one.session.status is BlockStatus.FAILED
     assert one.tag("COMMIT") == "ROLLBACK"
     assert one.rows("SELECT a FROM t WHERE id = 2") == [(0,)]
 
@@ -242,7 +242,7 @@ def test_a_failed_block_takes_only_its_end(one: Speaker) -> None:
     one.run("BEGIN")
     one.run("SAVEPOINT s")
     assert _sqlstate(one, "SELECT 1/0") == "22012"
-    assert one.session.status is Status.FAILED
+    assert one.session.status is BlockStatus.FAILED
     assert _sqlstate(one, "SELECT 1") == "25P02"
     assert _sqlstate(one, "BEGIN") == "25P02"
     one.run("/* why */ ROLLBACK TO s")
@@ -259,7 +259,7 @@ def test_commit_of_a_failed_block_is_a_rollback(one: Speaker) -> None:
 def test_a_chained_transaction_is_as_the_one_before(one: Speaker) -> None:
     one.run("BEGIN READ ONLY")
     assert one.tag("COMMIT AND CHAIN") == "COMMIT"
-    assert one.session.status is Status.IN_TRANSACTION
+    assert one.session.status is BlockStatus.IN_TRANSACTION
     assert _sqlstate(one, "UPDATE t SET a = 1") == "25006"
     one.run("ROLLBACK")
     assert _sqlstate(one, "ROLLBACK AND CHAIN") == "25P01"

@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tenure.sql.redaction import without_secrets
 from tenure.sql.tables.all import definitions
-from tenure.sql.tables.virtual import Definition
+from tenure.sql.tables.virtual import VirtualDefinition
+from tenure.sql.text.redaction import without_secrets
 from tests.unit.sql.served import Served, serving
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -28,7 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield made
 
 
-def _described(each: Definition) -> str:
+def _described(each: VirtualDefinition) -> str:
     lines = [f"{each.schema}.{each.name}"]
     for column in each.columns:
         required = " NOT NULL" if column.name in each.required else ""
@@ -48,7 +48,7 @@ def test_every_table_that_people_are_promised_is_there() -> None:
 
 
 @pytest.mark.parametrize("each", list(definitions()), ids=lambda each: f"{each.schema}.{each.name}")
-def test_every_table_answers_with_its_columns(served: Served, each: Definition) -> None:
+def test_every_table_answers_with_its_columns(served: Served, each: VirtualDefinition) -> None:
     answer = served.root.execute(f"SELECT * FROM {each.schema}.{each.name}".encode())
     assert [column.name for column in answer.description or ()] == [column.name for column in each.columns]
     for row in answer.fetchall():
@@ -59,7 +59,7 @@ def test_every_table_answers_with_its_columns(served: Served, each: Definition) 
 
 
 @pytest.mark.parametrize("each", [each for each in definitions() if each.key], ids=lambda each: each.name)
-def test_a_key_tells_rows_apart(served: Served, each: Definition) -> None:
+def test_a_key_tells_rows_apart(served: Served, each: VirtualDefinition) -> None:
     key = ", ".join(f'"{name}"' for name in each.key)
     table = f"{each.schema}.{each.name}"
     rows = served.rows(f"SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1")

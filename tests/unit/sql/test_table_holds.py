@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tenure.cluster import table_holds
+from tenure.cluster.locks import table_holds
 from tests.unit.sql.served import Served, serving
 
 TRIES = 5

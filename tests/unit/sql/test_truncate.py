@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.node import Node
 from tests.unit.sql.sessions import Oracle, Said, Talk, compare, running
 

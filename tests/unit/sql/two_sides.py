@@ -13,21 +13,21 @@ from typing import Any
 import psycopg
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Column, Table, TypeRef
+from tenure.catalog.descriptors.definitions import Column, Table, TypeRef
 from tenure.expr import parse_type_name
-from tenure.expr.build import Typed, call, column, const
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.expressions import to_stored
-from tenure.expr.types import type_of
+from tenure.expr.tree.build import Typed, call, column, const
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import type_of
 from tenure.kv.store import Store
 from tenure.sql.access.planner import with_access
 from tenure.sql.bind.binder import bind_query
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.bind.relations import Relation, UndefinedTable
 from tenure.sql.bind.types import missing_type
-from tenure.sql.parse import one
 from tenure.sql.plans.plan import Query
 from tenure.sql.rows.runner import compile
+from tenure.sql.text.parse import one
 from tests.postgres_server import Server
 from tests.unit.sql.plans import Desk
 from tests.unit.table.tables import index, table

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tenure.base.errors import InputOutput
-from tenure.storage.decompression import BadFile, Limits, TooLarge, decompressed
+from tenure.storage.decompression import BadFile, DecompressionLimits, TooLarge, decompressed
 
 TEXT = b"".join(b"%d,%x\n" % (n, n * 2654435761) for n in range(50_000))
 MEGABYTE = 1 << 20
@@ -32,12 +32,12 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 EACH = pytest.mark.parametrize("suffix", COMPRESSED)
 
 
-def content(data: bytes, name: str, limits: Limits = Limits()) -> bytes:  # noqa: B008 frozen
+def content(data: bytes, name: str, limits: DecompressionLimits = DecompressionLimits()) -> bytes:  # noqa: B008 frozen
     with decompressed(io.BytesIO(data), name, limits) as file:
         return file.read()
 
 
-def taken_before_refusal(data: bytes, name: str, limits: Limits = Limits()) -> int:  # noqa: B008 frozen
+def taken_before_refusal(data: bytes, name: str, limits: DecompressionLimits = DecompressionLimits()) -> int:  # noqa: B008 frozen
     """How many bytes came out before TooLarge did."""
     taken = 0
     with decompressed(io.BytesIO(data), name, limits) as file:
@@ -123,8 +123,8 @@ def test_a_bomb_of_many_small_streams_is_stopped_too() -> None:
 @pytest.mark.parametrize("suffix", [*COMPRESSED, ".csv"])
 def test_more_bytes_than_allowed_are_refused(suffix: str) -> None:
     data = COMPRESSED.get(suffix, bytes)(TEXT)
-    assert content(data, f"a{suffix}", Limits(bytes_max=len(TEXT))) == TEXT
-    assert taken_before_refusal(data, f"a{suffix}", Limits(bytes_max=len(TEXT) - 1)) < len(TEXT)
+    assert content(data, f"a{suffix}", DecompressionLimits(bytes_max=len(TEXT))) == TEXT
+    assert taken_before_refusal(data, f"a{suffix}", DecompressionLimits(bytes_max=len(TEXT) - 1)) < len(TEXT)
 
 
 def test_little_content_may_be_compressed_as_far_as_it_goes() -> None:

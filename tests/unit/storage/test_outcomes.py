@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.timestamp import MAX_AT
-from tenure.storage.engine import Outcome, Status
+from tenure.storage.engine import CommitStatus, Outcome
 from tenure.storage.outcomes import decode_outcomes, encode_outcomes
 
 OUTCOMES = st.builds(
     Outcome,
-    st.sampled_from(Status),
+    st.sampled_from(CommitStatus),
     st.integers(0, MAX_AT),
     st.binary(max_size=40),
     st.integers(0, 2**32 - 1),
@@ -27,5 +27,5 @@ def test_no_outcomes_are_no_bytes() -> None:
 
 
 def test_the_longest_key_there_can_be_comes_back() -> None:
-    outcome = Outcome(Status.CONFLICT, MAX_AT, bytes(65_535), 2**32 - 1)
+    outcome = Outcome(CommitStatus.CONFLICT, MAX_AT, bytes(65_535), 2**32 - 1)
     assert decode_outcomes(encode_outcomes([outcome])) == [outcome]

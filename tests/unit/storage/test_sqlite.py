@@ -24,7 +24,7 @@ from tenure.kv.keys import USER_TABLES, Keyspace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage import sqlite_reads
-from tenure.storage.engine import FORMAT, HEAD_BYTES, Commit, Group, Status, Write
+from tenure.storage.engine import FORMAT, HEAD_BYTES, Commit, CommitStatus, Group, Write
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.storage.sqlite_reads import HEADS_MAX
 from tests.unit.storage.disk import Disk, failing_disk
@@ -475,7 +475,7 @@ def test_an_urgent_lane_has_a_writer_of_its_own(engine: SqliteEngine) -> None:
     commit = Commit(read_at=0, writes=(Write(row("a"), b"1"),))
     for lane in (ordinary, urgent):
         group = Group(lane, 1, from_micros(env.wall_micros()), 500_000, (commit,))
-        assert engine.commit(group)[0].status is Status.COMMITTED
+        assert engine.commit(group)[0].status is CommitStatus.COMMITTED
 
 
 def test_a_closed_engine_leaves_no_connection_open(path: Path) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import Check, Column, ElementState, Goal, Index, Table, replace
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Check, Column, ElementState, Goal, Index, Table, replace
+from tenure.expr.types.type_names import type_of
 from tenure.kv.snapshot import Snapshot
-from tenure.table.backfill import Batch, Transact, backfill_column, backfill_index, remove_index
+from tenure.table.backfill import FillBatch, Transact, backfill_column, backfill_index, remove_index
 from tenure.table.columns import filled_with
 from tenure.table.rows import Layout, Layouts
 from tests.unit.table.tables import DELETE_ONLY, INT, PUBLIC, WRITE_ONLY, A, B, column, index, table
@@ -155,7 +155,7 @@ LADDERS = {
 }
 
 
-def steps(transact: Transact, snapshot: Snapshot, layouts: Layouts, stage: Stage) -> Iterator[Batch]:
+def steps(transact: Transact, snapshot: Snapshot, layouts: Layouts, stage: Stage) -> Iterator[FillBatch]:
     """Does what the stage needs before the next version may come, a batch of one row at a time."""
     layout = layouts.of(stage.table)
     for id in stage.columns_to_fill:
@@ -167,7 +167,7 @@ def steps(transact: Transact, snapshot: Snapshot, layouts: Layouts, stage: Stage
         yield from _batches(partial(remove_index, transact, layout.keyspace, stage.table.id, id))
 
 
-def _batches(run: Callable[..., Batch]) -> Iterator[Batch]:
+def _batches(run: Callable[..., FillBatch]) -> Iterator[FillBatch]:
     resume: bytes | None = b""
     while resume is not None:
         batch = run(resume=resume, rows_max=1)

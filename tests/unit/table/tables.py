@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     Check,
     Column,
+    DescriptorState,
     ElementState,
     EnumType,
     ForeignKey,
@@ -14,18 +15,17 @@ from tenure.catalog.descriptors import (
     Inbound,
     Index,
     KeyPart,
-    State,
     Table,
     TypeRef,
     replace,
 )
-from tenure.expr.datatype import Datum
+from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.table.consistency import check_indexes
 from tenure.table.read import get, rows, visible
 from tenure.table.rows import Layout, Layouts, Row
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.unit.table.trees import CONTEXT
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def table(
         ZERO_AT,
         name,
         "root",
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=100,
@@ -94,7 +94,7 @@ def enum(*members: object, id: int = 300) -> EnumType:
         ZERO_AT,
         "mood",
         "root",
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         100,
@@ -121,9 +121,9 @@ class Bench:
     def layout(self, id: int = 200) -> Layout:
         return self.layouts.of(self.tables[id], self.enums.__getitem__)
 
-    def writer(self, id: int = 200, *, version: Table | None = None) -> Writer:
+    def writer(self, id: int = 200, *, version: Table | None = None) -> TableWriter:
         layout = self.layout(id) if version is None else self.layouts.of(version, self.enums.__getitem__)
-        return Writer(layout, self.layout, CONTEXT)
+        return TableWriter(layout, self.layout, CONTEXT)
 
     def insert(self, *values: Datum, id: int = 200, version: Table | None = None) -> Row:
         """Values in the order of the columns that readers see."""
@@ -141,7 +141,7 @@ class Bench:
         writer = self.writer(id, version=version)
         self.statement(writer, lambda txn: writer.delete(txn, found(txn, writer.layout, key)))
 
-    def statement(self, writer: Writer, run: Callable[[Transaction], T]) -> T:
+    def statement(self, writer: TableWriter, run: Callable[[Transaction], T]) -> T:
         def both(txn: Transaction) -> T:
             result = run(txn)
             writer.finish(txn)

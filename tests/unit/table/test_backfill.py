@@ -3,9 +3,9 @@
 import pytest
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.descriptors import Check, ForeignKey, Inbound, replace
+from tenure.catalog.descriptors.definitions import Check, ForeignKey, Inbound, replace
 from tenure.kv.store import Store
-from tenure.table.backfill import Batch, backfill_column, backfill_index, remove_index
+from tenure.table.backfill import FillBatch, backfill_column, backfill_index, remove_index
 from tenure.table.errors import IndexRowTooLong, NotNullViolation, UniqueViolation
 from tenure.table.read import rows
 from tenure.table.validate import validate_check, validate_foreign_key, validate_unique
@@ -221,7 +221,7 @@ def test_validate_foreign_key_gives_the_first_row_without_its_target(bench: Benc
     assert validate_foreign_key(bench.store.snapshot(), bench.layout(), 1, bench.layout(201)) is None
 
 
-def _fill(bench: Bench, id: int, *, rows_max: int = 2, **more: object) -> Batch:
+def _fill(bench: Bench, id: int, *, rows_max: int = 2, **more: object) -> FillBatch:
     snapshot = more.pop("snapshot", None) or bench.store.snapshot()
     return backfill_index(
         bench.store.transact,
@@ -234,6 +234,6 @@ def _fill(bench: Bench, id: int, *, rows_max: int = 2, **more: object) -> Batch:
     )
 
 
-def _fill_column(bench: Bench, **more: object) -> Batch:
+def _fill_column(bench: Bench, **more: object) -> FillBatch:
     snapshot = more.pop("snapshot", None) or bench.store.snapshot()
     return backfill_column(bench.store.transact, snapshot, bench.layout(), C, bench.layout, CONTEXT)  # type: ignore[arg-type]

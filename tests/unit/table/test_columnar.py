@@ -11,11 +11,11 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.errors import RetryError
-from tenure.catalog.descriptors import Table, TypeRef, replace
+from tenure.catalog.descriptors.definitions import Table, TypeRef, replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import SqliteEngine
-from tenure.table import parts
+from tenure.table import column_parts
 from tenure.table.arrow import Unrepresentable
 from tenure.table.columnar import Columnar
 from tenure.table.columns import filled_with
@@ -116,8 +116,8 @@ def _cached(cache: Columnar, source: Source, layout: Layout, columns: tuple[int,
 def test_columns_are_what_a_scan_gives_at_any_time(
     store: Store, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PARTS_MAX", 3)
-    monkeypatch.setattr(parts, "KEY_BYTES_MAX", 48 if seed % 2 else 4)
+    monkeypatch.setattr(column_parts, "PARTS_MAX", 3)
+    monkeypatch.setattr(column_parts, "KEY_BYTES_MAX", 48 if seed % 2 else 4)
     rng = random.Random(seed)
     layout = _layout(store, _table(1) if seed % 3 else _table(2, 1))
     known: dict[int, dict[int, Any]] = {}
@@ -171,7 +171,7 @@ def test_a_dictionary_does_not_keep_values_that_no_row_has_any_more(store: Store
         store.transact(lambda txn, changed=changed: _put(txn, layout, changed))  # type: ignore[misc]
         data = cache.read(layout, (2,), store.snapshot(), lambda: None).data
     chunks = data["c2"].chunks
-    assert sum(len(chunk.dictionary) for chunk in chunks) <= parts.PARTS_MAX + 1
+    assert sum(len(chunk.dictionary) for chunk in chunks) <= column_parts.PARTS_MAX + 1
     assert "text 99" in data["c2"].to_pylist()
 
 
@@ -180,7 +180,7 @@ def test_many_small_changes_leave_a_large_part_as_it_is(store: Store) -> None:
     cache = Columnar(store)
     rng = random.Random(1)
 
-    def parts_after(*ids: int) -> tuple[parts.Part, ...]:
+    def parts_after(*ids: int) -> tuple[column_parts.RowPart, ...]:
         def put(txn: Transaction) -> None:
             for id in ids:
                 _put(txn, layout, _values(rng, id))
@@ -196,7 +196,7 @@ def test_many_small_changes_leave_a_large_part_as_it_is(store: Store) -> None:
     assert len(large.at) == 100
     for id in range(101, 150):
         held = parts_after(id)
-        assert len(held) <= parts.PARTS_MAX
+        assert len(held) <= column_parts.PARTS_MAX
         assert held[1] is large
 
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors import Index, TypeRef, replace
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Index, TypeRef, replace
+from tenure.expr.types.type_names import type_of
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.columns import filled_with
 from tenure.table.entry_makers import entry_maker, key_maker
-from tenure.table.rows import Entry
+from tenure.table.rows import IndexEntry
 from tests.unit.table.tables import (
     DELETE_ONLY,
     ID,
@@ -92,7 +92,7 @@ def test_a_key_is_that_of_the_entry_where_nothing_is_null(store: Store) -> None:
     row = layout.row(layout.primary, key, value)
     for id in (3, 4):
         make, entry = key_maker(layout, layout.indexes[id]), layout.entry(layout.indexes[id], row, CONTEXT)
-        assert make is not None and isinstance(entry, Entry)
+        assert make is not None and isinstance(entry, IndexEntry)
         assert make(key, value)[0] == entry.key
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import backfill_index

@@ -4,8 +4,8 @@ import pytest
 
 from tenure.base.env import ManualEnv
 from tenure.base.errors import RetryError
-from tenure.catalog.descriptors import Action, ElementState, ForeignKey, Inbound, Index, Table
-from tenure.expr.datatype import Datum
+from tenure.catalog.descriptors.definitions import Action, ElementState, ForeignKey, Inbound, Index, Table
+from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tenure.catalog.descriptors import Check, Column
+from tenure.catalog.descriptors.definitions import Check, Column
 from tenure.kv.store import Store
 from tenure.table.backfill import backfill_column
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation

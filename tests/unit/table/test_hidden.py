@@ -11,26 +11,26 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import CorruptData
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import open_files
-from tenure.table.lake import format, hidden
+from tenure.table.lake import format, hidden_rows
 from tenure.table.lake import groups as groups_of_files
-from tenure.table.lake.checked import CheckedFiles, Chunk
+from tenure.table.lake.checked_files import CheckedFiles, Chunk
 from tenure.table.lake.format import schema_of, write
-from tenure.table.lake.groups import Groups
-from tenure.table.lake.hidden import Hiding, hidden_at
-from tenure.table.lake.manifests import File, Shape
+from tenure.table.lake.groups import DecodedGroups
+from tenure.table.lake.hidden_rows import Hiding, hidden_at
+from tenure.table.lake.manifests import File, FileShape
 
 HEAD = b"h" * HEAD_BYTES
-SHAPE = Shape((), is_entries=True)
+SHAPE = FileShape((), is_entries=True)
 
 
-def _file(directory: Path, keys: list[bytes]) -> tuple[Groups, File]:
+def _file(directory: Path, keys: list[bytes]) -> tuple[DecodedGroups, File]:
     files = open_files(str(directory))
     times = pa.array([1] * len(keys), pa.int64())
     rows = pa.table(
         [pa.array(keys, pa.binary()), times, pa.array(keys, pa.binary())], schema=schema_of(SHAPE)
     )
     written = write(files, "a.parquet", SHAPE, rows)
-    return Groups(CheckedFiles(files, _damage), SystemEnv(), bytes_max=1 << 20), written.file
+    return DecodedGroups(CheckedFiles(files, _damage), SystemEnv(), bytes_max=1 << 20), written.file
 
 
 def _damage(file: File, wrong: str, chunk: Chunk | None = None) -> CorruptData:
@@ -55,8 +55,8 @@ def test_rows_are_hidden_from_the_time_on_at_which_their_keys_changed(
     tmp_path: Path, few: int, longest: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 7)
-    monkeypatch.setattr(hidden, "FEW", few)
-    monkeypatch.setattr(hidden, "ARRAY_KEY_BYTES_MAX", longest)
+    monkeypatch.setattr(hidden_rows, "FEW", few)
+    monkeypatch.setattr(hidden_rows, "ARRAY_KEY_BYTES_MAX", longest)
     monkeypatch.setattr(groups_of_files, "ARRAY_KEY_BYTES_MAX", longest)
     rng = random.Random(seed)
     keys = sorted(rng.choices([_key(number) for number in range(60)], k=50))
@@ -82,7 +82,7 @@ def test_what_two_hide_is_hidden_by_either(tmp_path: Path) -> None:
 def test_keys_that_are_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(format, "GROUP_ROWS", 7)
     groups, file = _file(tmp_path, [b"%03d" % number for number in range(70)])
-    small = Groups(CheckedFiles(open_files(str(tmp_path)), _damage), SystemEnv(), bytes_max=100)
+    small = DecodedGroups(CheckedFiles(open_files(str(tmp_path)), _damage), SystemEnv(), bytes_max=100)
     for each in (groups, small):
         arrays = each.keys(file, range(10))
         assert b"".join(key for array in arrays for key in array.tolist())[:9] == b"000001002"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.datatype import Type
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.datatype import Type
 from tenure.kv.encoding import Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.table.arrow import array

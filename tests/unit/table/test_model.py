@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors import Index, Table, TypeRef
+from tenure.catalog.descriptors.definitions import Index, Table, TypeRef
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.errors import NotNullViolation, UniqueViolation

@@ -3,13 +3,13 @@
 import pytest
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.descriptors import replace
+from tenure.catalog.descriptors.definitions import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import remove_index
 from tenure.table.consistency import check_indexes
 from tenure.table.read import find, get, rows, scan, visible
-from tenure.table.rows import Bound
+from tenure.table.rows import ScanBound
 from tests.unit.table.tables import (
     DELETE_ONLY,
     ID,
@@ -53,16 +53,16 @@ def test_readers_see_public_columns_only(bench: Bench) -> None:
     [
         ((), None, None, [2, 4, 6, 1, 3, 5]),
         ((1,), None, None, [1, 3, 5]),
-        ((1,), Bound((30,)), None, [3, 5]),
-        ((1,), Bound((30,), is_inclusive=False), None, [5]),
-        ((0,), None, Bound((40,)), [2, 4]),
-        ((0,), None, Bound((40,), is_inclusive=False), [2]),
-        ((), Bound((0, 60)), Bound((1, 10)), [6, 1]),
-        ((1,), Bound((50,)), Bound((10,)), []),
+        ((1,), ScanBound((30,)), None, [3, 5]),
+        ((1,), ScanBound((30,), is_inclusive=False), None, [5]),
+        ((0,), None, ScanBound((40,)), [2, 4]),
+        ((0,), None, ScanBound((40,), is_inclusive=False), [2]),
+        ((), ScanBound((0, 60)), ScanBound((1, 10)), [6, 1]),
+        ((1,), ScanBound((50,)), ScanBound((10,)), []),
     ],
 )
 def test_scan_gives_the_rows_along_an_index_between_bounds(
-    bench: Bench, prefix: tuple[int, ...], start: Bound | None, end: Bound | None, ids: list[int]
+    bench: Bench, prefix: tuple[int, ...], start: ScanBound | None, end: ScanBound | None, ids: list[int]
 ) -> None:
     snapshot, layout = bench.store.snapshot(), bench.layout()
     found = [row.values[ID] for row in scan(snapshot, layout, 2, prefix=prefix, start=start, end=end)]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tenure.base.errors import CorruptData, NewerFormat
-from tenure.catalog.descriptors import Table, replace
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Table, replace
+from tenure.expr.types.type_names import type_of
 from tenure.kv.encoding import Descending, encode
 from tenure.kv.store import Store
 from tenure.storage.engine import HEAD_BYTES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.errors import UserError
 from tenure.base.timestamp import ZERO_AT
-from tenure.catalog.descriptors import Sequence, State, TypeRef, replace
+from tenure.catalog.descriptors.definitions import DescriptorState, Sequence, TypeRef, replace
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tenure.table.sequences import BLOCK_VALUES, Sequences, SessionSequences
@@ -23,7 +23,7 @@ def sequence(**more: object) -> Sequence:
         ZERO_AT,
         "s",
         "root",
-        State.PUBLIC,
+        DescriptorState.PUBLIC,
         (),
         (),
         database=100,

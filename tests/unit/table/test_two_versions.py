@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenure.base.env import ManualEnv
-from tenure.catalog.descriptors import replace
-from tenure.expr.datatype import Datum
+from tenure.catalog.descriptors.definitions import replace
+from tenure.expr.types.datatype import Datum
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -24,7 +24,7 @@ from tenure.table.consistency import check_indexes
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.read import Source, find, rows, visible
 from tenure.table.rows import Layout, Layouts, Row
-from tenure.table.write import Writer
+from tenure.table.write import TableWriter
 from tests.unit.table.ladders import LADDERS, Stage, ladder, steps
 from tests.unit.table.tables import ID
 from tests.unit.table.trees import CONTEXT
@@ -220,7 +220,7 @@ def _tells_ids_apart(layout: Layout) -> bool:
 
 
 def _apply(txn: Transaction, layout: Layout, write: Write) -> None:
-    writer = Writer(layout, lambda id: layout, CONTEXT)
+    writer = TableWriter(layout, lambda id: layout, CONTEXT)
     named = {column.name: column.id for column in layout.table.columns if column.id in layout.public}
     if write.kind == "insert":
         writer.insert(txn, {ID: write.id, named["a"]: write.value, named["b"]: write.id})

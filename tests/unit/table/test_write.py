@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tenure.catalog.descriptors import Check, EnumMember, Goal, Table, TypeRef, replace
+from tenure.catalog.descriptors.definitions import Check, EnumMember, Goal, Table, TypeRef, replace
 from tenure.expr.errors import UnsafeNewValue
 from tenure.kv.encoding import encode
 from tenure.kv.store import Store

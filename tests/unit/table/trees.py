@@ -3,12 +3,12 @@
 from itertools import count
 from uuid import UUID
 
-from tenure.catalog.descriptors import Expression, TypeRef
-from tenure.expr.build import Typed, call, column, const
-from tenure.expr.datatype import Datum
-from tenure.expr.expressions import to_stored
-from tenure.expr.function import Context
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Expression, TypeRef
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.build import Typed, call, column, const
+from tenure.expr.tree.expressions import to_stored
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.type_names import type_of
 
 INT = type_of(TypeRef("int8"))
 

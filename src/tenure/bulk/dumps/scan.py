@@ -15,7 +15,7 @@ the parser to see.
 
 Nothing here is ever executed, and memory is bounded by the longest statement allowed.
 
-Walk: `sql.statements.import_dump` -> `items`; the ranges are read by `pipeline.reading.copy_rows` and
+Walk: `sql.statements.jobs.import_dump` -> `items`; the ranges are read by `pipeline.reading.copy_rows` and
 `insert_rows`.
 """
 
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple, TypeAlias
 
 from tenure.bulk.dumps.faults import BadDump
-from tenure.bulk.importing.records import Range
+from tenure.bulk.importing.records import DumpRange
 from tenure.pipeline.reading.insert_rows import STATEMENTS as INSERTS
 
 PIECE_BYTES = 1 << 20
@@ -35,7 +35,7 @@ INSERTS_BYTES = 8 << 20
 """A range of statements is held in memory as a whole while it is read."""
 
 
-class Limits(NamedTuple):
+class DumpLimits(NamedTuple):
     """What a dump may ask of this process (S27)."""
 
     statement_bytes_max: int = 4 << 20
@@ -50,26 +50,26 @@ class Said(NamedTuple):
     line: int
 
 
-class Copied(NamedTuple):
+class CopiedRows(NamedTuple):
     text: str
     line: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[DumpRange, ...]
 
 
 class Inserted(NamedTuple):
     text: str
     """INSERT INTO t (a, b) VALUES: without the values."""
     line: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[DumpRange, ...]
 
 
-Item: TypeAlias = Said | Copied | Inserted
+Item: TypeAlias = Said | CopiedRows | Inserted
 Find: TypeAlias = Callable[[bytes, int], int | None]
 
-USUAL = Limits()
+USUAL = DumpLimits()
 
 
-def items(stream: IO[bytes], file: str, limits: Limits = USUAL) -> Iterator[Item]:
+def items(stream: IO[bytes], file: str, limits: DumpLimits = USUAL) -> Iterator[Item]:
     """Raises BadDump for what cannot be read on, with its line."""
     scan = _Scan(stream, file, limits)
     for count, item in enumerate(scan.items(), 1):
@@ -102,7 +102,7 @@ _MARKER = b"\\.\n"
 
 
 class _Scan:
-    def __init__(self, stream: IO[bytes], file: str, limits: Limits) -> None:
+    def __init__(self, stream: IO[bytes], file: str, limits: DumpLimits) -> None:
         self._stream = stream
         self._file = file
         self._limits = limits
@@ -206,7 +206,7 @@ class _Scan:
             raise BadDump(f"a dump must not have the command {word} of psql", self._file, line, "0A000")
         self._advance(found.end())
 
-    def _statement(self) -> Said | Copied:
+    def _statement(self) -> Said | CopiedRows:
         line = self._line
         end = self._until(_statement_end, "statement")
         data = self._data[self._at : end]
@@ -214,7 +214,7 @@ class _Scan:
         text = self._text(data, line)
         if _FROM_STDIN.fullmatch(data) is None:
             return Said(text, line)
-        return Copied(text, line, tuple(self._copied(line)))
+        return CopiedRows(text, line, tuple(self._copied(line)))
 
     def _text(self, data: bytes, line: int) -> str:
         try:
@@ -223,7 +223,7 @@ class _Scan:
             reason = f'invalid byte sequence for encoding "UTF8": 0x{data[error.start]:02x}'
             raise BadDump(reason, self._file, line, "22021") from error
 
-    def _copied(self, line: int) -> Iterator[Range]:
+    def _copied(self, line: int) -> Iterator[DumpRange]:
         r"""The rows up to `\.`, in ranges of whole lines."""
         self._to_next_line(line)
         start, first = self._passed + self._at, self._line
@@ -233,7 +233,7 @@ class _Scan:
             self._advance(max(upto, self._at))
             here = self._passed + self._at
             if here > start and (end is not None or here - start >= RANGE_BYTES):
-                yield Range(start, here, first)
+                yield DumpRange(start, here, first)
                 start, first = here, self._line
             if end is not None:
                 self._advance(end + len(_MARKER))
@@ -270,7 +270,7 @@ class _Inserts:
     def __init__(self) -> None:
         self._head = ""
         self._line = 0
-        self._ranges: list[Range] = []
+        self._ranges: list[DumpRange] = []
 
     def add(self, head: str, line: int, start: int, end: int) -> Iterator[Inserted]:
         if head != self._head:
@@ -279,9 +279,9 @@ class _Inserts:
         last = self._ranges[-1] if self._ranges else None
         # Between two there may be a blank, but no comment, which whoever reads them would not pass over.
         if last is None or start - last.end > 2 or end - last.start > INSERTS_BYTES:
-            self._ranges.append(Range(start, end, line))
+            self._ranges.append(DumpRange(start, end, line))
         else:
-            self._ranges[-1] = Range(last.start, end, last.line)
+            self._ranges[-1] = DumpRange(last.start, end, last.line)
 
     def end(self) -> Iterator[Inserted]:
         if self._ranges:

@@ -12,7 +12,7 @@ former ones alone, since a run that was thought dead may come to it when a later
 A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
 A run that was thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
 
-Walk: `sql.statements.exporting` -> `start`; `cluster.runner` -> `Export.run` -> `Tasks.run` with
+Walk: `sql.statements.jobs.exporting` -> `start`; `cluster.jobs.runner` -> `Export.run` -> `Tasks.run` with
 `export_range`.
 """
 
@@ -22,12 +22,12 @@ from functools import partial
 from typing import NamedTuple
 
 from tenure.base.errors import TenureError
-from tenure.bulk.exporting.records import Rows, RunQuery, Saved, StartOver, payload_of
+from tenure.bulk.exporting.records import ExportProgress, Rows, RunQuery, StartOver, payload_of
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
-from tenure.cluster.runs import Run
+from tenure.cluster.jobs.runs import Run
 from tenure.kv.records import pack, unpack
-from tenure.pipeline.places import opened
+from tenure.pipeline.remote_handles import opened
 from tenure.pipeline.scan import ScanTask, batches, bounds, tasks
 from tenure.pipeline.tasks import Attempt
 from tenure.pipeline.writing.cells import cells_of_batch, cells_of_rows
@@ -51,7 +51,7 @@ class Export:
         self._run = run
         self._payload = payload_of(lake, run)
         self._stem = f"{file_stem(self._payload.name)}-{run.job.id}"
-        self._saved = unpack(run.progress.data, Saved) if run.progress.data else None
+        self._saved = unpack(run.progress.data, ExportProgress) if run.progress.data else None
 
     def run(self, run_query: RunQuery) -> None:
         location = self._locations.resolve(self._payload.location)
@@ -70,7 +70,7 @@ class Export:
 
     def _tell(self, fraction: float, text: str, files: tuple[MadeFile, ...] = ()) -> None:
         assert self._saved is not None
-        saved = Saved(self._saved.bounds, files)
+        saved = ExportProgress(self._saved.bounds, files)
         self._run.checkpoint(fraction=fraction, status=text, data=pack(saved))
 
     def _names(self, location: Location, *, below: int | None = None) -> list[str]:
@@ -89,7 +89,7 @@ class Export:
         if self._saved is None:
             index = version.table.primary
             cut = bounds(lake.store, lake.bases.checked, payload.table, index, payload.at)
-            self._saved = Saved(cut.keys)
+            self._saved = ExportProgress(cut.keys)
             self._tell(0.0, "")
         scans = tasks(lake.place, version, payload.at, self._saved.bounds, columns=payload.columns)
         work = [
@@ -103,7 +103,7 @@ class Export:
 
     def _of_query(self, location: Location, run_query: RunQuery) -> list[MadeFile]:
         if self._saved is None:
-            self._saved = Saved()
+            self._saved = ExportProgress()
             self._tell(0.0, "")
         else:
             location.delete(self._names(location, below=self._run.fence.run))

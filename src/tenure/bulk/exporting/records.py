@@ -1,6 +1,6 @@
 """What is stored of an export: what to write where, how far it is, and what came of it.
 
-Walk: `sql.statements.exporting` -> `start`; `exporting.job` runs it, and `files_of` tells what it made.
+Walk: `sql.statements.jobs.exporting` -> `start`; `exporting.job` runs it, and `files_of` tells what it made.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +11,10 @@ from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.lakes import Lake
 from tenure.bulk.sealing import sealed, unsealed
-from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
-from tenure.cluster.jobs import Job
-from tenure.cluster.runs import Kind, Run
-from tenure.expr.datatype import Datum
+from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.runs import JobKind, Run
+from tenure.expr.types.datatype import Datum
 from tenure.kv.records import Record, pack, replace, unpack
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
@@ -27,7 +27,7 @@ SQL = "sql"
 """What a job needs that runs a query: a process that has a door for SQL has it."""
 
 
-class Payload(Record, frozen=True):
+class ExportPayload(Record, frozen=True):
     location: str
     """As it was written, and resolved anew by every run; in the job's record it is sealed if it has keys."""
     writing: Writing
@@ -43,14 +43,14 @@ class Payload(Record, frozen=True):
     """The session's search_path."""
 
 
-class Saved(Record, frozen=True):
+class ExportProgress(Record, frozen=True):
     bounds: tuple[bytes, ...] = ()
     """Of the ranges of a table."""
     files: tuple[MadeFile, ...] = ()
 
 
 Rows: TypeAlias = Sequence[Sequence[Datum]]
-RunQuery: TypeAlias = Callable[[Payload, Callable[[], None], bool], Iterator[Rows]]
+RunQuery: TypeAlias = Callable[[ExportPayload, Callable[[], None], bool], Iterator[Rows]]
 """Gives a query's rows a batch at a time; asks now and then whether to go on. Raises `StartOver` if they
 turn out not to count: then it is called once more, with True."""
 
@@ -59,7 +59,7 @@ class StartOver(TenureError):
     """What a query has given so far is not to count."""
 
 
-def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
+def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> JobKind:
     # When there is one to run: a node that never exports need not have Arrow in memory.
     def run(run: Run) -> None:
         from tenure.bulk.exporting.job import Export
@@ -71,10 +71,12 @@ def export_kind(lake: Lake, locations: Locations, run_query: RunQuery) -> Kind:
 
         Export(lake, locations, run).revert()
 
-    return Kind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
+    return JobKind(run, revert, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
-def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, description: str, rows: int) -> Job:
+def start(
+    txn: Transaction, lake: Lake, payload: ExportPayload, *, owner: str, description: str, rows: int
+) -> Job:
     needs = (SPARK,) if rows > lake.settings()[SPARK_MIN_ROWS] else ()
     id = lake.jobs.fresh_id(txn)
     kept = replace(payload, location=sealed(txn, lake.store.keyspace, id, payload.location))
@@ -89,12 +91,12 @@ def start(txn: Transaction, lake: Lake, payload: Payload, *, owner: str, descrip
     )
 
 
-def payload_of(lake: Lake, run: Run) -> Payload:
-    kept = unpack(run.job.payload, Payload)
+def payload_of(lake: Lake, run: Run) -> ExportPayload:
+    kept = unpack(run.job.payload, ExportPayload)
     store = lake.store
     return replace(kept, location=unsealed(store.snapshot(), store.keyspace, run.job.id, kept.location))
 
 
 def files_of(data: bytes) -> tuple[MadeFile, ...]:
     """The files that a job which has succeeded made, by its progress."""
-    return unpack(data, Saved).files if data else ()
+    return unpack(data, ExportProgress).files if data else ()

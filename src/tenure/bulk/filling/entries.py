@@ -20,9 +20,9 @@ from tenure.base.env import SystemEnv
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.defaults import random_uuid
 from tenure.bulk.importing.merging import values_of
-from tenure.bulk.importing.rows import Batch, rest_of
+from tenure.bulk.importing.rows import RowBatch, rest_of
 from tenure.bulk.importing.runs import (
-    Run,
+    SortedRun,
     cuts,
     evened,
     in_order,
@@ -33,22 +33,22 @@ from tenure.bulk.importing.runs import (
     write_run,
 )
 from tenure.bulk.importing.sorting import CHUNK_BYTES, entries_of, layout_of, within_index
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
 from tenure.kv.records import Record
-from tenure.pipeline.places import Place, Version, opened
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion, opened
 from tenure.pipeline.scan import ScanTask, batches
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.backfill import duplicated
 from tenure.table.key_arrays import too_long
 from tenure.table.key_order import doubled, plain
-from tenure.table.lake.changes import ODD
 from tenure.table.lake.file_names import stem_of
 from tenure.table.lake.format import KEY, name_of
-from tenure.table.lake.manifests import Shape, Written
+from tenure.table.lake.manifests import FileShape, Written
 from tenure.table.lake.merging import write_all
+from tenure.table.lake.revision_tables import ODD
 from tenure.table.lake.tables import entries_table
-from tenure.table.rows import Entry, Keyed, Layout, Row, check_length, key_values
+from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, key_values
 
 RANGE_ROWS, RANGE_BYTES = 1 << 19, 64 << 20
 """Entries per task of the second pass: sorting holds them about three times."""
@@ -62,14 +62,14 @@ class ProjectTask(Record, frozen=True):
 
 
 class FillTask(Record, frozen=True):
-    place: Place
-    version: Version
+    place: StoreHandle
+    version: TableVersion
     index: int
     at: Timestamp
     """When the rows were read: entries count as of then."""
     lo: bytes
     hi: bytes | None
-    runs: tuple[Run, ...]
+    runs: tuple[SortedRun, ...]
 
 
 def columns_of(layout: Layout, index: int) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ def columns_of(layout: Layout, index: int) -> tuple[int, ...]:
 # ── the first pass ─────────────────────────────────────────────────────────────────────────────────
 
 
-def project_range(task: ProjectTask, attempt: Attempt) -> tuple[Run, ...]:
+def project_range(task: ProjectTask, attempt: Attempt) -> tuple[SortedRun, ...]:
     """The kernel: a range of rows as sorted runs of entries."""
     place = opened(task.scan.place)
     layout = layout_of(place, task.scan.version)
@@ -98,10 +98,10 @@ def project_range(task: ProjectTask, attempt: Attempt) -> tuple[Run, ...]:
 
 def _entries(layout: Layout, index: Keyed, scanned: Any) -> Any:
     columns = {id: scanned.column(name_of(id)) for id in columns_of(layout, index.id)}
-    batch = Batch(columns, rest_of(scanned, ODD), np.zeros(len(scanned), np.int64))
+    batch = RowBatch(columns, rest_of(scanned, ODD), np.zeros(len(scanned), np.int64))
     made = pa.table(entries_of(layout, index, within_index(layout, index, batch, _context())))
     for place in too_long(keys_of(made)).tolist():
-        check_length(index, Entry(bytes(HEAD_BYTES) + made.column(KEY)[place].as_py(), b""))
+        check_length(index, IndexEntry(bytes(HEAD_BYTES) + made.column(KEY)[place].as_py(), b""))
     return made
 
 
@@ -129,7 +129,7 @@ def _chunks(tables: Iterator[Any]) -> Iterator[Any]:
 
 
 def fill_tasks(
-    place: Place, version: Version, index: int, at: Timestamp, runs: Sequence[Run]
+    place: StoreHandle, version: TableVersion, index: int, at: Timestamp, runs: Sequence[SortedRun]
 ) -> list[FillTask]:
     between = cuts(runs, rows_per_range(runs, rows_max=RANGE_ROWS, bytes_max=RANGE_BYTES))
     bounds: list[bytes | None] = [b"", *between, None]
@@ -151,7 +151,7 @@ def fill_range(task: FillTask, attempt: Attempt) -> tuple[Written, ...]:
         plain(made.column(KEY)), pa.repeat(pa.scalar(task.at, pa.int64()), len(made)), values_of(made)
     )
     stem = stem_of(task.place.tenant, task.version.table.id, task.index, f"{attempt.name}-live")
-    return tuple(write_all(place.lake, stem, Shape((), is_entries=True), rows))
+    return tuple(write_all(place.lake, stem, FileShape((), is_entries=True), rows))
 
 
 def _refuse_doubles(layout: Layout, index: int, keys: Any) -> None:

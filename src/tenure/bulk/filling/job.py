@@ -33,20 +33,20 @@ from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases, Tell
-from tenure.catalog.descriptors import Table
-from tenure.cluster.runs import Lacking, Run
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.jobs.runs import Lacking, Run
+from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
 from tenure.table.backfill import BATCH_ROWS, Pace, refill_index
 from tenure.table.lake.manifests import Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish, publish_filled
-from tenure.table.rows import Entry, Layout, Layouts
+from tenure.table.rows import IndexEntry, Layout, Layouts
 
 if TYPE_CHECKING:
     from tenure.bulk.importing import runs
-    from tenure.pipeline.places import Version
+    from tenure.pipeline.remote_handles import TableVersion
 
 LOOK_SECONDS = 0.1
 """Between two looks at an index that a flush is at work on."""
@@ -61,7 +61,7 @@ READING, MERGING = (0.0, 0.6), (0.6, 0.95)
 """How far each phase takes the job."""
 
 
-class IndexFill:
+class SparkIndexFill:
     def __init__(self, lake: Lake, layouts: Layouts, context: Callable[[], Context]) -> None:
         self._lake = lake
         self._layouts = layouts
@@ -169,7 +169,7 @@ class _Fill:
         found = self._lake.manifests.get(snapshot, self._table.id, self._index)
         return found or no_base(self._table.id, self._index)
 
-    def _project(self, version: "Version", layout: Layout, at: Timestamp) -> "list[runs.Run]":
+    def _project(self, version: "TableVersion", layout: Layout, at: Timestamp) -> "list[runs.SortedRun]":
         # Arrow is imported when the first merge needs it: a node that never does one is smaller.
         from tenure.bulk.filling.entries import ProjectTask, columns_of, project_range
         from tenure.pipeline.scan import bounds, tasks
@@ -182,7 +182,9 @@ class _Fill:
         made = self._phases.do(project_range, projects, READING, "reading")
         return [run for each in made for run in each]
 
-    def _fill(self, version: "Version", at: Timestamp, runs: "Sequence[runs.Run]") -> list[Written]:
+    def _fill(
+        self, version: "TableVersion", at: Timestamp, runs: "Sequence[runs.SortedRun]"
+    ) -> list[Written]:
         from tenure.bulk.filling.entries import fill_range, fill_tasks
 
         tasks = fill_tasks(self._lake.place, version, self._index, at, runs)
@@ -226,7 +228,7 @@ class _Fill:
             newest = {revision.key: revision.value for revision in page}
             there = {key: base.get(key, base.flushed_at) for key in newest}
             yield [
-                layout.primary_key(keyed, Entry(key, value))
+                layout.primary_key(keyed, IndexEntry(key, value))
                 for key, value in there.items()
                 if value is not None and value != newest[key]
             ]

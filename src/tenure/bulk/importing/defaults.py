@@ -28,12 +28,12 @@ import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.expr.compiled import volatility
-from tenure.expr.expressions import Call, Cast, Const, Node, decode
-from tenure.expr.function import Context, Volatility
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.expr.functions.function import Context, Volatility
+from tenure.expr.tree.compiled import volatility
+from tenure.expr.tree.expressions import Call, Cast, Const, Node, decode
 from tenure.table.arrow import Unrepresentable, array
-from tenure.table.columns import Kept
+from tenure.table.columns import CompiledColumn
 from tenure.table.sequences import Sequences
 
 VERSION_BITS, NUMBER_BITS = 20, 43
@@ -93,7 +93,7 @@ class Defaults:
         self._numbers = numbers
         self._blocks = blocks
 
-    def array(self, kept: Kept, rows: int) -> tuple[Any, dict[int, Any]]:
+    def array(self, kept: CompiledColumn, rows: int) -> tuple[Any, dict[int, Any]]:
         """The column's values for so many rows; and by row what Arrow cannot hold, packed."""
         if kept.default is None or kept.column.default is None:
             return _repeated(kept, None, rows)
@@ -105,11 +105,11 @@ class Defaults:
             return quick, {}
         return held(kept, [self._one(kept) for _ in range(rows)])
 
-    def _one(self, kept: Kept) -> Any:
+    def _one(self, kept: CompiledColumn) -> Any:
         assert kept.default is not None
         return kept.type.pack(kept.type.accept(kept.default({}, self._context)))
 
-    def _quick(self, kept: Kept, tree: Node, rows: int) -> Any:
+    def _quick(self, kept: CompiledColumn, tree: Node, rows: int) -> Any:
         call = tree.operand if isinstance(tree, Cast) else tree
         if not isinstance(call, Call) or kept.type.family not in ("int2", "int4", "int8", "uuid"):
             return None
@@ -126,12 +126,12 @@ class Defaults:
         return None
 
 
-def _repeated(kept: Kept, packed: Any, rows: int) -> tuple[Any, dict[int, Any]]:
+def _repeated(kept: CompiledColumn, packed: Any, rows: int) -> tuple[Any, dict[int, Any]]:
     made, rest = held(kept, [packed])
     return made.take(pa.array(np.zeros(rows, np.int64))), dict.fromkeys(range(rows), packed) if rest else {}
 
 
-def held(kept: Kept, packed: list[Any]) -> tuple[Any, dict[int, Any]]:
+def held(kept: CompiledColumn, packed: list[Any]) -> tuple[Any, dict[int, Any]]:
     """Packed values as an array; and by row what Arrow cannot hold."""
     try:
         return array(kept.type, packed), {}

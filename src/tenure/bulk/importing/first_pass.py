@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.bulk.importing.inputs import (
-    Facts,
-    Source,
+    InputFile,
     Split,
+    StatementFacts,
     Unpacked,
     groups,
     sources_of,
@@ -23,8 +23,8 @@ from tenure.bulk.importing.records import TableInput
 from tenure.bulk.importing.references import references_of
 from tenure.bulk.importing.sorting import Sorted, SortTask, sort_split
 from tenure.bulk.phases import Part, part_of
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.catalog.descriptors import Table
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.snapshot import Snapshot
 from tenure.pipeline.reading.tasks import Reject
 from tenure.table.rows import Layouts
@@ -36,11 +36,11 @@ NUMBERS_MAX = 1 << 43
 """Row ids that one import can give: see `importing.defaults`."""
 
 
-class TooLarge(UserError):
+class InputTooLarge(UserError):
     sqlstate = "54000"
 
 
-class Input(NamedTuple):
+class SurveyedInput(NamedTuple):
     """What has been read."""
 
     tables: list[ImportTable]
@@ -71,11 +71,11 @@ class FirstPass:
         self._files: tuple[str, ...] = ()
         self._unpacked: Unpacked | None = None
 
-    def run(self, snapshot: Snapshot) -> Input:
+    def run(self, snapshot: Snapshot) -> SurveyedInput:
         tables = [self._table(snapshot, input) for input in self._common.payload.tables]
         parts = [part_of(READING, number, len(tables)) for number in range(len(tables))]
         found = [self._read(table, part) for table, part in zip(tables, parts, strict=True)]
-        return Input(tables, found, self._files)
+        return SurveyedInput(tables, found, self._files)
 
     def delete_scratch(self) -> None:
         if self._unpacked is not None:
@@ -101,9 +101,9 @@ class FirstPass:
         grouped = list(groups(self._splits(table, (start, looked))))
         firsts = list(accumulate((sum(each.rows_max for each in group) for group in grouped), initial=0))
         if firsts[-1] > NUMBERS_MAX and any(column.is_hidden for column in table.version.table.columns):
-            raise TooLarge("the files are too large for one import into a table without a primary key")
+            raise InputTooLarge("the files are too large for one import into a table without a primary key")
         payload = self._common.payload
-        facts = Facts(payload.user, payload.database, payload.now_micros, payload.zone)
+        facts = StatementFacts(payload.user, payload.database, payload.now_micros, payload.zone)
         tasks = [
             SortTask(
                 self._common.lake.place,
@@ -133,7 +133,7 @@ class FirstPass:
             self._unpack(sources[0]) if table.input.is_compressed else None,
         )
 
-    def _unpack(self, source: Source) -> Unpacked:
+    def _unpack(self, source: InputFile) -> Unpacked:
         """Decompresses a dump, for all of its tables."""
         if self._unpacked is None:
             lake, run = self._common.lake, self._common.run

@@ -15,10 +15,19 @@ from typing import IO, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tenure.base.errors import FileMissing, InvalidParameter, NoPermission, StoreError, UserError
-from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, Payload, TableInput
-from tenure.pipeline.places import Place, opened
+from tenure.bulk.importing.records import COPY, CSV, INSERTS, NDJSON, ImportPayload, TableInput
 from tenure.pipeline.reading import splits
-from tenure.pipeline.reading.tasks import CopyText, Csv, Input, Inserts, NdJson, Parquet, ReadTask, Target
+from tenure.pipeline.reading.tasks import (
+    CopyText,
+    Csv,
+    Inserts,
+    NdJson,
+    Parquet,
+    ReadTask,
+    TargetColumn,
+    TaskInput,
+)
+from tenure.pipeline.remote_handles import StoreHandle, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.files import Files
 from tenure.storage.locations import Location, Locations
@@ -41,7 +50,7 @@ PARQUET_ROWS_MAX = 1 << 32
 """Of a few row groups, which have less than 2**31 each by the library that reads them."""
 
 
-class Facts(NamedTuple):
+class StatementFacts(NamedTuple):
     """What defaults may know of the statement."""
 
     user: str
@@ -58,7 +67,7 @@ class InputFailed(UserError):
         self.sqlstate = error.sqlstate
 
 
-class Source(NamedTuple):
+class InputFile(NamedTuple):
     """A file of the input."""
 
     location: Location
@@ -80,7 +89,7 @@ class Split(NamedTuple):
     shown: str
     source: int
     task: ReadTask
-    unpacked: Place | None = None
+    unpacked: StoreHandle | None = None
     """Where a dump was decompressed to: `name` is one of that lake then."""
 
     def open_input(self, shown: str) -> IO[bytes]:
@@ -107,14 +116,14 @@ class Split(NamedTuple):
         return max(limits.ratio_from_bytes, limits.ratio_max * task.input.bytes) + 1
 
 
-def sources_of(locations: Locations, input: TableInput) -> list[Source]:
+def sources_of(locations: Locations, input: TableInput) -> list[InputFile]:
     """The files of an input. Raises InputFailed if one of its locations does not lead to any."""
     found = []
     for text in input.locations:
         try:
             location = locations.resolve(text)
             for each in location.expand():
-                found.append(Source(location, each.name, _shown(location, each.name), each.bytes))
+                found.append(InputFile(location, each.name, _shown(location, each.name), each.bytes))
         except (FileMissing, NoPermission) as error:
             raise InputFailed(error) from error
     return found
@@ -138,7 +147,7 @@ def _shown(location: Location, name: str) -> str:
 class SurveyTask(NamedTuple):
     location: Location
     name: str
-    piece: splits.Piece
+    piece: splits.FilePiece
 
 
 def survey_piece(task: SurveyTask, attempt: Attempt) -> splits.Survey:
@@ -146,7 +155,7 @@ def survey_piece(task: SurveyTask, attempt: Attempt) -> splits.Survey:
     return splits.survey(task.piece, lambda shown: task.location.open_input(task.name))
 
 
-def _open(source: Source, shown: str) -> IO[bytes]:
+def _open(source: InputFile, shown: str) -> IO[bytes]:
     return source.location.open_input(source.name)
 
 
@@ -154,10 +163,10 @@ Survey = Callable[[Sequence[SurveyTask]], list[splits.Survey]]
 
 
 def splits_of(
-    payload: Payload,
+    payload: ImportPayload,
     input: TableInput,
     layout: Layout,
-    sources: Sequence[Source],
+    sources: Sequence[InputFile],
     numbers: Sequence[int],
     survey: Survey,
     unpacked: "Unpacked | None" = None,
@@ -183,14 +192,14 @@ def splits_of(
     return made
 
 
-def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) -> ReadTask:
+def _whole(payload: ImportPayload, input: TableInput, layout: Layout, source: InputFile) -> ReadTask:
     targets = tuple(
-        Target(kept.name, kept.id, kept.type) for kept in map(layout.columns.get, input.columns) if kept
+        TargetColumn(kept.name, kept.id, kept.type) for kept in map(layout.columns.get, input.columns) if kept
     )
     if len(targets) != len(input.columns):
         raise InvalidParameter(f'a column of table "{layout.table.name}" is gone')
     return ReadTask(
-        Input(source.shown, source.bytes),
+        TaskInput(source.shown, source.bytes),
         _format(input),
         targets,
         zone=zone_of(payload.zone),
@@ -201,11 +210,11 @@ def _whole(payload: Payload, input: TableInput, layout: Layout, source: Source) 
 class Unpacked(NamedTuple):
     """A compressed dump as it is for the time of an import: its tables are in no order of reading."""
 
-    place: Place
+    place: StoreHandle
     name: str
 
 
-def unpack(lake: Files, name: str, source: Source, check: Callable[[], None]) -> None:
+def unpack(lake: Files, name: str, source: InputFile, check: Callable[[], None]) -> None:
     with source.location.open_decompressed(source.name) as content, lake.create_scratch(name) as output:
         while data := content.read(UNPACK_BYTES):
             check()
@@ -213,7 +222,7 @@ def unpack(lake: Files, name: str, source: Source, check: Callable[[], None]) ->
 
 
 def _ranges(
-    input: TableInput, file: ReadTask, source: Source, number: int, unpacked: Unpacked | None
+    input: TableInput, file: ReadTask, source: InputFile, number: int, unpacked: Unpacked | None
 ) -> Iterator[Split]:
     """The parts of a dump that have rows of one table."""
     if source.bytes != input.bytes:

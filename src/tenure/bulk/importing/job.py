@@ -13,7 +13,7 @@ or be canceled, the tables come back as they were. What a dump makes is nowhere 
 
 Invariant (I40): a failed import leaves no row behind, and one that is taken up again brings each row once.
 
-Walk: `sql.statements.importing` -> `start`; `cluster.runner` -> `_Import.run`, or `revert`.
+Walk: `sql.statements.jobs.importing` -> `start`; `cluster.jobs.runner` -> `_Import.run`, or `revert`.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING
 from tenure.base.errors import RetryError, TenureError, UserError
 from tenure.base.settings import SPARK_MIN_ROWS
 from tenure.bulk.importing.new_tables import NewTables
-from tenure.bulk.importing.records import KIND, Payload, Saved, Summary
+from tenure.bulk.importing.records import KIND, ImportPayload, ImportProgress, Summary
 from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake
 from tenure.bulk.phases import Phases
 from tenure.bulk.sealing import sealed, unsealed
-from tenure.catalog.publisher import Publisher
-from tenure.cluster.attempts import BLOCKED_ATTEMPTS_MAX
-from tenure.cluster.jobs import Job
-from tenure.cluster.runs import Kind, Run
+from tenure.catalog.changes.publisher import Publisher
+from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.records import pack, unpack
 from tenure.kv.transaction import Transaction
 from tenure.pipeline.tasks import SPARK
@@ -40,10 +40,10 @@ from tenure.storage.locations import Locations
 from tenure.table.lake.publishing import publish
 
 if TYPE_CHECKING:
-    from tenure.bulk.importing.first_pass import Input
-    from tenure.bulk.importing.inputs import Source
+    from tenure.bulk.importing.first_pass import SurveyedInput
+    from tenure.bulk.importing.inputs import InputFile
     from tenure.bulk.importing.rejects import RejectsFile
-    from tenure.bulk.importing.second_pass import Merged
+    from tenure.bulk.importing.second_pass import MergedIndex
 
 ROW_BYTES = 64
 """About how long a row of a text file is, to guess how many there are; of a compressed one a quarter."""
@@ -54,13 +54,13 @@ RUNS_MAX = 6
 tables have been offline for half a minute more by then. After that it fails, and they come back."""
 
 
-class TooLate(UserError):
+class ImportIsPublic(UserError):
     """Somebody wanted to cancel an import that was public already."""
 
     sqlstate = "55000"
 
 
-def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, description: str) -> Job:
+def start(txn: Transaction, lake: Lake, payload: ImportPayload, *, rows: int, description: str) -> Job:
     """Makes the job of an import of about so many rows."""
     id = lake.jobs.fresh_id(txn)
     return lake.jobs.create(
@@ -74,33 +74,33 @@ def start(txn: Transaction, lake: Lake, payload: Payload, *, rows: int, descript
     )
 
 
-def guessed_rows(sources: "Sequence[Source]") -> int:
+def guessed_rows(sources: "Sequence[InputFile]") -> int:
     return sum(source.bytes * (4 if source.compression else 1) for source in sources) // ROW_BYTES
 
 
 def summary_of(data: bytes) -> Summary:
     """What a job's progress says of an import that has ended well."""
-    return unpack(data, Saved).summary
+    return unpack(data, ImportProgress).summary
 
 
-def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> Kind:
+def import_kind(lake: Lake, publisher: Publisher, locations: Locations) -> JobKind:
     def run(run: Run) -> None:
         if not run.progress.data:
             _Import(lake, publisher, locations, run).run()
 
     def revert(run: Run) -> None:
         if run.progress.data:
-            raise TooLate("the rows were public before the import could be taken back; it is complete")
-        payload = unpack(run.job.payload, Payload)
+            raise ImportIsPublic("the rows were public before the import could be taken back; it is complete")
+        payload = unpack(run.job.payload, ImportPayload)
         _targets(lake, publisher, run, payload).give_up()
         lake.delete_scratch(run, below=run.fence.run + 1)
         if payload.rejects:
             _rejects_file(lake, locations, run).delete()
 
-    return Kind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
+    return JobKind(run, revert, attempts_max=RUNS_MAX, blocked_attempts_max=BLOCKED_ATTEMPTS_MAX)
 
 
-def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Offline | NewTables:
+def _targets(lake: Lake, publisher: Publisher, run: Run, payload: ImportPayload) -> Offline | NewTables:
     if payload.made:
         return NewTables(lake, publisher, run, payload)
     return Offline(lake, publisher, run, [each.table for each in payload.tables])
@@ -109,7 +109,7 @@ def _targets(lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> Of
 def _rejects_file(lake: Lake, locations: Locations, run: Run) -> "RejectsFile":
     from tenure.bulk.importing.rejects import RejectsFile
 
-    kept = unpack(run.job.payload, Payload).rejects
+    kept = unpack(run.job.payload, ImportPayload).rejects
     location = unsealed(lake.store.snapshot(), lake.store.keyspace, run.job.id, kept)
     return RejectsFile(locations, location, run.job.id)
 
@@ -120,7 +120,7 @@ class _Import:
         self._locations = locations
         self._run = run
         opened = partial(unsealed, lake.store.snapshot(), lake.store.keyspace, run.job.id)
-        self._payload = unpack(run.job.payload, Payload).with_locations(opened)
+        self._payload = unpack(run.job.payload, ImportPayload).with_locations(opened)
         self._targets = _targets(lake, publisher, run, self._payload)
         self._phases = Phases(lake, run)
 
@@ -147,7 +147,7 @@ class _Import:
         first.delete_scratch()
         second.delete_scratch()
 
-    def _publish(self, merged: "Sequence[Merged]", summary: Summary) -> None:
+    def _publish(self, merged: "Sequence[MergedIndex]", summary: Summary) -> None:
         """Starts over if a database of the new tables was changed meanwhile, or its leases were."""
         for left in reversed(range(PUBLISH_ATTEMPTS)):
             try:
@@ -156,7 +156,7 @@ class _Import:
                 if not left:
                     raise
 
-    def _try_publishing(self, merged: "Sequence[Merged]", summary: Summary) -> None:
+    def _try_publishing(self, merged: "Sequence[MergedIndex]", summary: Summary) -> None:
         settled = self._targets.settled()
         lake = self._lake
 
@@ -165,12 +165,12 @@ class _Import:
                 publish(txn, lake.store.keyspace, lake.manifests, each.began_with, each.replaced, None)
             self._targets.bring_back(txn, settled)
             text = f"{self._phases.engine}: {summary.rows} rows"
-            self._run.save(txn, fraction=1.0, status=text, data=pack(Saved(summary)))
+            self._run.save(txn, fraction=1.0, status=text, data=pack(ImportProgress(summary)))
 
         self._run.transact(work)
         self._know_bases(merged)
 
-    def _know_bases(self, merged: "Sequence[Merged]") -> None:
+    def _know_bases(self, merged: "Sequence[MergedIndex]") -> None:
         """At once: the first who writes here need not be refused to learn that there is a base."""
         keyspace = self._lake.store.keyspace
         with suppress(TenureError):  # what was published is published
@@ -178,7 +178,7 @@ class _Import:
                 self._lake.bases.newer(keyspace.head(each.began_with.table, each.began_with.index), None)
 
 
-def _summary(input: "Input", merged: "Sequence[Merged]", rejected: int) -> Summary:
+def _summary(input: "SurveyedInput", merged: "Sequence[MergedIndex]", rejected: int) -> Summary:
     primary = {(table.version.table.id, table.layout.primary.id) for table in input.tables}
     rows = entries = 0
     for each in merged:

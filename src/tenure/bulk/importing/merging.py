@@ -24,7 +24,7 @@ from tenure.bulk.importing.names import read_refused, where
 from tenure.bulk.importing.runs import (
     LINE,
     SOURCE,
-    Run,
+    SortedRun,
     cuts,
     in_order,
     keys_of,
@@ -35,7 +35,7 @@ from tenure.bulk.importing.runs import (
 from tenure.bulk.importing.sorting import PRIMARY_KEY
 from tenure.kv.store import Store
 from tenure.pipeline.merge import RANGE_ROWS, MergedRange, MergeTask, existing, written
-from tenure.pipeline.places import Place, Version, opened
+from tenure.pipeline.remote_handles import StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
@@ -44,7 +44,7 @@ from tenure.table.key_arrays import number_column
 from tenure.table.key_order import argsort, doubled
 from tenure.table.lake.format import AT, KEY, VALUE, schema_of
 from tenure.table.lake.manifests import Manifest
-from tenure.table.lake.merging import Merged
+from tenure.table.lake.merging import MergedRows
 from tenure.table.lake.publishing import with_shapes
 from tenure.table.lake.ranges import ranges
 from tenure.table.lake.tables import Making
@@ -57,7 +57,7 @@ RUN_ROWS, RUN_BYTES = 1 << 19, 64 << 20
 
 class RunTask(NamedTuple):
     merge: MergeTask
-    runs: tuple[Run, ...]
+    runs: tuple[SortedRun, ...]
     names: str
     """The file with the names of the input's files, for an error."""
     refused: str
@@ -73,12 +73,12 @@ class RunsMerged(NamedTuple):
 
 
 def tasks_of(
-    place: Place,
-    version: Version,
+    place: StoreHandle,
+    version: TableVersion,
     manifest: Manifest,
     store: Store,
     until_at: Timestamp,
-    runs: Sequence[Run],
+    runs: Sequence[SortedRun],
     names: str,
     refused: str,
     bad_rows_max: int,
@@ -130,7 +130,7 @@ def merge_runs(task: RunTask, attempt: Attempt) -> RunsMerged:
     return RunsMerged(range, len(added) if added else 0)
 
 
-def _together(making: Making, merged: Merged, added: Any, named: Callable[[Any], str]) -> Any:
+def _together(making: Making, merged: MergedRows, added: Any, named: Callable[[Any], str]) -> Any:
     """Live rows that are there, and new ones, in the order of keys."""
     rows = _shaped(making, added)
     if not len(merged.live):

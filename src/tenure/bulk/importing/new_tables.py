@@ -11,21 +11,21 @@ Invariant (dump-whole): of a dump all is there or nothing.
 Walk: `importing.job` calls these in place of `taking_offline.Offline`, for a payload that makes something.
 """
 
-from tenure.bulk.importing.records import Payload
+from tenure.bulk.importing.records import ImportPayload
 from tenure.bulk.lakes import Lake, version_of
-from tenure.catalog.descriptors import AnyDescriptor, Schema, is_dropped
+from tenure.catalog.changes.publisher import Publisher, Settled
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Schema, is_dropped
 from tenure.catalog.errors import UndefinedSchema
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.publisher import Publisher, Settled
-from tenure.cluster.runs import Run
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.places import Version
+from tenure.pipeline.remote_handles import TableVersion
 from tenure.table.sequences import Sequences
 
 
 class NewTables:
-    def __init__(self, lake: Lake, publisher: Publisher, run: Run, payload: Payload) -> None:
+    def __init__(self, lake: Lake, publisher: Publisher, run: Run, payload: ImportPayload) -> None:
         self._lake = lake
         self._publisher = publisher
         self._run = run
@@ -36,7 +36,7 @@ class NewTables:
         """Returns the store as of a time at which nobody writes the tables, as at any other."""
         return self._lake.store.snapshot()
 
-    def version(self, snapshot: Snapshot, table: int) -> Version:
+    def version(self, snapshot: Snapshot, table: int) -> TableVersion:
         found = version_of(table, self._made.get)
         assert found is not None, "the dump makes what it has rows for"
         return found
@@ -47,7 +47,7 @@ class NewTables:
     def settled(self) -> Settled:
         """What `bring_back` needs; waits if it must."""
         self._check_places()
-        waiter = Waiter(self._run.job.created_at, check=self._run.check)
+        waiter = LeaseWaiter(self._run.job.created_at, check=self._run.check)
         return self._publisher.settle(self._publisher.affected(self._made.values()), waiter)
 
     def _check_places(self) -> None:

@@ -6,16 +6,16 @@ Walk: `importing.job` makes a `Pass` for its run -> `FirstPass`, `SecondPass`.
 from typing import NamedTuple
 
 from tenure.bulk.importing.new_tables import NewTables
-from tenure.bulk.importing.records import INSERTS, Payload, TableInput
+from tenure.bulk.importing.records import INSERTS, ImportPayload, TableInput
 from tenure.bulk.importing.rejects import too_many
-from tenure.bulk.importing.sorting import Reference
+from tenure.bulk.importing.sorting import SortedReference
 from tenure.bulk.importing.taking_offline import Offline
 from tenure.bulk.lakes import Lake, label
 from tenure.bulk.phases import Phases
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.cluster.runs import Run
-from tenure.pipeline.places import Version
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.cluster.jobs.runs import Run
 from tenure.pipeline.reading.tasks import Reject
+from tenure.pipeline.remote_handles import TableVersion
 from tenure.pipeline.tasks import attempt_name
 from tenure.storage.locations import Locations
 from tenure.table.rows import Layout
@@ -28,9 +28,9 @@ class ImportTable(NamedTuple):
     """A table of the import, as of the time it is offline."""
 
     input: TableInput
-    version: Version
+    version: TableVersion
     layout: Layout
-    references: tuple[Reference, ...]
+    references: tuple[SortedReference, ...]
     sequences: tuple[SequenceDescriptor, ...]
 
 
@@ -38,7 +38,7 @@ class Pass(NamedTuple):
     lake: Lake
     locations: Locations
     run: Run
-    payload: Payload
+    payload: ImportPayload
     targets: Offline | NewTables
     phases: Phases
 

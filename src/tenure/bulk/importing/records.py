@@ -1,11 +1,12 @@
 """What is stored of an import: what to read into which table, and what came of it.
 
-Walk: `sql.statements.importing` makes a `Payload`; `importing.job` reads it, and saves a `Saved`.
+Walk: `sql.statements.jobs.importing` makes an `ImportPayload`; `importing.job` reads it, and saves an
+`ImportProgress`.
 """
 
 from collections.abc import Callable
 
-from tenure.catalog.descriptors import AnyDescriptor
+from tenure.catalog.descriptors.definitions import AnyDescriptor
 from tenure.kv.records import Record, replace
 
 KIND = "import"
@@ -23,7 +24,7 @@ class CsvOptions(Record, frozen=True):
     skip: int = 0
 
 
-class Range(Record, frozen=True):
+class DumpRange(Record, frozen=True):
     """A part of a dump that has rows: from which byte to below which, of what it decompresses to."""
 
     start: int
@@ -40,7 +41,7 @@ class TableInput(Record, frozen=True):
     """As they were written, and resolved anew by every run; in a job's record those with keys are sealed."""
     format: str
     csv: CsvOptions = CsvOptions()
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[DumpRange, ...] = ()
     """Of a dump: where its rows are."""
     generated: tuple[int, ...] = ()
     """Of INSERT statements: the places in a row that are not read."""
@@ -58,7 +59,7 @@ class SequenceValue(Record, frozen=True):
     is_called: bool
 
 
-class Payload(Record, frozen=True):
+class ImportPayload(Record, frozen=True):
     tables: tuple[TableInput, ...]
     bad_rows_max: int = 0
     rejects: str = ""
@@ -72,7 +73,7 @@ class Payload(Record, frozen=True):
     """Of a dump: all that it makes, its tables among it; published with the rows."""
     values: tuple[SequenceValue, ...] = ()
 
-    def with_locations(self, change: Callable[[str], str]) -> "Payload":
+    def with_locations(self, change: Callable[[str], str]) -> "ImportPayload":
         """For sealing them, and for what undoes it."""
         tables = tuple(replace(each, locations=tuple(map(change, each.locations))) for each in self.tables)
         return replace(self, tables=tables, rejects=change(self.rejects))
@@ -86,7 +87,7 @@ class Summary(Record, frozen=True):
     rejected: int = 0
 
 
-class Saved(Record, frozen=True):
+class ImportProgress(Record, frozen=True):
     """A run's progress; there is none until the import has been published, in the same commit."""
 
     summary: Summary

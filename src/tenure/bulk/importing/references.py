@@ -4,7 +4,8 @@
                                                                     nor among this import's rows ──► error
 
 The target is read as of a time at which the table is offline already. From then on nobody deletes a row that
-the table's rows may refer to (see `catalog.offline`), so what was found there stays true until the commit.
+the table's rows may refer to (see `catalog.changes.offline_tables`), so what was found there stays true until
+the commit.
 
 Walk: `importing.first_pass` calls `references_of`, `importing.second_pass` `tasks_of`, whose tasks run
 `check_references` as a kernel.
@@ -22,12 +23,12 @@ from tenure.base.errors import CorruptData
 from tenure.base.timestamp import Timestamp
 from tenure.bulk.importing.clashes import Origin, origin_of, without
 from tenure.bulk.importing.names import read_refused, where
-from tenure.bulk.importing.runs import Run, cuts, read_runs, rows_per_range, within
-from tenure.bulk.importing.sorting import Reference, layout_of
-from tenure.catalog.descriptors import ElementState, Index, Table
+from tenure.bulk.importing.runs import SortedRun, cuts, read_runs, rows_per_range, within
+from tenure.bulk.importing.sorting import SortedReference, layout_of
+from tenure.catalog.descriptors.definitions import ElementState, Index, Table
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Span
-from tenure.pipeline.places import Opened, Place, Version, opened
+from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.table.columns import key_text
 from tenure.table.errors import ForeignKeyViolation
@@ -43,16 +44,16 @@ PAGE_KEYS = 10_000
 
 
 class ReferenceTask(NamedTuple):
-    place: Place
-    version: Version
-    reference: Reference
+    place: StoreHandle
+    version: TableVersion
+    reference: SortedReference
     manifest: Manifest
     """Of the target's index."""
     at: Timestamp
     lo: bytes
     hi: bytes | None
-    runs: tuple[Run, ...]
-    own: tuple[Run, ...]
+    runs: tuple[SortedRun, ...]
+    own: tuple[SortedRun, ...]
     """What the import itself brings to the target's index."""
     names: str
     """The file with the names of the input's files, for an error."""
@@ -69,21 +70,21 @@ class Missing(NamedTuple):
 
 
 class FindTask(NamedTuple):
-    place: Place
-    reference: Reference
-    run: Run
+    place: StoreHandle
+    reference: SortedReference
+    run: SortedRun
     """Of the referring table's rows."""
     missing: tuple[Missing, ...]
     refused: str
     bad_rows_max: int
 
 
-def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[Reference, ...]:
+def references_of(layout: Layout, tables: Mapping[int, Table]) -> tuple[SortedReference, ...]:
     """The foreign keys of a table that are to be checked; `tables` are their targets."""
     return tuple(_reference(layout, each, tables[each.target]) for each in enforced(layout))
 
 
-def _reference(layout: Layout, constraint: Any, target: Table) -> Reference:
+def _reference(layout: Layout, constraint: Any, target: Table) -> SortedReference:
     columns = dict(zip(constraint.target_columns, constraint.columns, strict=True))
     for index in target.indexes:
         if _serves(index, target, set(columns)):
@@ -91,7 +92,7 @@ def _reference(layout: Layout, constraint: Any, target: Table) -> Reference:
                 KeyColumn(columns[part.column], layout.columns[columns[part.column]].type, part.is_descending)
                 for part in index.parts
             )
-            return Reference(constraint, parts, target, index.id)
+            return SortedReference(constraint, parts, target, index.id)
     raise CorruptData(f'foreign key "{constraint.name}" refers to columns that no unique index has')
 
 
@@ -102,13 +103,13 @@ def _serves(index: Index, target: Table, columns: set[int]) -> bool:
 
 
 def tasks_of(
-    place: Place,
-    version: Version,
-    reference: Reference,
+    place: StoreHandle,
+    version: TableVersion,
+    reference: SortedReference,
     manifest: Manifest,
     at: Timestamp,
-    runs: Sequence[Run],
-    own: Sequence[Run],
+    runs: Sequence[SortedRun],
+    own: Sequence[SortedRun],
     names: str,
     refused: str,
     bad_rows_max: int,

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 from tenure.base.errors import UserError
 from tenure.bulk.importing.defaults import Defaults, held
 from tenure.bulk.importing.vectors import truths
-from tenure.catalog.descriptors import Expression
-from tenure.expr.compiled import Evaluate
-from tenure.expr.datatype import Datum
-from tenure.expr.expressions import decode
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import Expression
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.compiled import Evaluate
+from tenure.expr.tree.expressions import decode
+from tenure.expr.types.datatype import Datum
 from tenure.pipeline.reading.tasks import ReadBatch, Reject
 from tenure.table.arrow import packed
-from tenure.table.columns import Kept, row_text
+from tenure.table.columns import CompiledColumn, row_text
 from tenure.table.lake.format import REST, name_of
 from tenure.table.packing import pack, unpack_columns
 from tenure.table.rows import Layout
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Rows by column id, typed as `table.arrow` types them."""
 
     columns: dict[int, Any]
@@ -47,12 +47,12 @@ class Batch(NamedTuple):
         made = [pack(self.rest[row]) if self.rest.get(row) else None for row in range(rows)]
         return pa.array(made, pa.binary())
 
-    def without(self, is_bad: Any) -> "Batch":
+    def without(self, is_bad: Any) -> "RowBatch":
         kept = pa.array(~is_bad)
         columns = {id: column.filter(kept) for id, column in self.columns.items()}
         places = np.cumsum(~is_bad) - 1
         rest = {int(places[row]): values for row, values in self.rest.items() if not is_bad[row]}
-        return Batch(columns, rest, self.lines[~is_bad])
+        return RowBatch(columns, rest, self.lines[~is_bad])
 
     def is_null(self, id: int) -> Any:
         """A mask: rows that have no value of a column, in its array or beside it."""
@@ -62,7 +62,7 @@ class Batch(NamedTuple):
                 mask[row] = False
         return mask
 
-    def values(self, kepts: Sequence[Kept], rows: Sequence[int]) -> list[dict[int, Datum]]:
+    def values(self, kepts: Sequence[CompiledColumn], rows: Sequence[int]) -> list[dict[int, Datum]]:
         """Some columns of some rows, as expressions take them."""
         made: list[dict[int, Datum]] = [{} for _ in rows]
         places = pa.array(rows, pa.int64())
@@ -88,7 +88,7 @@ class Rows:
         self.context = context
         self._generated = [kept for kept in self._columns.values() if kept.generated is not None]
 
-    def complete(self, read: ReadBatch, file: str) -> tuple[Batch, list[Reject]]:
+    def complete(self, read: ReadBatch, file: str) -> tuple[RowBatch, list[Reject]]:
         """The rows of a batch that can be taken, and those that cannot."""
         batch = self._filled(read)
         rejects = list(read.rejects)
@@ -101,7 +101,7 @@ class Rows:
 
     # ── every column has a value ───────────────────────────────────────────────────────────────
 
-    def _filled(self, read: ReadBatch) -> Batch:
+    def _filled(self, read: ReadBatch) -> RowBatch:
         rows = len(read.lines)
         rest = rest_of(read.table)
         columns: dict[int, Any] = {}
@@ -112,9 +112,9 @@ class Rows:
                 columns[id], beside = self._defaults.array(kept, rows)
                 for row, value in beside.items():
                     rest.setdefault(row, {})[id] = value
-        return Batch(columns, rest, read.lines)
+        return RowBatch(columns, rest, read.lines)
 
-    def _generate(self, batch: Batch, file: str) -> tuple[Any, list[Reject]]:
+    def _generate(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         if not self._generated:
@@ -132,10 +132,10 @@ class Rows:
 
     def _generated_value(
         self,
-        kept: Kept,
+        kept: CompiledColumn,
         values: Mapping[int, Datum],
         row: int,
-        batch: Batch,
+        batch: RowBatch,
         file: str,
         is_bad: Any,
         rejects: list[Reject],
@@ -152,7 +152,7 @@ class Rows:
 
     # ── every row obeys ────────────────────────────────────────────────────────────────────────
 
-    def _nulls(self, batch: Batch, file: str) -> tuple[Any, list[Reject]]:
+    def _nulls(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         for kept in self._columns.values():
@@ -167,7 +167,7 @@ class Rows:
             is_bad |= found
         return is_bad, rejects
 
-    def _checks(self, batch: Batch, file: str) -> tuple[Any, list[Reject]]:
+    def _checks(self, batch: RowBatch, file: str) -> tuple[Any, list[Reject]]:
         is_bad = np.zeros(len(batch.lines), bool)
         rejects: list[Reject] = []
         for check in self._layout.checks:
@@ -185,7 +185,7 @@ class Rows:
         return is_bad, rejects
 
     def _one_by_one(
-        self, batch: Batch, file: str, evaluate: Evaluate, is_bad: Any, rejects: list[Reject]
+        self, batch: RowBatch, file: str, evaluate: Evaluate, is_bad: Any, rejects: list[Reject]
     ) -> Any:
         """A condition that fails with some rows, such as by a division by zero: those are refused for it."""
         made: list[Any] = []
@@ -202,7 +202,7 @@ class Rows:
         return pa.array(made, pa.bool_())
 
     def _refused(
-        self, batch: Batch, file: str, found: Any, column: str, reason: str, sqlstate: str
+        self, batch: RowBatch, file: str, found: Any, column: str, reason: str, sqlstate: str
     ) -> list[Reject]:
         rows = np.flatnonzero(found).tolist()
         if not rows:
@@ -219,7 +219,11 @@ class Rows:
 
 
 def holds(
-    batch: Batch, condition: Expression, evaluate: Evaluate, columns: Mapping[int, Kept], context: Context
+    batch: RowBatch,
+    condition: Expression,
+    evaluate: Evaluate,
+    columns: Mapping[int, CompiledColumn],
+    context: Context,
 ) -> Any:
     """Whether a condition holds for each row: a boolean array, NULL where it is neither."""
     rows = len(batch.lines)

@@ -30,7 +30,7 @@ BATCH_ROWS = 4_096
 """Few enough that a task reads little more of a run than its range, enough to be read at full speed."""
 
 
-class Run(Record, frozen=True):
+class SortedRun(Record, frozen=True):
     name: str
     firsts: tuple[bytes, ...]
     last: bytes
@@ -68,7 +68,7 @@ def keys_of(rows: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def write_run(files: Files, name: str, rows: Any) -> Run:
+def write_run(files: Files, name: str, rows: Any) -> SortedRun:
     """`rows` are sorted by key, and there is at least one."""
     batches = rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
     made = pa.BufferOutputStream()
@@ -79,10 +79,10 @@ def write_run(files: Files, name: str, rows: Any) -> Run:
         output.write(made.getvalue())
     firsts = tuple(batch.column(KEY)[0].as_py() for batch in batches)
     keys = rows.column(KEY)
-    return Run(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
+    return SortedRun(name, firsts, keys[len(keys) - 1].as_py(), len(rows), rows.nbytes)
 
 
-def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) -> Any:
+def read_runs(files: Files, runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> Any:
     """The rows from a key to below another (None: to the end), run by run; None if there are none."""
     batches = [batch for run in runs for batch in _read(files, run, lo, hi) if len(batch)]
     if not batches:
@@ -93,7 +93,7 @@ def read_runs(files: Files, runs: Iterable[Run], lo: bytes, hi: bytes | None) ->
     return joined([pa.Table.from_batches([batch]) for batch in batches])
 
 
-def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:
+def _read(files: Files, run: SortedRun, lo: bytes, hi: bytes | None) -> list[Any]:
     start, end = _batches(run, lo, hi)
     if start >= end or run.last < lo:
         return []
@@ -106,14 +106,14 @@ def _read(files: Files, run: Run, lo: bytes, hi: bytes | None) -> list[Any]:
     return batches
 
 
-def _batches(run: Run, lo: bytes, hi: bytes | None) -> tuple[int, int]:
+def _batches(run: SortedRun, lo: bytes, hi: bytes | None) -> tuple[int, int]:
     """Those that may have rows of a range: from which on, and up to which."""
     # Rows with the first key of a batch may begin in the one before.
     start = max(0, bisect_left(run.firsts, lo) - 1)
     return start, len(run.firsts) if hi is None else bisect_left(run.firsts, hi)
 
 
-def within(runs: Iterable[Run], lo: bytes, hi: bytes | None) -> tuple[Run, ...]:
+def within(runs: Iterable[SortedRun], lo: bytes, hi: bytes | None) -> tuple[SortedRun, ...]:
     """What a task of a range needs to know of runs: no more than the batches that it reads."""
     made = []
     for run in runs:
@@ -123,7 +123,7 @@ def within(runs: Iterable[Run], lo: bytes, hi: bytes | None) -> tuple[Run, ...]:
     return tuple(made)
 
 
-def cuts(runs: Sequence[Run], rows_per_range: int) -> list[bytes]:
+def cuts(runs: Sequence[SortedRun], rows_per_range: int) -> list[bytes]:
     """Keys between which about so many rows lie."""
     weights = [
         (first, min(BATCH_ROWS, run.rows - number * BATCH_ROWS))
@@ -141,7 +141,7 @@ def cuts(runs: Sequence[Run], rows_per_range: int) -> list[bytes]:
     return made
 
 
-def rows_per_range(runs: Sequence[Run], *, rows_max: int, bytes_max: int) -> int:
+def rows_per_range(runs: Sequence[SortedRun], *, rows_max: int, bytes_max: int) -> int:
     """So many that a task can hold them."""
     rows, size = sum(run.rows for run in runs), sum(run.size for run in runs)
     return rows_max if not size else max(BATCH_ROWS, min(rows_max, bytes_max * rows // size))

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from tenure.bulk.importing import merging, references
 from tenure.bulk.importing.clashes import Clash, Origin, Refused, decided
-from tenure.bulk.importing.first_pass import Input
+from tenure.bulk.importing.first_pass import SurveyedInput
 from tenure.bulk.importing.names import write_names, write_refused
 from tenure.bulk.importing.passes import MERGING, REFERRING, ImportTable, Pass
 from tenure.bulk.importing.references import FindTask, Missing, ReferenceTask
 from tenure.bulk.importing.rejects import reject_of
-from tenure.bulk.importing.sorting import Reference, Sorted
+from tenure.bulk.importing.sorting import Sorted, SortedReference
 from tenure.bulk.phases import Part, part_of
 from tenure.kv.snapshot import Snapshot
 from tenure.pipeline.merge import replaced
@@ -28,7 +28,7 @@ from tenure.table.lake.manifests import Manifest, no_base
 from tenure.table.lake.publishing import Replaced
 
 
-class Merged(NamedTuple):
+class MergedIndex(NamedTuple):
     """One index."""
 
     began_with: Manifest
@@ -40,7 +40,7 @@ class Merged(NamedTuple):
 class SecondPass:
     """Adds to `rejects` what it refuses."""
 
-    def __init__(self, common: Pass, input: Input, rejects: list[Reject]) -> None:
+    def __init__(self, common: Pass, input: SurveyedInput, rejects: list[Reject]) -> None:
         self._common = common
         self._lake = common.lake
         self._input = input
@@ -52,10 +52,10 @@ class SecondPass:
         """Files for tasks: see `importing.names`."""
         write_names(common.lake.files, self._names, input.files)
 
-    def run(self, snapshot: Snapshot) -> list[Merged]:
+    def run(self, snapshot: Snapshot) -> list[MergedIndex]:
         """Merges as of the time at which the tables went offline."""
         while True:
-            merged: list[Merged] = []
+            merged: list[MergedIndex] = []
             clashes: list[Clash] = []
             for table, results, number in self._each():
                 part = part_of(MERGING, number, len(self._input.tables))
@@ -89,7 +89,7 @@ class SecondPass:
         results: Sequence[Sorted],
         clashes: list[Clash],
         part: Part,
-    ) -> Iterator[Merged]:
+    ) -> Iterator[MergedIndex]:
         if not any(result.rows for result in results):
             return
         begun, tasks = [], []
@@ -108,7 +108,7 @@ class SecondPass:
         for manifest, count in begun:
             ranges = list(islice(rest, count))
             added = sum(each.added for each in ranges)
-            yield Merged(manifest, replaced([each.range for each in ranges]), added)
+            yield MergedIndex(manifest, replaced([each.range for each in ranges]), added)
 
     def _manifest(self, snapshot: Snapshot, table: int, index: int) -> Manifest:
         return self._lake.manifests.get(snapshot, table, index) or no_base(table, index)
@@ -153,7 +153,11 @@ class SecondPass:
             )
 
     def _referring(
-        self, table: ImportTable, results: Sequence[Sorted], reference: Reference, missing: list[Missing]
+        self,
+        table: ImportTable,
+        results: Sequence[Sorted],
+        reference: SortedReference,
+        missing: list[Missing],
     ) -> dict[Origin, Refused]:
         """All rows that refer to these keys: of each the first pass kept only one."""
         tolerated = self._common.tolerated(table)

@@ -23,18 +23,18 @@ import pyarrow.compute as pc
 
 from tenure.base.env import SystemEnv
 from tenure.bulk.importing.defaults import Blocks, Defaults, RowNumbers, random_uuid
-from tenure.bulk.importing.inputs import Facts, Split, zone_of
+from tenure.bulk.importing.inputs import Split, StatementFacts, zone_of
 from tenure.bulk.importing.rejects import too_many
-from tenure.bulk.importing.rows import Batch, Rows, holds
-from tenure.bulk.importing.runs import LINE, SOURCE, Run, evened, in_order, joined, keys_of, write_run
-from tenure.catalog.descriptors import ForeignKey, Table
-from tenure.catalog.descriptors import Sequence as SequenceDescriptor
-from tenure.expr.datatype import Type
-from tenure.expr.function import Context
+from tenure.bulk.importing.rows import RowBatch, Rows, holds
+from tenure.bulk.importing.runs import LINE, SOURCE, SortedRun, evened, in_order, joined, keys_of, write_run
+from tenure.catalog.descriptors.definitions import ForeignKey, Table
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.expr.functions.function import Context
+from tenure.expr.types.datatype import Type
 from tenure.kv.keys import KEY_BYTES_MAX
-from tenure.pipeline.places import Opened, Place, Version, opened
 from tenure.pipeline.reading.rows import read
 from tenure.pipeline.reading.tasks import BadInput, Reject
+from tenure.pipeline.remote_handles import Opened, StoreHandle, TableVersion, opened
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
@@ -54,7 +54,7 @@ FIXED_BYTES_MAX = 64
 PRIMARY_KEY = "primary"
 
 
-class Reference(NamedTuple):
+class SortedReference(NamedTuple):
     """A foreign key, and which unique index of its target has the keys that it needs."""
 
     constraint: ForeignKey
@@ -65,11 +65,11 @@ class Reference(NamedTuple):
 
 
 class SortTask(NamedTuple):
-    place: Place
-    version: Version
-    facts: Facts
+    place: StoreHandle
+    version: TableVersion
+    facts: StatementFacts
     splits: tuple[Split, ...]
-    references: tuple[Reference, ...]
+    references: tuple[SortedReference, ...]
     sequences: tuple[SequenceDescriptor, ...]
     first_row: int
     """What row ids of this task begin with."""
@@ -78,8 +78,8 @@ class SortTask(NamedTuple):
 
 class Sorted(NamedTuple):
     rows: int
-    indexes: dict[int, tuple[Run, ...]]
-    references: dict[int, tuple[Run, ...]]
+    indexes: dict[int, tuple[SortedRun, ...]]
+    references: dict[int, tuple[SortedRun, ...]]
     """By the constraint's id."""
     rejects: tuple[Reject, ...]
 
@@ -114,7 +114,7 @@ def sort_split(task: SortTask, attempt: Attempt) -> Sorted:
     )
 
 
-def layout_of(place: Opened, version: Version) -> Layout:
+def layout_of(place: Opened, version: TableVersion) -> Layout:
     enums = {enum.id: enum for enum in version.enums}
     return Layouts(place.store.keyspace).of(version.table, enums.__getitem__)
 
@@ -138,7 +138,7 @@ def _rows(place: Opened, task: SortTask, layout: Layout) -> Rows:
     return Rows(layout, Defaults(env, context, numbers, blocks), context)
 
 
-def _with_short_keys(layout: Layout, batch: Batch, file: str, rows: Rows) -> tuple[Batch, list[Reject]]:
+def _with_short_keys(layout: Layout, batch: RowBatch, file: str, rows: Rows) -> tuple[RowBatch, list[Reject]]:
     """Without rows that an index cannot hold. Only long values make long keys, so most are not looked at."""
     is_bad = np.zeros(len(batch.lines), bool)
     rejects: list[Reject] = []
@@ -154,7 +154,7 @@ def _with_short_keys(layout: Layout, batch: Batch, file: str, rows: Rows) -> tup
     return (batch.without(is_bad), rejects) if rejects else (batch, rejects)
 
 
-def _may_be_long(layout: Layout, index: Keyed, batch: Batch) -> bool:
+def _may_be_long(layout: Layout, index: Keyed, batch: RowBatch) -> bool:
     """Whether the longest values of its columns together would make a key that is too long."""
     ids = {*index.columns, *layout.indexes[index.primary].columns}
     return (
@@ -173,7 +173,7 @@ def _longest(kind: Type, column: Any) -> int:
     return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
 
 
-def _keys(layout: Layout, index: Keyed, batch: Batch) -> Any:
+def _keys(layout: Layout, index: Keyed, batch: RowBatch) -> Any:
     rest = batch.rest_array() if batch.rest else None
     parts = key_columns(index)
     if index.is_primary:
@@ -186,7 +186,7 @@ class _Chunks:
     """Gathers rows, and writes them as runs."""
 
     def __init__(
-        self, files: Files, stem: str, layout: Layout, references: Sequence[Reference], context: Context
+        self, files: Files, stem: str, layout: Layout, references: Sequence[SortedReference], context: Context
     ) -> None:
         self._files = files
         self._stem = stem
@@ -197,10 +197,10 @@ class _Chunks:
         self._size = 0
         self._runs = 0
         self.rows = 0
-        self.indexes: dict[int, list[Run]] = {id: [] for id in layout.indexes}
-        self.references: dict[int, list[Run]] = {each.constraint.id: [] for each in references}
+        self.indexes: dict[int, list[SortedRun]] = {id: [] for id in layout.indexes}
+        self.references: dict[int, list[SortedRun]] = {each.constraint.id: [] for each in references}
 
-    def add(self, batch: Batch, source: int) -> None:
+    def add(self, batch: RowBatch, source: int) -> None:
         if not len(batch.lines):
             return
         self.rows += len(batch.lines)
@@ -216,7 +216,7 @@ class _Chunks:
             self._tables.setdefault(name, []).append(rows)
             self._size += rows.nbytes
 
-    def _of_index(self, index: Keyed, batch: Batch, source: int) -> Any:
+    def _of_index(self, index: Keyed, batch: RowBatch, source: int) -> Any:
         if index.is_primary:
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
             rows = pa.table({**columns, REST: batch.rest_array(), **_origin(batch, source)})
@@ -251,7 +251,7 @@ def _with_keys(index: Keyed, rows: Any) -> Any:
     return rows.add_column(0, KEY, key_array(key_columns(index), columns, rows.column(REST)))
 
 
-def within_index(layout: Layout, index: Keyed, batch: Batch, context: Context) -> Batch:
+def within_index(layout: Layout, index: Keyed, batch: RowBatch, context: Context) -> RowBatch:
     """The rows that an index has entries of: those that its predicate holds for."""
     if index.index.predicate is None or index.predicate is None:
         return batch
@@ -259,7 +259,7 @@ def within_index(layout: Layout, index: Keyed, batch: Batch, context: Context) -
     return batch.without(~np.asarray(is_within.fill_null(False)))
 
 
-def entries_of(layout: Layout, index: Keyed, batch: Batch) -> dict[str, Any]:
+def entries_of(layout: Layout, index: Keyed, batch: RowBatch) -> dict[str, Any]:
     """What a secondary index has of rows: keys, and of a unique one where the rows are."""
     rest = batch.rest_array() if batch.rest else None
     primary = key_columns(layout.indexes[index.primary])
@@ -267,12 +267,12 @@ def entries_of(layout: Layout, index: Keyed, batch: Batch) -> dict[str, Any]:
     return {KEY: made.keys, PRIMARY_KEY: made.primary} if index.is_unique else {KEY: made.keys}
 
 
-def _origin(batch: Batch, source: int) -> dict[str, Any]:
+def _origin(batch: RowBatch, source: int) -> dict[str, Any]:
     sources = pa.array(np.full(len(batch.lines), source, np.int32))
     return {SOURCE: sources, LINE: pa.array(batch.lines, pa.int64())}
 
 
-def _of_reference(reference: Reference, batch: Batch, source: int) -> Any:
+def _of_reference(reference: SortedReference, batch: RowBatch, source: int) -> Any:
     """The keys that rows refer to; one with a NULL refers to nothing."""
     is_nothing = np.zeros(len(batch.lines), bool)
     for id in reference.constraint.columns:

@@ -17,14 +17,21 @@ from collections.abc import Sequence
 
 from tenure.base.errors import RetryError
 from tenure.bulk.lakes import Lake
-from tenure.catalog.descriptors import AnyDescriptor, State, Table, is_dropped, replace, unfinished
+from tenure.catalog.changes.publisher import Publisher, Settled
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    DescriptorState,
+    Table,
+    is_dropped,
+    replace,
+    unfinished,
+)
 from tenure.catalog.errors import UndefinedRelation
-from tenure.catalog.lease_waits import Waiter
-from tenure.catalog.publisher import Publisher, Settled
-from tenure.cluster.runs import Run
+from tenure.catalog.leases.lease_waits import LeaseWaiter
+from tenure.cluster.jobs.runs import Run
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.pipeline.places import Version
+from tenure.pipeline.remote_handles import TableVersion
 
 LOOK_SECONDS = 0.1
 """Between two looks at a table that something else is at work on."""
@@ -45,7 +52,7 @@ class Offline:
         self._settle()
         return self._lake.store.snapshot()
 
-    def version(self, snapshot: Snapshot, table: int) -> Version:
+    def version(self, snapshot: Snapshot, table: int) -> TableVersion:
         found = self._lake.version(snapshot, table)
         assert found is not None, "it is offline for this job"
         return found
@@ -58,7 +65,7 @@ class Offline:
         if any(self._is_busy(table) for table in tables):
             return False
         settled = self._settle()
-        taken = [replace(table, state=State.OFFLINE, job=self._run.job.id) for table in tables]
+        taken = [replace(table, state=DescriptorState.OFFLINE, job=self._run.job.id) for table in tables]
 
         def publish(txn: Transaction) -> bool:
             if any(self._is_merged(txn, table) for table in tables):
@@ -84,14 +91,14 @@ class Offline:
 
     def _is_busy(self, table: Table) -> bool:
         mine = self._run.job.id
-        return table.job not in (0, mine) or table.state is not State.PUBLIC or unfinished(table)
+        return table.job not in (0, mine) or table.state is not DescriptorState.PUBLIC or unfinished(table)
 
     def _is_merged(self, txn: Transaction, table: Table) -> bool:
         holders = {self._lake.merges.holder(txn, table.id, index.id) for index in table.indexes}
         return any(self._lake.jobs.is_open(txn, each) for each in holders - {self._run.job.id})
 
     def _settle(self) -> Settled:
-        waiter = Waiter(self._run.job.created_at, check=self._run.check)
+        waiter = LeaseWaiter(self._run.job.created_at, check=self._run.check)
         return self._publisher.settle(self._ids, waiter)
 
     # ── back ───────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +111,9 @@ class Offline:
         """Makes the tables public again, and gives up their claims, with whatever else the commit does."""
         found = [self._lake.catalog.get(txn, id) for id in self._ids]
         own = [each for each in found if isinstance(each, Table) and each.job == self._run.job.id]
-        self._publisher.publish(txn, [replace(each, state=State.PUBLIC, job=0) for each in own], settled)
+        self._publisher.publish(
+            txn, [replace(each, state=DescriptorState.PUBLIC, job=0) for each in own], settled
+        )
         for table in own:
             for index in table.indexes:
                 self._lake.merges.release(txn, table.id, index.id, self._run.job.id)

@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.tree.expressions import And, Call, Cast, ColumnRef, Const, InList, IsNull, Node, Not, Or
+from tenure.expr.types.type_names import type_of
 from tenure.table.arrow import Unrepresentable, array, is_opaque
 
 _SIGNS = {

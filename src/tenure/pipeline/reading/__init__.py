@@ -4,35 +4,35 @@ Walk: the import's driver calls `pieces`, `survey` (a kernel) and `read_tasks`; 
 """
 
 from tenure.pipeline.reading.rows import read
-from tenure.pipeline.reading.splits import Piece, Survey, pieces, read_tasks, survey
+from tenure.pipeline.reading.splits import FilePiece, Survey, pieces, read_tasks, survey
 from tenure.pipeline.reading.tasks import (
     BadInput,
     Csv,
-    Input,
-    Limits,
+    FileLimits,
     NdJson,
     OpenInput,
     Parquet,
     ReadBatch,
     ReadTask,
     Reject,
-    Target,
+    TargetColumn,
+    TaskInput,
 )
 
 __all__ = [
     "BadInput",
     "Csv",
-    "Input",
-    "Limits",
+    "FileLimits",
+    "FilePiece",
     "NdJson",
     "OpenInput",
     "Parquet",
-    "Piece",
     "ReadBatch",
     "ReadTask",
     "Reject",
     "Survey",
-    "Target",
+    "TargetColumn",
+    "TaskInput",
     "pieces",
     "read",
     "read_tasks",

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.datatype import Type
-from tenure.expr.numbers import NumericType
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading import quick_times
 from tenure.pipeline.reading.convert import Converted, Fault, convert
 from tenure.pipeline.reading.quick import mask, without

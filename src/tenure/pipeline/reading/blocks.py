@@ -33,7 +33,7 @@ class Signs(NamedTuple):
     escape: bytes = b""
 
 
-class Block:
+class RecordBlock:
     """Whole records; the last one may lack its newline."""
 
     def __init__(self, data: bytes, signs: Signs, *, line: int = 1, at: int = 0) -> None:
@@ -83,10 +83,10 @@ class Block:
             return ends, lines[:-1]
         return np.append(ends, len(self.data)), lines
 
-    def since(self, row: int) -> "Block":
+    def since(self, row: int) -> "RecordBlock":
         """Without the records before this one."""
         start = int(self.ends[row - 1]) + 1
-        return Block(self.data[start:], self.signs, line=int(self.lines[row]), at=self.at + start)
+        return RecordBlock(self.data[start:], self.signs, line=int(self.lines[row]), at=self.at + start)
 
     def record(self, row: int, length_max: int | None = None) -> bytes:
         start = 0 if row == 0 else int(self.ends[row - 1]) + 1
@@ -96,14 +96,14 @@ class Block:
 
 def blocks(
     stream: Stream, signs: Signs, *, file: str, line: int, row_bytes_max: int, first: bytes = b""
-) -> Iterator[Block]:
+) -> Iterator[RecordBlock]:
     """`first` was read before. Raises BadInput if a record is too long, or a quote is open at the end."""
     at, kept, piece = 0, b"", first or stream.read(BLOCK_BYTES)
     while piece:
         data = kept + piece
         end = _end_of_records(data, signs)
         if end:
-            block = Block(data[:end], signs, line=line, at=at)
+            block = RecordBlock(data[:end], signs, line=line, at=at)
             yield block
             line, at = line + block.newlines, at + end
         kept = data[end:]
@@ -114,7 +114,7 @@ def blocks(
     if kept:
         if inside(kept, signs, np.array([len(kept)]))[0]:
             raise BadInput("unterminated CSV quoted field", file=file, line=line)
-        yield Block(kept, signs, line=line, at=at)
+        yield RecordBlock(kept, signs, line=line, at=at)
 
 
 def _end_of_records(data: bytes, signs: Signs) -> int:

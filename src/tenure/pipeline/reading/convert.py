@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tenure.base.errors import UserError
-from tenure.expr.datatype import Type
-from tenure.expr.enums import EnumOf
-from tenure.expr.numbers import NumericType
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading import quick_numbers, quick_texts, quick_times
 from tenure.pipeline.reading.quick import Quick
 from tenure.table.arrow import array, arrow_type, is_decimal, is_opaque

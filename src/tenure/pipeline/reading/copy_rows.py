@@ -23,13 +23,20 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tenure.base.errors import UserError
-from tenure.expr.copy_escapes import split_escaped, unescaped
+from tenure.expr.formats.copy_escapes import split_escaped, unescaped
 from tenure.pipeline.reading.batches import Batches, Refusal
-from tenure.pipeline.reading.blocks import Block, Signs, blocks
+from tenure.pipeline.reading.blocks import RecordBlock, Signs, blocks
 from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.csv_fields import BAD_COPY, Fields
 from tenure.pipeline.reading.streams import opened
-from tenure.pipeline.reading.tasks import Limits, OpenInput, ReadBatch, ReadTask, Target, encoding_fault
+from tenure.pipeline.reading.tasks import (
+    FileLimits,
+    OpenInput,
+    ReadBatch,
+    ReadTask,
+    TargetColumn,
+    encoding_fault,
+)
 
 NULL = "\\N"
 RAW_BYTES = 2048
@@ -47,7 +54,7 @@ def read_copy(task: ReadTask, open_input: OpenInput) -> Iterator[ReadBatch]:
             yield _batch(batches, block, task)
 
 
-def _batch(batches: Batches, block: Block, task: ReadTask) -> ReadBatch:
+def _batch(batches: Batches, block: RecordBlock, task: ReadTask) -> ReadBatch:
     cut = _fields(block, task.targets, task.limits)
     rows = np.arange(block.records) if cut.rows is None else cut.rows
     return batches.made(
@@ -58,7 +65,7 @@ def _batch(batches: Batches, block: Block, task: ReadTask) -> ReadBatch:
     )
 
 
-def _fields(block: Block, targets: Sequence[Target], limits: Limits) -> Fields:
+def _fields(block: RecordBlock, targets: Sequence[TargetColumn], limits: FileLimits) -> Fields:
     if len(block.data) <= min(limits.field_bytes_max, limits.row_bytes_max) and _is_for_arrow(block.data):
         columns = _parsed(block.data, len(targets))
         if columns is not None and len(columns[0]) == block.records:
@@ -131,7 +138,7 @@ def _unescaped(texts: Any) -> Any:
 # ── record by record ───────────────────────────────────────────────────────────────────────────────
 
 
-def _exact(block: Block, targets: Sequence[Target], limits: Limits) -> Fields:
+def _exact(block: RecordBlock, targets: Sequence[TargetColumn], limits: FileLimits) -> Fields:
     rows: list[int] = []
     taken: list[list[str | None]] = []
     refusals: list[Refusal] = []
@@ -146,7 +153,9 @@ def _exact(block: Block, targets: Sequence[Target], limits: Limits) -> Fields:
     return Fields([pa.array(each, pa.string()) for each in columns], np.array(rows, np.int64), refusals)
 
 
-def _record(data: bytes, targets: Sequence[Target], limits: Limits) -> list[str | None] | tuple[str, Fault]:
+def _record(
+    data: bytes, targets: Sequence[TargetColumn], limits: FileLimits
+) -> list[str | None] | tuple[str, Fault]:
     if len(data) > limits.row_bytes_max:
         return "", Fault("54000", f"the row is longer than {limits.row_bytes_max} bytes")
     if fault := encoding_fault(data):
@@ -170,7 +179,7 @@ def _record(data: bytes, targets: Sequence[Target], limits: Limits) -> list[str 
     return made
 
 
-def _value(field: str, limits: Limits) -> tuple[str | None, Fault | None]:
+def _value(field: str, limits: FileLimits) -> tuple[str | None, Fault | None]:
     if field == NULL:
         return None, None
     if "\\" in field:

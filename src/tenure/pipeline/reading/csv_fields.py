@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from tenure.pipeline.reading.batches import Refusal
-from tenure.pipeline.reading.blocks import Block, inside, marks
+from tenure.pipeline.reading.blocks import RecordBlock, inside, marks
 from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, Csv, ReadTask, encoding_fault
 
@@ -41,7 +41,7 @@ class Fields(NamedTuple):
     refusals: list[Refusal]
 
 
-def fields(block: Block, format: Csv, ending: bytes, task: ReadTask) -> Fields:
+def fields(block: RecordBlock, format: Csv, ending: bytes, task: ReadTask) -> Fields:
     is_short = len(block.data) <= min(task.limits.field_bytes_max, task.limits.row_bytes_max)
     if is_short and _is_for_arrow(block, format, ending):
         columns = _parsed(block.data, format, len(task.targets))
@@ -53,7 +53,7 @@ def fields(block: Block, format: Csv, ending: bytes, task: ReadTask) -> Fields:
 # ── Arrow's parser, and when it can be trusted ─────────────────────────────────────────────────────
 
 
-def _is_for_arrow(block: Block, format: Csv, ending: bytes) -> bool:
+def _is_for_arrow(block: RecordBlock, format: Csv, ending: bytes) -> bool:
     data = block.data
     if 0 in data or ending == b"\r" or data.startswith(BYTE_ORDER_MARK) or not _is_text(data):
         return False
@@ -91,7 +91,7 @@ def _are_quotes_usual(data: bytes, format: Csv) -> bool:
     return bool(begins[0] and ends[-1] and (begins[1:] | is_doubled).all() and (ends[:-1] | is_doubled).all())
 
 
-def _are_endings_usual(block: Block, ending: bytes) -> bool:
+def _are_endings_usual(block: RecordBlock, ending: bytes) -> bool:
     data = block.data
     returns = marks(data, b"\r") if b"\r" in data else np.empty(0, np.int64)
     if ending == b"\n" and not len(returns):
@@ -129,7 +129,7 @@ def _parsed(data: bytes, format: Csv, width: int) -> Sequence[Any] | None:
     return [column.combine_chunks() for column in table.columns]
 
 
-def _has_empty(block: Block, format: Csv, ending: bytes, columns: Sequence[Any]) -> bool:
+def _has_empty(block: RecordBlock, format: Csv, ending: bytes, columns: Sequence[Any]) -> bool:
     """Whether a record is empty, which Arrow takes for any number of fields, or for nothing."""
     if len(columns[0]) != block.records:
         return True
@@ -158,7 +158,7 @@ class _Exact:
         self._piece = re.compile(f"([^{signs}]++)|{quote}({inner}){quote}", re.S)
         self._escaped = re.compile(f"{escape}([{quote}{escape}])")
 
-    def fields(self, block: Block) -> Fields:
+    def fields(self, block: RecordBlock) -> Fields:
         rows: list[int] = []
         taken: list[list[str | None]] = []
         refusals: list[Refusal] = []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenure.pipeline.reading.batches import Batches
-from tenure.pipeline.reading.blocks import BLOCK_BYTES, Block, Signs, blocks, line_ending
+from tenure.pipeline.reading.blocks import BLOCK_BYTES, RecordBlock, Signs, blocks, line_ending
 from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK, fields
 from tenure.pipeline.reading.streams import Stream, opened
 from tenure.pipeline.reading.tasks import RAW_LENGTH_MAX, BadInput, Csv, OpenInput, ReadBatch, ReadTask
@@ -24,7 +24,7 @@ def read_csv(task: ReadTask, format: Csv, open_input: OpenInput) -> Iterator[Rea
             yield _batch(batches, block, format, start.ending, task)
 
 
-def without_head(stream: Stream, format: Csv, task: ReadTask, start: "Start") -> Iterator[Block]:
+def without_head(stream: Stream, format: Csv, task: ReadTask, start: "Start") -> Iterator[RecordBlock]:
     """The blocks of a task, without the records that are to be skipped."""
     signs, skip = signs_of(format, start.ending), format.skip if task.is_start else 0
     for block in blocks(
@@ -42,7 +42,7 @@ def without_head(stream: Stream, format: Csv, task: ReadTask, start: "Start") ->
         skip = max(0, skip - block.records)
 
 
-def _batch(batches: Batches, block: Block, format: Csv, ending: bytes, task: ReadTask) -> ReadBatch:
+def _batch(batches: Batches, block: RecordBlock, format: Csv, ending: bytes, task: ReadTask) -> ReadBatch:
     cut = fields(block, format, ending, task)
     rows = cut.rows
     if rows is not None:

@@ -16,17 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.datatype import Type
-from tenure.pipeline.reading.blocks import Block
+from tenure.expr.types.datatype import Type
+from tenure.pipeline.reading.blocks import RecordBlock
 from tenure.pipeline.reading.quick import mask
-from tenure.pipeline.reading.tasks import Target, encoding_fault
+from tenure.pipeline.reading.tasks import TargetColumn, encoding_fault
 
 ReadOdd = Callable[[Type, bytes], str | None]
 """A member's text, where it is more than a plain string or number. Raises ValueError if it is bad."""
 
 
 class QuickReader:
-    def __init__(self, targets: Sequence[Target], read_odd: ReadOdd, *, ignores_unknown: bool) -> None:
+    def __init__(self, targets: Sequence[TargetColumn], read_odd: ReadOdd, *, ignores_unknown: bool) -> None:
         self._targets = targets
         self._read_odd = read_odd
         places = [f"f{place}" for place in range(len(targets))]
@@ -44,7 +44,7 @@ class QuickReader:
             )
             self._decoder = msgspec.json.Decoder(row)
 
-    def columns(self, block: Block) -> list[Any] | None:
+    def columns(self, block: RecordBlock) -> list[Any] | None:
         """Texts by column; None if the block must be read line by line."""
         if not self._is_able or encoding_fault(block.data):
             return None

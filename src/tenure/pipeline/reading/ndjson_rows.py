@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tenure.expr.arrays import ArrayOf
-from tenure.expr.datatype import Type
 from tenure.expr.errors import UnknownCharacter
-from tenure.expr.strings import check_characters
+from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.strings import check_characters
 from tenure.pipeline.reading.batches import Batches, Refusal
-from tenure.pipeline.reading.blocks import Block, Signs, blocks
+from tenure.pipeline.reading.blocks import RecordBlock, Signs, blocks
 from tenure.pipeline.reading.convert import Fault
 from tenure.pipeline.reading.csv_fields import BYTE_ORDER_MARK
 from tenure.pipeline.reading.ndjson_quick import QuickReader
@@ -50,14 +50,14 @@ def read_ndjson(task: ReadTask, format: NdJson, open_input: OpenInput) -> Iterat
             yield _batch(batches, reader, block)
 
 
-def _batch(batches: Batches, reader: "_Reader", block: Block) -> ReadBatch:
+def _batch(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch:
     columns = reader.quick_columns(block)
     if columns is None:
         return _line_by_line(batches, reader, block)
     return batches.made(columns, np.arange(block.line, block.line + block.records), block.record)
 
 
-def _line_by_line(batches: Batches, reader: "_Reader", block: Block) -> ReadBatch:
+def _line_by_line(batches: Batches, reader: "_Reader", block: RecordBlock) -> ReadBatch:
     rows: list[int] = []
     taken: list[list[str | None]] = []
     refusals: list[Refusal] = []
@@ -102,7 +102,7 @@ class _Reader:
         self.rejects_max = task.rejects_max
         self._quick = QuickReader(task.targets, self._odd, ignores_unknown=format.ignores_unknown)
 
-    def quick_columns(self, block: Block) -> list[Any] | None:
+    def quick_columns(self, block: RecordBlock) -> list[Any] | None:
         is_short = len(block.data) <= min(self._limits.field_bytes_max, self._limits.row_bytes_max)
         return self._quick.columns(block) if is_short else None
 

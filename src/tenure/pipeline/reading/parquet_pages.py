@@ -28,7 +28,7 @@ _UNCOMPRESSED, _COMPRESSED = 2, 3
 """The numbers of the fields in a header."""
 
 
-class Page(NamedTuple):
+class ParquetPage(NamedTuple):
     header_bytes: int
     compressed_bytes: int
     bytes: int
@@ -61,7 +61,7 @@ class PageSizes:
     def _too_large(self, reason: str) -> BadInput:
         return BadInput(f'file "{self._name}" {reason}', file=self._name, sqlstate="54000")
 
-    def _pages(self, stream: IO[bytes], chunk: Any) -> Iterator[Page]:
+    def _pages(self, stream: IO[bytes], chunk: Any) -> Iterator[ParquetPage]:
         at = chunk.data_page_offset
         if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < at:
             at = chunk.dictionary_page_offset
@@ -71,7 +71,7 @@ class PageSizes:
             yield page
             at += page.header_bytes + page.compressed_bytes
 
-    def _page_at(self, stream: IO[bytes], at: int) -> Page:
+    def _page_at(self, stream: IO[bytes], at: int) -> ParquetPage:
         size = HEADER_BYTES
         while size <= HEADER_BYTES_MAX:
             stream.seek(at)
@@ -85,7 +85,7 @@ class PageSizes:
         raise ValueError(f"there is no page at byte {at}")
 
 
-def read_header(data: bytes) -> Page:
+def read_header(data: bytes) -> ParquetPage:
     """Raises IndexError if more bytes are needed, ValueError if it is no header."""
     reader = _Compact(data)
     sizes = {_UNCOMPRESSED: -1, _COMPRESSED: -1}
@@ -98,7 +98,7 @@ def read_header(data: bytes) -> Page:
             reader.skip(kind)
     if min(sizes.values()) < 0:
         raise ValueError("a page has no size")
-    return Page(reader.at, sizes[_COMPRESSED], sizes[_UNCOMPRESSED])
+    return ParquetPage(reader.at, sizes[_COMPRESSED], sizes[_UNCOMPRESSED])
 
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)

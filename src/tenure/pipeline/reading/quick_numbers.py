@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.numbers import NumericType
+from tenure.expr.types.numbers import NumericType
 from tenure.pipeline.reading.quick import Quick, cast, has_byte, laid_out, mask, without
 from tenure.table.arrow import arrow_type, decimals_of
 

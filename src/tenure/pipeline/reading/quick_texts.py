@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.enums import EnumOf
+from tenure.expr.types.enums import EnumOf
 from tenure.pipeline.reading.quick import Quick, has_byte, laid_out, mask, without
 
 _TRUE = ("t", "true", "T", "TRUE", "True", "1", "y", "yes", "Y", "YES", "on")

@@ -30,7 +30,7 @@ SPLIT_BYTES = 32 * MiB
 """A second's work or so: many enough to share, few enough to keep track of."""
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """A range of a file that is to be surveyed."""
 
     task: ReadTask
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 
 class Survey(NamedTuple):
-    piece: Piece
+    piece: FilePiece
     newlines: int = 0
     is_odd: bool = False
     """Whether it has an odd number of quotes."""
@@ -62,15 +62,15 @@ class Survey(NamedTuple):
 
 def pieces(
     files: Sequence[ReadTask], open_input: OpenInput, *, split_bytes: int = SPLIT_BYTES
-) -> list[list[Piece]]:
+) -> list[list[FilePiece]]:
     """For each file, given as the task to read all of it, what to survey: nothing if it is not cut."""
     return [list(_pieces(each, open_input, split_bytes)) for each in files]
 
 
-def _pieces(task: ReadTask, open_input: OpenInput, split_bytes: int) -> Iterator[Piece]:
+def _pieces(task: ReadTask, open_input: OpenInput, split_bytes: int) -> Iterator[FilePiece]:
     size = task.input.bytes
     if isinstance(task.format, Parquet):
-        yield Piece(task, 0, size, Signs())
+        yield FilePiece(task, 0, size, Signs())
     elif size > split_bytes and not is_compressed(task.input, open_input):
         if not isinstance(task.format, Csv):
             start, line, signs = 0, 1, Signs()
@@ -81,7 +81,7 @@ def _pieces(task: ReadTask, open_input: OpenInput, split_bytes: int) -> Iterator
             signs = signs_of(task.format, ending)
             task = task.but(is_start=False, ending=ending)
         for at in range(start, size, split_bytes):
-            yield Piece(task, at, min(at + split_bytes, size), signs, line)
+            yield FilePiece(task, at, min(at + split_bytes, size), signs, line)
 
 
 def _head(task: ReadTask, format: Csv, open_input: OpenInput) -> tuple[int, int, bytes]:
@@ -95,7 +95,7 @@ def _head(task: ReadTask, format: Csv, open_input: OpenInput) -> tuple[int, int,
     return task.input.bytes, 1, start.ending
 
 
-def survey(piece: Piece, open_input: OpenInput) -> Survey:
+def survey(piece: FilePiece, open_input: OpenInput) -> Survey:
     """A kernel: reads the piece once."""
     task, signs = piece.task, piece.signs
     if isinstance(task.format, Parquet):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Protocol
 
-from tenure.pipeline.reading.tasks import BadInput, Input, Limits, OpenInput
+from tenure.pipeline.reading.tasks import BadInput, FileLimits, OpenInput, TaskInput
 from tenure.storage.decompression import HEAD_BYTES, codec_of, decompressed
 
 
@@ -20,7 +20,7 @@ class Stream(Protocol):
 
 @contextmanager
 def opened(
-    input: Input, open_input: OpenInput, limits: Limits, start: int = 0, end: int | None = None
+    input: TaskInput, open_input: OpenInput, limits: FileLimits, start: int = 0, end: int | None = None
 ) -> Iterator[Stream]:
     with open_input(input.name) as file:
         if end is None:
@@ -30,13 +30,13 @@ def opened(
             yield _Range(input, file, end - start)
 
 
-def is_compressed(input: Input, open_input: OpenInput) -> bool:
+def is_compressed(input: TaskInput, open_input: OpenInput) -> bool:
     with open_input(input.name) as file:
         return bool(codec_of(file.read(HEAD_BYTES), input.name))
 
 
 class _Range:
-    def __init__(self, input: Input, file: IO[bytes], left: int) -> None:
+    def __init__(self, input: TaskInput, file: IO[bytes], left: int) -> None:
         self._input = input
         self._file = file
         self._left = left

@@ -15,8 +15,8 @@ from datetime import UTC, tzinfo
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from tenure.base.errors import UserError
-from tenure.expr.datatype import Type
-from tenure.storage.decompression import Limits as Decompression
+from tenure.expr.types.datatype import Type
+from tenure.storage.decompression import DecompressionLimits as Decompression
 
 MiB = 1 << 20
 
@@ -71,7 +71,7 @@ Format: TypeAlias = Csv | NdJson | Parquet | CopyText | Inserts
 
 
 @dataclass(frozen=True)
-class Limits:
+class FileLimits:
     """What a file may ask of this process (S26, S27)."""
 
     field_bytes_max: int = 16 * MiB
@@ -85,7 +85,7 @@ class Limits:
     decompression: Decompression = field(default_factory=Decompression)
 
 
-class Target(NamedTuple):
+class TargetColumn(NamedTuple):
     """A column that is read."""
 
     name: str
@@ -93,7 +93,7 @@ class Target(NamedTuple):
     type: Type
 
 
-class Input(NamedTuple):
+class TaskInput(NamedTuple):
     name: str
     bytes: int
     """As it is stored."""
@@ -101,9 +101,9 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadTask:
-    input: Input
+    input: TaskInput
     format: Format
-    targets: tuple[Target, ...]
+    targets: tuple[TargetColumn, ...]
     """In a CSV file the fields have their order."""
     start: int = 0
     """Bytes; of Parquet, row groups."""
@@ -116,7 +116,7 @@ class ReadTask:
     """How lines end, if that is known from the start of the file."""
     zone: tzinfo = UTC
     rejects_max: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: FileLimits = field(default_factory=FileLimits)
 
     def but(self, **changed: Any) -> "ReadTask":
         return replace(self, **changed)

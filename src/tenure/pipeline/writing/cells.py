@@ -9,7 +9,7 @@ Walk: `writing.texts`, `writing.ndjson_rows` and `writing.parquet_rows` write th
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tenure.expr.datatype import Datum, Type
+from tenure.expr.types.datatype import Datum, Type
 from tenure.table.arrow import Unrepresentable, array, is_opaque, packed
 from tenure.table.packing import unpack_columns
 

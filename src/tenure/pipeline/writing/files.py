@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tenure.base.errors import FileExists
-from tenure.expr.zones import zone_named
+from tenure.expr.types.zones import zone_named
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.csv_rows import csv_bytes, csv_header
 from tenure.pipeline.writing.formats import CSV, PARQUET, MadeFile, Writing
 from tenure.pipeline.writing.ndjson_rows import ndjson_bytes
 from tenure.pipeline.writing.parquet_rows import parquet_schema, parquet_table
 from tenure.storage.locations import Location
-from tenure.storage.tree import Output
+from tenure.storage.tree import OutputStream
 
 ROWS_AT_ONCE = 65_536
 BYTES_AT_ONCE = 64 << 20
@@ -107,7 +107,7 @@ def _bounded(columns: Sequence[Cells], rows: int) -> list[tuple[Sequence[Cells],
 class _File:
     """One file on its way; without an output the rows are only counted."""
 
-    def __init__(self, name: str, output: Output | None, writing: Writing) -> None:
+    def __init__(self, name: str, output: OutputStream | None, writing: Writing) -> None:
         self.name = name
         self.output = output
         self.rows = 0
@@ -135,7 +135,7 @@ class _Body(Protocol):
 
 
 class _LineBody:
-    def __init__(self, output: Output, writing: Writing) -> None:
+    def __init__(self, output: OutputStream, writing: Writing) -> None:
         self._writing = writing
         self._zone: tzinfo = UTC if writing.zone == "UTC" else zone_named(writing.zone)
         self._names = [column.name for column in writing.columns]
@@ -156,7 +156,7 @@ class _LineBody:
 
 
 class _ParquetBody:
-    def __init__(self, output: Output, writing: Writing) -> None:
+    def __init__(self, output: OutputStream, writing: Writing) -> None:
         self._schema = parquet_schema(writing.columns, writing.kinds)
         compression = "snappy" if writing.compression == "none" else writing.compression
         self._writer = pq.ParquetWriter(
@@ -173,7 +173,7 @@ class _ParquetBody:
 class _Kept:
     """An output that is not closed, and so not published, by Arrow's writers: they close when dropped."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: OutputStream) -> None:
         self._output = output
         self.closed = False
 

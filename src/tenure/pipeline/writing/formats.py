@@ -1,13 +1,13 @@
 """How rows are written: what an export's tasks are told.
 
-Walk: `sql.statements.exporting` makes a `Writing`; tasks carry it to `writing.files`.
+Walk: `sql.statements.jobs.exporting` makes a `Writing`; tasks carry it to `writing.files`.
 """
 
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import EnumType, TypeRef
-from tenure.expr.datatype import Type
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import EnumType, TypeRef
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
 from tenure.kv.records import Record
 
 CSV, NDJSON, PARQUET = "csv", "ndjson", "parquet"

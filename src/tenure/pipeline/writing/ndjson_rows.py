@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.enums import EnumOf
-from tenure.expr.json_making import json_text_of
-from tenure.expr.json_values import quoted
+from tenure.expr.functions.json_making import json_text_of
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.json_values import quoted
 from tenure.pipeline.reading.quick import laid_out, mask
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.texts import is_text, texts

@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tenure.expr.datatype import Type
 from tenure.expr.errors import OutOfRange
+from tenure.expr.types.datatype import Type
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.formats import OutColumn
 from tenure.pipeline.writing.texts import texts

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tenure.expr.datatype import Type
-from tenure.expr.enums import EnumOf
-from tenure.expr.floats import float_text
-from tenure.expr.numbers import numeric_text
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.floats import float_text
+from tenure.expr.types.numbers import numeric_text
 from tenure.pipeline.writing.cells import Cells
 from tenure.table.arrow import is_opaque
 

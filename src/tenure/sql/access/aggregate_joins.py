@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import TypeRef, visible
-from tenure.expr.build import const
-from tenure.expr.expressions import Coalesce, ColumnRef, Given, Nested, Node, columns, nodes
-from tenure.expr.rewrite import rewrite
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef, visible
+from tenure.expr.tree.build import const
+from tenure.expr.tree.expressions import Coalesce, ColumnRef, ContextValue, Nested, Node, columns, nodes
+from tenure.expr.tree.rewrite import rewrite
+from tenure.expr.types.type_names import type_of
 from tenure.sql.plans.plan import (
     Aggregate,
     AggregateCall,
@@ -33,7 +33,7 @@ from tenure.sql.plans.plan import (
     Join,
     JoinKind,
     NestedKind,
-    Output,
+    OutputColumn,
     Plan,
     Project,
     Query,
@@ -190,7 +190,7 @@ def _key(tie: Node, takes: set[int]) -> ColumnRef | None:
 
 def _is_indexed(key: ColumnRef, source: Plan) -> bool:
     """Whether an index of its table begins with the column."""
-    output: Output = source.outputs[key.column]
+    output: OutputColumn = source.outputs[key.column]
     return any(
         index.parts[0].column == output.number
         for node in walk(source)
@@ -216,7 +216,7 @@ def _moved(tree: Node, outer: dict[int, Node], places: dict[int, Node]) -> Node:
     """An expression of the subquery over the joined row."""
 
     def change(node: Node) -> Node | None:
-        if isinstance(node, Given) and node.number in outer:
+        if isinstance(node, ContextValue) and node.number in outer:
             return outer[node.number]
         return places[node.column] if isinstance(node, ColumnRef) else None
 

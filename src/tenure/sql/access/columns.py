@@ -8,7 +8,7 @@ Walk: `sql.access.planner` calls `pruned` last, with all outputs of a query need
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tenure.expr.expressions import ColumnRef, Node, columns
+from tenure.expr.tree.expressions import ColumnRef, Node, columns
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,

@@ -10,7 +10,7 @@ Walk: `sql.access.filters` asks while it moves conditions down.
 
 from collections.abc import Callable, Sequence
 
-from tenure.expr.expressions import Node, Or
+from tenure.expr.tree.expressions import Node, Or
 from tenure.sql.plans.trees import conjoined, conjuncts, has_nested, is_volatile
 
 

@@ -15,8 +15,8 @@ Walk: `sql.access.planner` calls `pushed` first.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tenure.expr.expressions import ColumnRef, Node, columns
-from tenure.expr.rewrite import shifted
+from tenure.expr.tree.expressions import ColumnRef, Node, columns
+from tenure.expr.tree.rewrite import shifted
 from tenure.sql.access.disjunctions import factored, implied
 from tenure.sql.plans.plan import (
     Aggregate,

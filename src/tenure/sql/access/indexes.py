@@ -17,8 +17,9 @@ Walk: `sql.access.planner` asks `best_access` for each Scan, `sql.access.joins` 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from tenure.catalog.descriptors import Index, Table, readable
-from tenure.expr.expressions import (
+from tenure.catalog.descriptors.definitions import Index, Table, readable
+from tenure.expr.function_table import function_with_id
+from tenure.expr.tree.expressions import (
     Cast,
     ColumnRef,
     Const,
@@ -30,9 +31,8 @@ from tenure.expr.expressions import (
     columns,
     decode,
 )
-from tenure.expr.functions import function_with_id
-from tenure.expr.resolution import BOOL
-from tenure.sql.plans.plan import Access, Among, Bound, Scan
+from tenure.expr.tree.overload_resolution import BOOL
+from tenure.sql.plans.plan import Access, Among, Scan, SpanEnd
 from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts, is_volatile, moved
 
 Arrays: TypeAlias = Callable[[Nested], Node | None]
@@ -155,8 +155,8 @@ def _along(
     return Access(index.id, tuple(prefix), start, end)
 
 
-def _edge(edges: Sequence[_Edge], signs: tuple[str, str]) -> Bound | None:
-    return next((Bound(each.value, each.sign == signs[1]) for each in edges if each.sign in signs), None)
+def _edge(edges: Sequence[_Edge], signs: tuple[str, str]) -> SpanEnd | None:
+    return next((SpanEnd(each.value, each.sign == signs[1]) for each in edges if each.sign in signs), None)
 
 
 NOTHING = (0, 0, 0, 0)

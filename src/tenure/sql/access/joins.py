@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node, columns
-from tenure.expr.rewrite import rewrite, shifted
+from tenure.expr.tree.expressions import Cast, ColumnRef, Const, ContextValue, Nested, Node, columns
+from tenure.expr.tree.rewrite import rewrite, shifted
 from tenure.sql.access.indexes import best_access
 from tenure.sql.plans.plan import (
     Aggregate,
@@ -78,7 +78,7 @@ def looked_up(join: Join, planning: Planning) -> Join:
     usable = [part for part in parts if _can_be_given(part, width)]
     taken = sorted({place for part in usable for place in columns(part) if place < width})
     lateral = tuple((planning.new_given(), place) for place in taken)
-    given = {place: Given(number, join.left.outputs[place].type.ref) for number, place in lateral}
+    given = {place: ContextValue(number, join.left.outputs[place].type.ref) for number, place in lateral}
     added = [_with_given(part, width, given) for part in usable]
     scan = replace(join.right, condition=conjoined([*conjuncts(join.right.condition), *added]))
     access = best_access(scan, planning.array)
@@ -94,7 +94,7 @@ def _can_be_given(tree: Node, width: int) -> bool:
     return equated(tree, width) is not None and not has_nested(tree) and not is_volatile(tree)
 
 
-def _with_given(tree: Node, width: int, given: Mapping[int, Given]) -> Node:
+def _with_given(tree: Node, width: int, given: Mapping[int, ContextValue]) -> Node:
     """The equality as a condition on the right rows alone."""
 
     def change(node: Node) -> Node | None:

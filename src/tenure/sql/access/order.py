@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import Index, KeyPart
-from tenure.expr.expressions import ColumnRef
+from tenure.catalog.descriptors.definitions import Index, KeyPart
+from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.access.indexes import usable_indexes
 from tenure.sql.plans.plan import (
     Access,

@@ -22,20 +22,20 @@ Walk: the session plans with this after `sql.bind.binder`, and then compiles wit
 from dataclasses import replace
 from itertools import count
 
-from tenure.expr.arrays import ArrayOf
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Nested
-from tenure.expr.functions import function_with_id
-from tenure.expr.resolution import array_of
+from tenure.expr.function_table import function_with_id
+from tenure.expr.tree.expressions import Nested
+from tenure.expr.tree.overload_resolution import array_of
+from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.datatype import Type
 from tenure.sql.access.aggregate_joins import aggregates_joined
 from tenure.sql.access.columns import whole
 from tenure.sql.access.filters import pushed
 from tenure.sql.access.joins import arranged, is_small
 from tenure.sql.access.order import ordered
 from tenure.sql.access.semi_joins import exists_joined
-from tenure.sql.plans.facts import everything, is_bounded, is_point_query, is_volatile_plan
 from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Lock, NestedKind, Plan, Query, Subquery
+from tenure.sql.plans.plan_facts import everything, is_bounded, is_point_query, is_volatile_plan
 from tenure.sql.plans.trees import compares_as_is
 
 __all__ = ["is_bounded", "is_point_query", "with_access"]

@@ -16,8 +16,8 @@ Walk: `sql.access.planner` calls `exists_joined` before conditions move down.
 
 from typing import NamedTuple
 
-from tenure.expr.expressions import ColumnRef, Given, IsTruth, Nested, Node, Not
-from tenure.expr.rewrite import rewrite, shifted
+from tenure.expr.tree.expressions import ColumnRef, ContextValue, IsTruth, Nested, Node, Not
+from tenure.expr.tree.rewrite import rewrite, shifted
 from tenure.sql.plans.plan import (
     Distinct,
     Filter,
@@ -146,7 +146,7 @@ def _with_outer(tree: Node, width: int, outer: dict[int, Node]) -> Node:
     """A condition of the inner query as one of the join."""
 
     def change(node: Node) -> Node | None:
-        if isinstance(node, Given) and node.number in outer:
+        if isinstance(node, ContextValue) and node.number in outer:
             return outer[node.number]
         return ColumnRef(node.column + width) if isinstance(node, ColumnRef) else None
 

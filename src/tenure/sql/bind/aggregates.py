@@ -9,26 +9,26 @@ Walk: `sql.bind.calls` comes here; `sql.bind.groups` makes Aggregate nodes of wh
 
 from collections.abc import Sequence
 
-from tenure.expr import build
-from tenure.expr.aggregate import Aggregate
-from tenure.expr.aggregates import aggregate_type, resolve_aggregate
-from tenure.expr.build import Typed
-from tenure.expr.casts import IMPLICIT
+from tenure.expr.aggregates.aggregate import AggregateFunction
+from tenure.expr.aggregates.aggregate_table import aggregate_type, resolve_aggregate
 from tenure.expr.errors import NotSupported
-from tenure.expr.expressions import Cast, ColumnRef, Given, Node, nodes
-from tenure.expr.rewrite import rewrite
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Cast, ColumnRef, ContextValue, Node, nodes
+from tenure.expr.tree.rewrite import rewrite
+from tenure.expr.types.casts import IMPLICIT
 from tenure.sql.bind.clauses import check_aggregate
 from tenure.sql.bind.errors import GroupingFault, WrongObject, WrongReference
 from tenure.sql.bind.grouping import AGGREGATE, SET, WINDOW, found_at
 from tenure.sql.bind.locations import at, location_of
-from tenure.sql.bind.scope import Level, seen_from
+from tenure.sql.bind.scope import QueryLevel, seen_from
 from tenure.sql.bind.targets import check_boolean, check_equality, sort_keys
 from tenure.sql.bind.values import INT4
-from tenure.sql.parse import Tree, items, kind
 from tenure.sql.plans.plan import AggregateCall, SortKey, of_call
+from tenure.sql.text.parse import Tree, items, kind
 
 
-def call(tree: Tree, level: Level, name: str) -> Typed:
+def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     mentioned = dict(level.locations)
     made = aggregate(tree, level, name)
     level.locations = mentioned
@@ -41,7 +41,7 @@ def call(tree: Tree, level: Level, name: str) -> Typed:
     return result if owner is level else seen_from(level, owner, result, tree.location)
 
 
-def aggregate(tree: Tree, level: Level, name: str) -> AggregateCall:
+def aggregate(tree: Tree, level: QueryLevel, name: str) -> AggregateCall:
     """The call over the row it stands in, wherever it belongs."""
     arguments = [level.expression(each) for each in _arguments(tree, name)]
     function, given = _resolved(tree, name, arguments, level)
@@ -78,7 +78,9 @@ def _arguments(tree: Tree, name: str) -> list[Tree]:
     return found
 
 
-def _resolved(tree: Tree, name: str, arguments: list[Typed], level: Level) -> tuple[Aggregate, list[Typed]]:
+def _resolved(
+    tree: Tree, name: str, arguments: list[Typed], level: QueryLevel
+) -> tuple[AggregateFunction, list[Typed]]:
     with at(tree.location):
         if tree.agg_within_group:
             arguments = arguments + [level.expression(each.node) for each in items(tree.agg_order)]
@@ -116,30 +118,30 @@ def _check_distinct(given: Sequence[Typed], order: Sequence[SortKey], tree: Tree
             )
 
 
-def _owner(level: Level, parts: Sequence[Node]) -> Level:
-    outer: set[Level] = set()
+def _owner(level: QueryLevel, parts: Sequence[Node]) -> QueryLevel:
+    outer: set[QueryLevel] = set()
     for part in parts:
         for node in nodes(part):
             if isinstance(node, ColumnRef):
                 return level
-            if isinstance(node, Given) and node.number in level.binding.origins:
+            if isinstance(node, ContextValue) and node.number in level.binding.origins:
                 outer.add(level.binding.origins[node.number][0])
     return next((each for each in level.ancestors() if each in outer), level)
 
 
-def _moved(call: AggregateCall, owner: Level) -> AggregateCall:
+def _moved(call: AggregateCall, owner: QueryLevel) -> AggregateCall:
     """The call over the owner's row: what came in from there is there again."""
     origins = owner.binding.origins
 
     def back(node: Node) -> Node | None:
-        if isinstance(node, Given) and node.number in origins and origins[node.number][0] is owner:
+        if isinstance(node, ContextValue) and node.number in origins and origins[node.number][0] is owner:
             return ColumnRef(origins[node.number][1])
         return None
 
     return call.rewritten(lambda node: rewrite(node, back))
 
 
-def _check_parts(parts: Sequence[Node], owner: Level) -> None:
+def _check_parts(parts: Sequence[Node], owner: QueryLevel) -> None:
     if (location := found_at(AGGREGATE, owner.calls, *parts)) is not None:
         raise GroupingFault("aggregate function calls cannot be nested", position=location + 1)
     if (location := found_at(WINDOW, owner.calls, *parts)) is not None:
@@ -154,7 +156,7 @@ def _check_parts(parts: Sequence[Node], owner: Level) -> None:
         )
 
 
-def grouping(tree: Tree, level: Level) -> Typed:
+def grouping(tree: Tree, level: QueryLevel) -> Typed:
     """GROUPING(a, b): which of these a row of a grouping set is not grouped by."""
     check_grouping_place(level.clause, tree.location)
     keys = tuple(level.expression(each).node for each in tree.args)

@@ -9,7 +9,7 @@ Positions of errors are counted in characters from 1, if the statement's text is
 
 Invariant (bind-no-crash): whatever parses is bound or refused with a SQLSTATE.
 
-Walk: `sql.session` calls `bind_query`; binders of statements that write, and of DEFAULT, CHECK and
+Walk: `sql.session.session` calls `bind_query`; binders of statements that write, and of DEFAULT, CHECK and
 predicates, use `Binder` or `bind_scalar`.
 """
 
@@ -17,17 +17,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure.base.errors import UserError
-from tenure.expr.build import Typed
-from tenure.expr.expressions import ColumnRef
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.bind import expressions as bind_expressions
 from tenure.sql.bind import select as bind_select
 from tenure.sql.bind.binding import Binding
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.bind.records import refuse_rows
 from tenure.sql.bind.relations import Names
-from tenure.sql.bind.scope import Item, Level, Named
-from tenure.sql.parse import TooComplex, Tree
-from tenure.sql.plans.plan import Output, Plan, Query
+from tenure.sql.bind.scope import Item, Named, QueryLevel
+from tenure.sql.plans.plan import OutputColumn, Plan, Query
+from tenure.sql.text.parse import TooComplex, Tree
 
 
 class Binder:
@@ -37,17 +37,17 @@ class Binder:
         self.names = names
         self.binding = Binding(parameters, bind_expressions.bind, bind_select.bind, root)
 
-    def level(self, parent: Level | None = None) -> Level:
+    def level(self, parent: QueryLevel | None = None) -> QueryLevel:
         """A level without anything in sight; `sql.bind.from_clause` and `add_columns` fill it."""
-        return Level(self.binding, self.names, parent=parent)
+        return QueryLevel(self.binding, self.names, parent=parent)
 
-    def query(self, tree: Tree, parent: Level | None = None, *, keeps_unknown: bool = False) -> Plan:
+    def query(self, tree: Tree, parent: QueryLevel | None = None, *, keeps_unknown: bool = False) -> Plan:
         """`keeps_unknown`: literals of the select list stay untyped, as for INSERT ... SELECT."""
         plan = bind_select.bind(tree, parent or self.level(), keeps_unknown=keeps_unknown)
         refuse_rows(each.name for each in plan.outputs)
         return plan
 
-    def scalar(self, tree: Tree, columns: Sequence[Output] = (), what: str = "SELECT") -> Typed:
+    def scalar(self, tree: Tree, columns: Sequence[OutputColumn] = (), what: str = "SELECT") -> Typed:
         """An expression whose ColumnRefs are positions among the columns given."""
         level = self.level()
         add_columns(level, "", columns)
@@ -58,7 +58,9 @@ class Binder:
         return self.binding.finished(plan)
 
 
-def add_columns(level: Level, name: str, columns: Sequence[Output], *, is_hidden: bool = False) -> Item:
+def add_columns(
+    level: QueryLevel, name: str, columns: Sequence[OutputColumn], *, is_hidden: bool = False
+) -> Item:
     """Puts columns in sight, at the end of the level's row, under a table's name; "" is no name."""
     start = len(level.row)
     named = [
@@ -82,7 +84,7 @@ def bind_query(tree: Tree, names: Names, parameters: Parameters, *, text: str = 
 
 def bind_scalar(
     tree: Tree,
-    columns: Sequence[Output],
+    columns: Sequence[OutputColumn],
     names: Names,
     parameters: Parameters | None = None,
     what: str = "CHECK",

@@ -9,20 +9,20 @@ Walk: `sql.bind.binder` makes one per statement; every `sql.bind_*` module gets 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tenure.expr.build import Typed
-from tenure.expr.expressions import Given, nodes
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ContextValue, nodes
 from tenure.sql.bind.errors import WrongRecursion
 from tenure.sql.bind.parameters import Parameters
-from tenure.sql.bind.scope import Level
-from tenure.sql.parse import Tree
-from tenure.sql.plans.known import constants
+from tenure.sql.bind.scope import QueryLevel
+from tenure.sql.plans.constant_errors import constants
 from tenure.sql.plans.plan import Plan, Query, Recursive, Subquery, Working, expressions, walk
+from tenure.sql.text.parse import Tree
 
 
 @dataclass(eq=False)
 class Binding:
     parameters: Parameters
-    expression: Callable[[Tree, Level], Typed]
+    expression: Callable[[Tree, QueryLevel], Typed]
     """Binds an expression at a level."""
     query: Callable[..., Plan]
     """Binds a SelectStmt below a level: `sql.bind.select.bind`."""
@@ -32,7 +32,7 @@ class Binding:
     """How many SELECTs the plan is made of, each counted as often as it stands there."""
     nested: list[Subquery] = field(default_factory=list)
     shared: list[Plan] = field(default_factory=list)
-    origins: dict[int, tuple[Level, int]] = field(default_factory=dict)
+    origins: dict[int, tuple[QueryLevel, int]] = field(default_factory=dict)
     """Of each Given that is no parameter: the level and the position in its row."""
     next_given: int = -1
     next_recursion: int = 0
@@ -43,7 +43,7 @@ class Binding:
     places: list[int] = field(default_factory=list)
     """Where the columns of the query that was bound last stand in the text."""
 
-    def fresh_given(self, owner: Level, position: int) -> int:
+    def fresh_given(self, owner: QueryLevel, position: int) -> int:
         if self.next_given < 0:
             self.next_given = max(len(self.parameters), _highest_parameter(self.root))
         number, self.next_given = self.next_given, self.next_given + 1
@@ -56,7 +56,7 @@ class Binding:
         nested, shared = tuple(self.nested), tuple(self.shared)
         return Query(plan, types, max(len(types), self.next_given), nested, shared, folded)
 
-    def taken_by(self, plan: Plan, level: Level) -> list[Given]:
+    def taken_by(self, plan: Plan, level: QueryLevel) -> list[ContextValue]:
         """The Givens in a plan that come from the rows of a level, or from further out."""
         outside = set(level.ancestors())
         found = {each.number: each for each in givens(plan)}
@@ -67,10 +67,10 @@ class Binding:
         ]
 
 
-def givens(plan: Plan) -> Iterator[Given]:
+def givens(plan: Plan) -> Iterator[ContextValue]:
     for part in walk(plan):
         for tree in expressions(part):
-            yield from (node for node in nodes(tree) if isinstance(node, Given))
+            yield from (node for node in nodes(tree) if isinstance(node, ContextValue))
 
 
 def refuse_recursion(plan: Plan, binding: Binding, where: str) -> None:

@@ -6,23 +6,23 @@ functions to `sql.bind.windows`.
 
 from collections.abc import Sequence
 
-from tenure.expr import build
-from tenure.expr.aggregates import is_aggregate
-from tenure.expr.build import Typed
+from tenure.expr.aggregates.aggregate_table import is_aggregate
+from tenure.expr.aggregates.window_functions import is_window_function
 from tenure.expr.errors import NotSupported, UndefinedFunction, UndefinedObject
-from tenure.expr.functions import functions_named
-from tenure.expr.types import parse_type_name, type_of
-from tenure.expr.window_functions import is_window_function
+from tenure.expr.function_table import functions_named
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.types.type_names import parse_type_name, type_of
 from tenure.sql.bind import aggregates as bind_aggregates
 from tenure.sql.bind import windows as bind_windows
 from tenure.sql.bind.errors import WrongObject
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.scope import Level
+from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.set_calls import set_columns, set_name
-from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
+from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names
 
 
-def call(tree: Tree, level: Level) -> Typed:
+def call(tree: Tree, level: QueryLevel) -> Typed:
     path = names(tree.funcname)
     name = path[-1]
     if tree.func_variadic:
@@ -42,7 +42,7 @@ def call(tree: Tree, level: Level) -> Typed:
     return made
 
 
-def _plain_call(tree: Tree, level: Level, path: list[str]) -> Typed:
+def _plain_call(tree: Tree, level: QueryLevel, path: list[str]) -> Typed:
     arguments: list[Typed] = []
     by_name: dict[str, Typed] = {}
     for each in items(tree.args):
@@ -62,7 +62,7 @@ def _plain_call(tree: Tree, level: Level, path: list[str]) -> Typed:
         return plain(path, arguments, level)
 
 
-def plain(path: list[str], arguments: Sequence[Typed], level: Level) -> Typed:
+def plain(path: list[str], arguments: Sequence[Typed], level: QueryLevel) -> Typed:
     """A function of values, by its name and arguments."""
     own = level.names.call(path, arguments)
     if own is not None:
@@ -109,7 +109,7 @@ def _check_plain(tree: Tree, name: str) -> None:
         )
 
 
-def _set_call(tree: Tree, level: Level, name: str) -> Typed:
+def _set_call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     columns = set_columns(tree, level, name)
     if len(columns) != 1:
         raise NotSupported(f"function {name} gives rows: use it in FROM", position=tree.location + 1)

@@ -3,7 +3,7 @@
 Walk: `sql.bind.targets` asks.
 """
 
-from tenure.sql.parse import Tree, child, items, kind, names, option, unwrap
+from tenure.sql.text.parse import Tree, child, items, kind, names, option, unwrap
 
 UNNAMED = "?column?"
 

@@ -12,7 +12,7 @@
     ├── WrongReference       42P10  of a column by its position, DISTINCT ON
     ├── WrongObject          42809  an aggregate that is called as a function, and the like
     ├── WrongRecursion       42P19
-    └── SyntaxFault          42601  (of `sql.parse`)
+    └── SyntaxFault          42601  (of `sql.text.parse`)
 
 Walk: the modules of the binder raise these.
 """

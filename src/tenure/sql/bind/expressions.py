@@ -1,7 +1,7 @@
 """Expressions: parse trees to typed `expr` trees, by PostgreSQL's rules.
 
 Each kind of node has a function here or beside; what they have in common is the level, which knows the
-names. Overloads, casts and common types are chosen by `expr.build`; what stays to be done here is
+names. Overloads, casts and common types are chosen by `expr.tree.build`; what stays to be done here is
 syntax: which function an operator or a keyword means, and where in the text an error stands.
 
 Walk: `sql.bind.scope.Level.expression` comes here through `sql.bind.binding`.
@@ -10,14 +10,14 @@ Walk: `sql.bind.scope.Level.expression` comes here through `sql.bind.binding`.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr import build
-from tenure.expr.arrays import ArrayOf
-from tenure.expr.build import Typed
-from tenure.expr.casts import bare
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
-from tenure.expr.expressions import Cast, MakeArray
-from tenure.expr.types import type_of
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Cast, MakeArray
+from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.casts import bare
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind import aggregates as bind_aggregates
 from tenure.sql.bind import calls as bind_calls
 from tenure.sql.bind import records as bind_records
@@ -25,10 +25,10 @@ from tenure.sql.bind import row_values as bind_rows
 from tenure.sql.bind import subqueries as bind_subqueries
 from tenure.sql.bind import values as bind_values
 from tenure.sql.bind.locations import at, location_of, odd_one
-from tenure.sql.bind.scope import Level, refusing_sets
+from tenure.sql.bind.scope import QueryLevel, refusing_sets
 from tenure.sql.bind.types import type_at, with_unit
 from tenure.sql.bind.values import INT4, TEXT
-from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
 
 _REFUSED = {
     "XmlExpr": "XML",
@@ -48,7 +48,7 @@ _REFUSED = {
 }
 
 
-def bind(tree: Tree, level: Level) -> Typed:
+def bind(tree: Tree, level: QueryLevel) -> Typed:
     tree = unwrap(tree)
     made = _BY_KIND.get(kind(tree))
     if made is not None:
@@ -62,7 +62,7 @@ def bind(tree: Tree, level: Level) -> Typed:
 # Operators
 
 
-def _operator(tree: Tree, level: Level) -> Typed:
+def _operator(tree: Tree, level: QueryLevel) -> Typed:
     form = option(tree, "kind")
     if form == "AEXPR_IN":
         return bind_rows.in_list(tree, level)
@@ -94,7 +94,7 @@ def _prefix(name: str, operand: Typed, location: int) -> Typed:
         return build.call(name, operand)
 
 
-def _between(tree: Tree, level: Level) -> Typed:
+def _between(tree: Tree, level: QueryLevel) -> Typed:
     form = option(tree, "kind")
     low, high = items(unwrap(tree.rexpr).items)
     of = [_again(each, level) for each in (child(tree, "lexpr"), low, high)]
@@ -106,7 +106,7 @@ def _between(tree: Tree, level: Level) -> Typed:
 Part: TypeAlias = Callable[[], Typed]
 
 
-def _again(tree: Tree, level: Level) -> Part:
+def _again(tree: Tree, level: QueryLevel) -> Part:
     """A part of BETWEEN, which stands for several: a parameter is asked for its type each time."""
     if kind(tree) == "ParamRef":
         return lambda: level.expression(tree)
@@ -125,7 +125,7 @@ def _symmetric(operand: Part, low: Part, high: Part, *, is_negated: bool) -> Typ
     return build.conjunction(*both) if is_negated else build.disjunction(*both)
 
 
-def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:
+def _over_array(tree: Tree, level: QueryLevel, *, is_all: bool) -> Typed:
     operand, array = level.expression(tree.lexpr), level.expression(tree.rexpr)
     with at(tree.location):
         return build.quantified(bind_rows.operator_name(tree.name), operand, array, is_all=is_all)
@@ -134,7 +134,7 @@ def _over_array(tree: Tree, level: Level, *, is_all: bool) -> Typed:
 # Logic
 
 
-def _logic(tree: Tree, level: Level) -> Typed:
+def _logic(tree: Tree, level: QueryLevel) -> Typed:
     form = option(tree, "boolop")
     word = form.removesuffix("_EXPR")
     operands = []
@@ -147,7 +147,7 @@ def _logic(tree: Tree, level: Level) -> Typed:
     return build.conjunction(*operands) if word == "AND" else build.disjunction(*operands)
 
 
-def _null_test(tree: Tree, level: Level) -> Typed:
+def _null_test(tree: Tree, level: QueryLevel) -> Typed:
     is_negated = option(tree, "nulltesttype") == "IS_NOT_NULL"
     operand = child(tree, "arg")
     if kind(operand) == "RowExpr":
@@ -159,7 +159,7 @@ def _null_test(tree: Tree, level: Level) -> Typed:
 _TRUTHS = {"TRUE": True, "FALSE": False, "UNKNOWN": None}
 
 
-def _truth_test(tree: Tree, level: Level) -> Typed:
+def _truth_test(tree: Tree, level: QueryLevel) -> Typed:
     *negation, truth = option(tree, "booltesttype").removeprefix("IS_").split("_")
     operand = level.expression(tree.arg)
     with at(location_of(tree.arg)):
@@ -171,7 +171,7 @@ def _truth_test(tree: Tree, level: Level) -> Typed:
 # Choices
 
 
-def _case(tree: Tree, level: Level) -> Typed:
+def _case(tree: Tree, level: QueryLevel) -> Typed:
     with refusing_sets(level, "CASE"):
         operand = level.expression(tree.arg) if tree.HasField("arg") else None
         if operand is not None and operand.type.family == "unknown":
@@ -192,14 +192,14 @@ def _case(tree: Tree, level: Level) -> Typed:
     return made if otherwise else Typed(made.node, bare(made.type))
 
 
-def _coalesce(tree: Tree, level: Level) -> Typed:
+def _coalesce(tree: Tree, level: QueryLevel) -> Typed:
     with refusing_sets(level, "COALESCE"):
         operands = [level.expression(each) for each in tree.args]
     with at(odd_one(tree.args, operands)):
         return build.coalesce(*operands)
 
 
-def _extreme(tree: Tree, level: Level) -> Typed:
+def _extreme(tree: Tree, level: QueryLevel) -> Typed:
     operands = [level.expression(each) for each in tree.args]
     with at(odd_one(tree.args, operands)):
         is_greatest = option(tree, "op") == "IS_GREATEST"
@@ -209,7 +209,7 @@ def _extreme(tree: Tree, level: Level) -> Typed:
 # Casts and collations
 
 
-def _type_cast(tree: Tree, level: Level) -> Typed:
+def _type_cast(tree: Tree, level: QueryLevel) -> Typed:
     inner = child(tree, "arg")
     target = type_at(tree.type_name, level.names, has_unit=kind(inner) == "A_Const")
     if kind(inner) == "A_ArrayExpr" and isinstance(target, ArrayOf):
@@ -222,7 +222,7 @@ def _type_cast(tree: Tree, level: Level) -> Typed:
         return build.cast(operand, target)
 
 
-def _collated(tree: Tree, level: Level) -> Typed:
+def _collated(tree: Tree, level: QueryLevel) -> Typed:
     *path, name = names(tree.collname)
     operand = level.expression(tree.arg)
     if operand.type.family == "unknown":
@@ -249,7 +249,7 @@ def _collated(tree: Tree, level: Level) -> Typed:
 # Arrays
 
 
-def _array(tree: Tree, level: Level) -> Typed:
+def _array(tree: Tree, level: QueryLevel) -> Typed:
     elements = [level.expression(each) for each in tree.elements]
     if not elements:
         raise IndeterminateArray(
@@ -265,7 +265,7 @@ class IndeterminateArray(DatatypeMismatch):
     sqlstate = "42P18"
 
 
-def _array_of(tree: Tree, level: Level, target: ArrayOf) -> Typed:
+def _array_of(tree: Tree, level: QueryLevel, target: ArrayOf) -> Typed:
     """ARRAY[...]::type[]: each element is cast by itself."""
     made = []
     for each in items(tree.elements):
@@ -279,7 +279,7 @@ def _array_of(tree: Tree, level: Level, target: ArrayOf) -> Typed:
     return Typed(MakeArray(target.ref, tuple(made)), target)
 
 
-def _indirection(tree: Tree, level: Level) -> Typed:
+def _indirection(tree: Tree, level: QueryLevel) -> Typed:
     base, steps = child(tree, "arg"), items(tree.indirection)
     if kind(steps[0]) == "String":
         operand, steps = bind_records.field(base, steps[0].sval, level), steps[1:]
@@ -294,7 +294,7 @@ def _indirection(tree: Tree, level: Level) -> Typed:
     return operand
 
 
-def _in_dimensions(array: Typed, steps: list[Tree], level: Level, location: int) -> Typed:
+def _in_dimensions(array: Typed, steps: list[Tree], level: QueryLevel, location: int) -> Typed:
     """array[i][j] of an array with as many dimensions."""
     if any(kind(each) != "A_Indices" or each.is_slice for each in steps):
         raise NotSupported("slices of several dimensions are not supported", position=location + 1)
@@ -302,7 +302,7 @@ def _in_dimensions(array: Typed, steps: list[Tree], level: Level, location: int)
     return build.call("array_element", array, *places)
 
 
-def _element(operand: Typed, tree: Tree, level: Level, location: int) -> Typed:
+def _element(operand: Typed, tree: Tree, level: QueryLevel, location: int) -> Typed:
     if operand.type.family == "jsonb":
         if tree.is_slice:
             raise DatatypeMismatch("jsonb subscript does not support slices", position=location + 1)
@@ -323,7 +323,7 @@ FIRST_PLACE, LAST_PLACE = 1, 2**31 - 1
 """What a slice reaches to where it does not say."""
 
 
-def _bound(tree: Tree | None, level: Level, otherwise: int | None = None) -> Typed:
+def _bound(tree: Tree | None, level: QueryLevel, otherwise: int | None = None) -> Typed:
     if tree is None:
         return build.const(otherwise, INT4)
     subscript = level.expression(tree)
@@ -357,7 +357,7 @@ _CLOCKS = {
 }
 
 
-def _keyword(tree: Tree, level: Level) -> Typed:
+def _keyword(tree: Tree, level: QueryLevel) -> Typed:
     form = option(tree, "op")
     if form in _CLOCKS:
         value = build.call(_CLOCKS[form])
@@ -372,7 +372,7 @@ def _keyword(tree: Tree, level: Level) -> Typed:
     return found
 
 
-_BY_KIND: dict[str, Callable[[Tree, Level], Typed]] = {
+_BY_KIND: dict[str, Callable[[Tree, QueryLevel], Typed]] = {
     "A_Const": bind_values.constant,
     "ParamRef": bind_values.parameter,
     "ColumnRef": bind_values.column_reference,

@@ -13,14 +13,14 @@ Walk: `sql.bind.select` calls `bind`; statements that write call `table_item`.
 
 from collections.abc import Iterable, Sequence
 
-from tenure.catalog.descriptors import Column, Table, replace, visible
-from tenure.expr import build
-from tenure.expr.build import Typed
+from tenure.catalog.descriptors.definitions import Column, Table, replace, visible
 from tenure.expr.errors import NotSupported, UndefinedColumn
-from tenure.expr.expressions import ColumnRef
-from tenure.expr.resolution import common_type
-from tenure.expr.rewrite import shifted
-from tenure.expr.types import type_of
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef
+from tenure.expr.tree.overload_resolution import common_type
+from tenure.expr.tree.rewrite import shifted
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind import functions as bind_functions
 from tenure.sql.bind.binding import Binding, refuse_recursion
 from tenure.sql.bind.errors import (
@@ -32,11 +32,11 @@ from tenure.sql.bind.errors import (
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.relations import NamedColumns, Names, Relation, UndefinedTable, ViewQuery, VirtualTable
 from tenure.sql.bind.renaming import projected, renamed
-from tenure.sql.bind.scope import Item, Level, Named
+from tenure.sql.bind.scope import Item, Named, QueryLevel
 from tenure.sql.bind.targets import check_boolean
 from tenure.sql.bind.with_clause import Cte
-from tenure.sql.parse import Tree, child, items, kind, names, option
-from tenure.sql.plans.plan import Join, JoinKind, Output, Plan, Scan, Values, Virtual, Working
+from tenure.sql.plans.plan import Join, JoinKind, OutputColumn, Plan, Scan, Values, Virtual, Working
+from tenure.sql.text.parse import Tree, child, items, kind, names, option
 
 _KINDS = {
     "JOIN_INNER": JoinKind.INNER,
@@ -46,7 +46,7 @@ _KINDS = {
 }
 
 
-def bind(trees: Iterable[Tree], level: Level) -> Plan:
+def bind(trees: Iterable[Tree], level: QueryLevel) -> Plan:
     """Fills the level with what FROM puts in sight, to the right of what is there already."""
     start = len(level.row)
     plan: Plan | None = None
@@ -62,7 +62,7 @@ def bind(trees: Iterable[Tree], level: Level) -> Plan:
     return Values((), ((),)) if plan is None else plan
 
 
-def _item(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
+def _item(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
     match kind(tree):
         case "RangeVar":
             return _relation(tree, level)
@@ -91,7 +91,7 @@ def _check_conflicts(there: Sequence[Item], added: Sequence[Item]) -> None:
 # Tables, views and WITH queries
 
 
-def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
+def _relation(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
     path = [each for each in (tree.catalogname, tree.schemaname, tree.relname) if each]
     cte = _cte_named(path[0], level) if len(path) == 1 else None
     if cte is not None:
@@ -111,7 +111,7 @@ def _relation(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     return plan, added
 
 
-def _relation_named(path: list[str], level: Level, location: int) -> Relation:
+def _relation_named(path: list[str], level: QueryLevel, location: int) -> Relation:
     try:
         return level.names.relation(path, location + 1)
     except UndefinedTable as error:
@@ -124,7 +124,7 @@ def _relation_named(path: list[str], level: Level, location: int) -> Relation:
         raise
 
 
-def _cte_named(name: str, level: Level) -> Cte | None:
+def _cte_named(name: str, level: QueryLevel) -> Cte | None:
     for each in level.ancestors():
         if name in each.ctes:
             found = each.ctes[name]
@@ -133,24 +133,24 @@ def _cte_named(name: str, level: Level) -> Cte | None:
     return None
 
 
-def _plan_of(relation: Relation, level: Level, name: str) -> Plan:
+def _plan_of(relation: Relation, level: QueryLevel, name: str) -> Plan:
     if isinstance(relation, VirtualTable):
         return Virtual(relation.columns, relation.key, tuple(range(len(relation.columns))))
     assert isinstance(relation, ViewQuery)
-    outside = Level(level.binding, relation.names)
+    outside = QueryLevel(level.binding, relation.names)
     locks = level.locks_for(name)
     plan = renamed(level.binding.query(relation.tree, outside, locks=locks), relation.columns)
     outputs = plan.outputs[: relation.shown]
     if relation.id:
         outputs = tuple(
-            Output(each.name, each.type, relation.id, number) for number, each in enumerate(outputs, 1)
+            OutputColumn(each.name, each.type, relation.id, number) for number, each in enumerate(outputs, 1)
         )
     return projected(plan, outputs, tuple(ColumnRef(at) for at in range(len(outputs))))
 
 
 def table_item(
     table: Table,
-    level: Level,
+    level: QueryLevel,
     path: Sequence[str],
     alias: Tree | None,
     columns: Sequence[tuple[str, int]] | None = None,
@@ -171,7 +171,9 @@ def scan_of(
     columns = list(visible(table.columns))
     if named is not None:
         columns = _under_names(table, named)
-    outputs = tuple(Output(each.name, type_of(each.type, known.enum), table.id, each.id) for each in columns)
+    outputs = tuple(
+        OutputColumn(each.name, type_of(each.type, known.enum), table.id, each.id) for each in columns
+    )
     hidden = frozenset(at for at, each in enumerate(columns) if each.is_hidden)
     return Scan(outputs, table, tuple(each.id for each in columns)), hidden
 
@@ -186,7 +188,7 @@ def _under_names(table: Table, named: Sequence[tuple[str, int]]) -> list[Column]
 
 
 def _placed(
-    plan: Plan, tree: Tree, level: Level, name: str, *, path: tuple[str, ...] = ()
+    plan: Plan, tree: Tree, level: QueryLevel, name: str, *, path: tuple[str, ...] = ()
 ) -> tuple[Plan, list[Item]]:
     alias = child(tree, "alias")
     item = _entered(plan, level, alias.aliasname if alias is not None else name, alias)
@@ -196,7 +198,7 @@ def _placed(
 
 
 def _entered(
-    plan: Plan, level: Level, name: str, alias: Tree | None, *, hidden: frozenset[int] = frozenset()
+    plan: Plan, level: QueryLevel, name: str, alias: Tree | None, *, hidden: frozenset[int] = frozenset()
 ) -> Item:
     """Puts a plan's columns at the end of the level's row."""
     start = len(level.row)
@@ -221,10 +223,10 @@ def _entered(
 # Subqueries and functions
 
 
-def _subquery(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
+def _subquery(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
     alias = child(tree, "alias")
     name = alias.aliasname if alias is not None else "unnamed_subquery"
-    inner = Level(level.binding, level.names, parent=level)
+    inner = QueryLevel(level.binding, level.names, parent=level)
     before, level.is_lateral = level.is_lateral, tree.lateral
     try:
         plan = level.binding.query(child(tree, "subquery"), inner, locks=level.locks_for(name))
@@ -235,8 +237,8 @@ def _subquery(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
     return plan, [item]
 
 
-def _function(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
-    inner = Level(level.binding, level.names, parent=level)
+def _function(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
+    inner = QueryLevel(level.binding, level.names, parent=level)
     alias = child(tree, "alias")
     before, level.is_lateral = level.is_lateral, True
     try:
@@ -251,7 +253,7 @@ def _function(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
 # Joins
 
 
-def _join(tree: Tree, level: Level) -> tuple[Plan, list[Item]]:
+def _join(tree: Tree, level: QueryLevel) -> tuple[Plan, list[Item]]:
     start = len(level.row)
     how = _KINDS[option(tree, "jointype")]
     left, left_items = _item(child(tree, "larg"), level)
@@ -295,7 +297,7 @@ def _check_recursion(how: JoinKind, left: Plan, right: Plan, binding: Binding) -
 
 
 def _joined(
-    how: JoinKind, left: Plan, right: Plan, level: Level, start: int, condition: Typed | None = None
+    how: JoinKind, left: Plan, right: Plan, level: QueryLevel, start: int, condition: Typed | None = None
 ) -> Join:
     end = start + len(left.outputs)
     lateral = []
@@ -307,7 +309,7 @@ def _joined(
     return Join(how, left, right, node, tuple(lateral))
 
 
-def _on(tree: Tree, level: Level, both: list[Item]) -> Typed:
+def _on(tree: Tree, level: QueryLevel, both: list[Item]) -> Typed:
     for each in both:
         each.is_lateral_only, each.is_lateral_ok = False, True
     before, level.items = level.items, both
@@ -351,7 +353,7 @@ def _one_column(how: JoinKind, left: Named, right: Named) -> Named:
     kind_of_both = common_type([left.typed.type, right.typed.type], "JOIN/USING")
     first, second = (build.coerce(each.typed, kind_of_both) for each in (left, right))
     if how is JoinKind.FULL:
-        return Named(left.name, build.coalesce(first, second), Output(left.name, kind_of_both))
+        return Named(left.name, build.coalesce(first, second), OutputColumn(left.name, kind_of_both))
     if how is JoinKind.RIGHT or (how is JoinKind.INNER and first.node != left.typed.node):
         return Named(left.name, second, right.origin)
     return Named(left.name, first, left.origin)

@@ -3,19 +3,19 @@
 Walk: `sql.bind.from_clause` calls `function_scan`.
 """
 
-from tenure.expr import build
-from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported
-from tenure.expr.set_functions import is_set_function
+from tenure.expr.set_function_table import is_set_function
+from tenure.expr.tree import build
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.column_names import column_name
-from tenure.sql.bind.scope import Level
+from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.set_calls import set_call
 from tenure.sql.bind.values import INT8, TEXT
-from tenure.sql.parse import Tree, items, kind, names, unwrap
-from tenure.sql.plans.plan import FunctionScan, Output, Plan, SetCall, Values
+from tenure.sql.plans.plan import FunctionScan, OutputColumn, Plan, SetCall, Values
+from tenure.sql.text.parse import Tree, items, kind, names, unwrap
 
 
-def function_scan(tree: Tree, level: Level, alias: Tree | None) -> tuple[Plan, str]:
+def function_scan(tree: Tree, level: QueryLevel, alias: Tree | None) -> tuple[Plan, str]:
     """Also returns the name under which its columns are in sight."""
     level.clause = "FUNCTION"
     functions = [unwrap(unwrap(each).items[0]) for each in tree.functions]
@@ -35,9 +35,9 @@ def function_scan(tree: Tree, level: Level, alias: Tree | None) -> tuple[Plan, s
             columns += found
     if len(columns) == 1 and len(functions) == 1 and columns[0][0] == names(functions[0].funcname)[-1]:
         columns = [(name, columns[0][1])]
-    outputs = [Output(title, kind_of_column) for title, kind_of_column in columns]
+    outputs = [OutputColumn(title, kind_of_column) for title, kind_of_column in columns]
     if tree.ordinality:
-        outputs.append(Output("ordinality", INT8))
+        outputs.append(OutputColumn("ordinality", INT8))
     return FunctionScan(tuple(outputs), tuple(calls), tree.ordinality), name
 
 
@@ -64,17 +64,17 @@ def _apart(tree: Tree) -> list[Tree]:
     return parts
 
 
-def _called(tree: Tree, level: Level) -> tuple[SetCall, list[tuple[str, Type]]]:
+def _called(tree: Tree, level: QueryLevel) -> tuple[SetCall, list[tuple[str, Type]]]:
     if not _is_set(tree):
         raise NotSupported("a function that gives no set is not supported in ROWS FROM")
     return set_call(tree, level, names(tree.funcname)[-1])
 
 
-def _one_row(tree: Tree, level: Level, name: str, has_ordinality: bool) -> Plan:
+def _one_row(tree: Tree, level: QueryLevel, name: str, has_ordinality: bool) -> Plan:
     typed = level.expression(tree)
     if typed.type.family == "unknown":
         typed = build.coerce(typed, TEXT)
     if not has_ordinality:
-        return Values((Output(name, typed.type),), ((typed.node,),))
-    outputs = Output(name, typed.type), Output("ordinality", INT8)
+        return Values((OutputColumn(name, typed.type),), ((typed.node,),))
+    outputs = OutputColumn(name, typed.type), OutputColumn("ordinality", INT8)
     return Values(outputs, ((typed.node, build.const(1, INT8).node),))

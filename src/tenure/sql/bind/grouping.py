@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef, Node, nodes
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef, Node, nodes
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import AggregateCall, SetCall, WindowCall
 
 AGGREGATE, GROUPING, WINDOW, SET = (number << 24 for number in (1, 2, 3, 4))

@@ -17,21 +17,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
-from tenure.catalog.descriptors import replace
-from tenure.expr import build
-from tenure.expr.aggregates import aggregate_with_id, aggregates_named
-from tenure.expr.build import Typed
+from tenure.catalog.descriptors.definitions import replace
+from tenure.expr.aggregates.aggregate_table import aggregate_with_id, aggregates_named
 from tenure.expr.errors import NotSupported
-from tenure.expr.expressions import ColumnRef, Const, Nested, Node
-from tenure.expr.rewrite import rewrite
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef, Const, Nested, Node
+from tenure.expr.tree.rewrite import rewrite
 from tenure.sql.bind.errors import GroupingFault, WindowFault
 from tenure.sql.bind.grouping import AGGREGATE, GROUPING, SET, WINDOW, standing_for
 from tenure.sql.bind.locations import location_of
-from tenure.sql.bind.scope import Item, Level
-from tenure.sql.bind.targets import Target, by_name_or_number, check_equality
+from tenure.sql.bind.scope import Item, QueryLevel
+from tenure.sql.bind.targets import SelectTarget, by_name_or_number, check_equality
 from tenure.sql.bind.values import INT4, TEXT
-from tenure.sql.parse import Tree, items, kind, option
-from tenure.sql.plans.plan import Aggregate, AggregateCall, Filter, Output, Plan, ProjectSet, Window
+from tenure.sql.plans.plan import Aggregate, AggregateCall, Filter, OutputColumn, Plan, ProjectSet, Window
+from tenure.sql.text.parse import Tree, items, kind, option
 
 SETS_MAX = 4096
 """Grouping sets of one query, as in PostgreSQL."""
@@ -43,16 +43,16 @@ Set = tuple[int, ...]
 
 
 @dataclass
-class Groups:
+class GroupingKeys:
     """Two targets of the select list are two keys, even if their expressions are equal: GROUPING SETS may
     have one in a set and not the other."""
 
     keys: list[Typed] = field(default_factory=list)
-    targets: list[Target | None] = field(default_factory=list)
+    targets: list[SelectTarget | None] = field(default_factory=list)
     """Of each key: the target that it is, if it is one."""
     sets: list[Set] | None = None
 
-    def key(self, typed: Typed, target: Target | None) -> int:
+    def key(self, typed: Typed, target: SelectTarget | None) -> int:
         for at, each in enumerate(self.keys):
             if self.targets[at] is target and (target is not None or each.node == typed.node):
                 return at
@@ -60,14 +60,14 @@ class Groups:
         self.targets.append(target)
         return len(self.keys) - 1
 
-    def key_of(self, target: Target) -> int | None:
+    def key_of(self, target: SelectTarget) -> int | None:
         return next((at for at, each in enumerate(self.targets) if each is target), None)
 
 
-def bind(tree: Tree, level: Level, targets: list[Target]) -> Groups | None:
+def bind(tree: Tree, level: QueryLevel, targets: list[SelectTarget]) -> GroupingKeys | None:
     if not len(tree.group_clause):
         return None
-    groups = Groups()
+    groups = GroupingKeys()
     parts = [_sets(each, level, targets, groups) for each in items(tree.group_clause)]
     found: list[Set] = []
     for chosen in product(*parts):
@@ -85,7 +85,7 @@ class _TooManySets(GroupingFault):
     sqlstate = "54001"
 
 
-def _sets(tree: Tree, level: Level, targets: list[Target], groups: Groups) -> list[Set]:
+def _sets(tree: Tree, level: QueryLevel, targets: list[SelectTarget], groups: GroupingKeys) -> list[Set]:
     """The sets that one item of GROUP BY stands for."""
     if kind(tree) == "RowExpr" and option(tree, "row_format") == "COERCE_IMPLICIT_CAST":
         inner = [_sets(each, level, targets, groups) for each in items(tree.args)]
@@ -115,7 +115,7 @@ def _union(sets: Iterable[Set]) -> Set:
     return tuple(dict.fromkeys(key for each in sets for key in each))
 
 
-def _key(tree: Tree, level: Level, targets: list[Target]) -> tuple[Typed, Target | None]:
+def _key(tree: Tree, level: QueryLevel, targets: list[SelectTarget]) -> tuple[Typed, SelectTarget | None]:
     target = by_name_or_number(tree, level, targets, "GROUP BY")
     if target is None:
         typed = level.bind(tree, "GROUP BY")
@@ -144,12 +144,16 @@ def _key(tree: Tree, level: Level, targets: list[Target]) -> tuple[Typed, Target
 
 
 def placed(
-    plan: Plan, level: Level, groups: Groups | None, having: Node | None, targets: list[Target]
+    plan: Plan,
+    level: QueryLevel,
+    groups: GroupingKeys | None,
+    having: Node | None,
+    targets: list[SelectTarget],
 ) -> tuple[Plan, "Mover"]:
     """Puts the nodes for aggregates and windows upon a plan; and returns how expressions move."""
     calls = level.calls
     is_grouped = groups is not None or having is not None or bool(calls.aggregates or calls.groupings)
-    mover = Mover(level, (groups or Groups()) if is_grouped else None)
+    mover = Mover(level, (groups or GroupingKeys()) if is_grouped else None)
     if mover.groups is not None:
         free = [each.typed.node for each in targets if mover.groups.key_of(each) is None]
         mover.find_dependent([*free, *(() if having is None else (having,))])
@@ -159,17 +163,17 @@ def placed(
     mover.width = len(plan.outputs)
     if calls.windows:
         made = tuple(each.rewritten(mover.move) for each in calls.windows)
-        added = tuple(Output("?column?", each.type) for each in made)
+        added = tuple(OutputColumn("?column?", each.type) for each in made)
         plan = Window((*plan.outputs, *added), plan, made)
     return plan, mover
 
 
-def _aggregate(plan: Plan, level: Level, mover: "Mover") -> Aggregate:
+def _aggregate(plan: Plan, level: QueryLevel, mover: "Mover") -> Aggregate:
     groups, calls = mover.groups, level.calls
     assert groups is not None
     outputs = [_output(each, level) for each in groups.keys]
-    outputs += [Output("?column?", each.type) for each in calls.aggregates]
-    outputs += [Output("grouping", INT4) for _ in calls.groupings]
+    outputs += [OutputColumn("?column?", each.type) for each in calls.aggregates]
+    outputs += [OutputColumn("grouping", INT4) for _ in calls.groupings]
     return Aggregate(
         tuple(outputs),
         plan,
@@ -180,13 +184,13 @@ def _aggregate(plan: Plan, level: Level, mover: "Mover") -> Aggregate:
     )
 
 
-def _output(key: Typed, level: Level) -> Output:
+def _output(key: Typed, level: QueryLevel) -> OutputColumn:
     if isinstance(key.node, ColumnRef):
         return level.outputs[key.node.column]
-    return Output("?column?", key.type)
+    return OutputColumn("?column?", key.type)
 
 
-def sets_upon(plan: Plan, level: Level, mover: "Mover") -> Plan:
+def sets_upon(plan: Plan, level: QueryLevel, mover: "Mover") -> Plan:
     """Puts the nodes for functions that give sets upon a plan."""
     uses = level.calls.sets
     for depth in range(max((each.depth for each in uses), default=-1) + 1):
@@ -197,7 +201,7 @@ def sets_upon(plan: Plan, level: Level, mover: "Mover") -> Plan:
             for at in chosen
             if uses[at].column == 0
         )
-        added = tuple(Output("?column?", uses[at].type) for at in chosen)
+        added = tuple(OutputColumn("?column?", uses[at].type) for at in chosen)
         plan = ProjectSet((*plan.outputs, *added), plan, calls)
         mover.sets |= {number: start + at for at, number in enumerate(chosen)}
     return plan
@@ -207,8 +211,8 @@ def sets_upon(plan: Plan, level: Level, mover: "Mover") -> Plan:
 class Mover:
     """Moves expressions from FROM's row to the row that they get."""
 
-    level: Level
-    groups: Groups | None
+    level: QueryLevel
+    groups: GroupingKeys | None
     """None: nothing is grouped, so columns stay where they are."""
     width: int = 0
     """Of the row before windows."""
@@ -219,7 +223,7 @@ class Mover:
     start: int = 0
     """Where the row begins: other columns may stand to the left of it."""
 
-    def move_target(self, target: Target) -> Node:
+    def move_target(self, target: SelectTarget) -> Node:
         key = None if self.groups is None else self.groups.key_of(target)
         return self.move(target.typed.node) if key is None else ColumnRef(self.start + key)
 
@@ -335,7 +339,7 @@ class Mover:
         return True
 
 
-def _item_of(level: Level, position: int) -> Item | None:
+def _item_of(level: QueryLevel, position: int) -> Item | None:
     for item in level.all_items:
         if item.start <= position < item.start + len(item.columns):
             return item

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure.base.errors import UserError
-from tenure.expr.build import Typed
-from tenure.sql.parse import Tree, kind, unwrap
+from tenure.expr.tree.build import Typed
+from tenure.sql.text.parse import Tree, kind, unwrap
 
 
 @contextmanager

@@ -9,15 +9,15 @@ Walk: `sql.bind.select` binds the clauses and puts `plan.Lock` nodes in place.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import Table
-from tenure.expr.build import Typed
+from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.errors import NotSupported
-from tenure.expr.expressions import ColumnRef
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef
 from tenure.sql.bind.relations import UndefinedTable
-from tenure.sql.bind.scope import Item, Level, Locking
-from tenure.sql.bind.targets import Target
-from tenure.sql.parse import SyntaxFault, Tree, items, option
+from tenure.sql.bind.scope import Item, Locking, QueryLevel
+from tenure.sql.bind.targets import SelectTarget
 from tenure.sql.plans.plan import Lock, Plan
+from tenure.sql.text.parse import SyntaxFault, Tree, items, option
 
 _STRENGTHS = {
     "LCS_FORKEYSHARE": "FOR KEY SHARE",
@@ -56,7 +56,7 @@ def clauses(tree: Tree) -> tuple[Locking, ...]:
     return tuple(made)
 
 
-def bind(tree: Tree, level: Level) -> list[LockedTable]:
+def bind(tree: Tree, level: QueryLevel) -> list[LockedTable]:
     if not level.locks:
         return []
     for is_there, what in (
@@ -72,17 +72,17 @@ def bind(tree: Tree, level: Level) -> list[LockedTable]:
     return [each for locking in level.locks for each in _tables(locking, level)]
 
 
-def refuse(level: Level, what: str) -> None:
+def refuse(level: QueryLevel, what: str) -> None:
     if level.locks:
         raise NotSupported(f"{level.locks[0].strength} is not allowed with {what}")
 
 
-def refuse_values(level: Level) -> None:
+def refuse_values(level: QueryLevel) -> None:
     if level.locks:
         raise NotSupported(f"{level.locks[0].strength} cannot be applied to VALUES")
 
 
-def _tables(locking: Locking, level: Level) -> list[LockedTable]:
+def _tables(locking: Locking, level: QueryLevel) -> list[LockedTable]:
     for name in locking.relations:
         if not any(each.name == name for each in level.all_items):
             raise UndefinedTable(
@@ -103,12 +103,12 @@ def _tables(locking: Locking, level: Level) -> list[LockedTable]:
     return found
 
 
-def add_keys(locks: Sequence[LockedTable], targets: list[Target], level: Level) -> None:
+def add_keys(locks: Sequence[LockedTable], targets: list[SelectTarget], level: QueryLevel) -> None:
     """Makes hidden targets of the primary keys' columns that are not there anyway."""
     for each in locks:
         for named in _key(each):
             if not any(target.typed.node == named.node for target in targets):
-                targets.append(Target("?key?", named, -1, is_hidden=True))
+                targets.append(SelectTarget("?key?", named, -1, is_hidden=True))
 
 
 def _key(locked: LockedTable) -> list[Typed]:
@@ -118,7 +118,7 @@ def _key(locked: LockedTable) -> list[Typed]:
     return [by_id[id] for id in wanted]
 
 
-def locked(plan: Plan, locks: Sequence[LockedTable], targets: Sequence[Target]) -> Plan:
+def locked(plan: Plan, locks: Sequence[LockedTable], targets: Sequence[SelectTarget]) -> Plan:
     places: dict[ColumnRef, int] = {}
     for at, target in enumerate(targets):
         if isinstance(target.typed.node, ColumnRef):

@@ -3,18 +3,18 @@
 A parameter whose type the client leaves open has the type `unknown`, until the first place that needs
 one decides: in `id = $1` it is id's type. From then on it has that type everywhere.
 
-Walk: `sql.session` makes one per statement; `sql.bind.values` asks for each `$n`.
+Walk: `sql.session.session` makes one per statement; `sql.bind.values` asks for each `$n`.
 """
 
 from collections.abc import Sequence
 
 from tenure.base.errors import UserError
-from tenure.expr.build import UNKNOWN, Typed, cast, coerce, undecided
-from tenure.expr.casts import bare
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Given
-from tenure.expr.resolution import TEXT
-from tenure.expr.system_types import RegType
+from tenure.expr.tree.build import UNKNOWN, Typed, cast, coerce, undecided
+from tenure.expr.tree.expressions import ContextValue
+from tenure.expr.tree.overload_resolution import TEXT
+from tenure.expr.types.casts import bare
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.system_types import RegType
 
 PARAMETERS_MAX = 65535
 """As many as the protocol can count."""
@@ -33,9 +33,9 @@ class Parameters:
         self._types += [None] * (number - len(self._types))
         known = self._types[number - 1]
         if known is not None:
-            return Typed(Given(number - 1, known.ref), known)
+            return Typed(ContextValue(number - 1, known.ref), known)
         return undecided(
-            Given(number - 1, UNKNOWN.ref),
+            ContextValue(number - 1, UNKNOWN.ref),
             lambda target, context: self._decide(number, target, context, position),
         )
 
@@ -59,7 +59,7 @@ class Parameters:
     def _decide(self, number: int, target: Type, context: str, position: int) -> Typed:
         if target.family == UNKNOWN.family:
             self._open.add(number)
-            return Typed(Given(number - 1, UNKNOWN.ref), UNKNOWN)
+            return Typed(ContextValue(number - 1, UNKNOWN.ref), UNKNOWN)
         # A name is looked up when the statement runs, not when the parameter is read.
         decided = TEXT if isinstance(target, RegType) else bare(target)
         known = self._types[number - 1]
@@ -71,7 +71,7 @@ class Parameters:
                 detail=f"{known.sql_name} versus {decided.sql_name}",
                 position=position,
             )
-        given = Typed(Given(number - 1, decided.ref), decided)
+        given = Typed(ContextValue(number - 1, decided.ref), decided)
         return cast(given, target) if isinstance(target, RegType) else coerce(given, target, context)
 
 

@@ -12,18 +12,18 @@ Walk: `sql.bind.expressions` comes here for `(value).field`, `sql.bind.targets` 
 
 from collections.abc import Iterable
 
-from tenure.expr.build import Typed
 from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.tree.build import Typed
 from tenure.sql.bind.errors import WrongObject
-from tenure.sql.bind.scope import Level, column, column_of
+from tenure.sql.bind.scope import QueryLevel, column, column_of
 from tenure.sql.bind.set_calls import set_columns, set_name
-from tenure.sql.parse import Tree, items, kind, names
+from tenure.sql.text.parse import Tree, items, kind, names
 
 _SEPARATOR = "\0"
 """Between the name of a column and that of its field: no identifier has it."""
 
 
-def field(base: Tree, name: str, level: Level) -> Typed:
+def field(base: Tree, name: str, level: QueryLevel) -> Typed:
     location = getattr(base, "location", -1)
     if called := set_name(base):
         found = dict(set_columns(base, level, called))
@@ -48,20 +48,20 @@ def field(base: Tree, name: str, level: Level) -> Typed:
     )
 
 
-def _is_whole_row(level: Level, name: str, location: int) -> bool:
+def _is_whole_row(level: QueryLevel, name: str, location: int) -> bool:
     if column(level, name, location) is not None:
         return False
     return any(each.has_name and each.name == name for owner in level.ancestors() for each in owner.items)
 
 
-def _of_item(level: Level, path: list[str], part: str, location: int) -> Typed | None:
+def _of_item(level: QueryLevel, path: list[str], part: str, location: int) -> Typed | None:
     try:
         return column_of(level, path, part, location)
     except UndefinedColumn:
         return None
 
 
-def fields_of_call(tree: Tree, name: str, level: Level) -> list[tuple[str, Typed]] | None:
+def fields_of_call(tree: Tree, name: str, level: QueryLevel) -> list[tuple[str, Typed]] | None:
     """The columns that stand for a select list's call of a function with several; None if it is none."""
     called = set_name(tree)
     if not called:

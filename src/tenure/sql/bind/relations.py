@@ -4,23 +4,23 @@
     view            a `ViewQuery`: the parse tree of its query and the names it was written against
     system table    a `VirtualTable`: columns, and the key of what makes its rows
 
-Walk: `sql.session` gives the binder its `Names`; `sql.bind.from_clause` asks for relations.
+Walk: `sql.session.session` gives the binder its `Names`; `sql.bind.from_clause` asks for relations.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import EnumType, Table
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
-from tenure.sql.parse import Tree
-from tenure.sql.plans.plan import Output
+from tenure.catalog.descriptors.definitions import EnumType, Table
+from tenure.expr.tree.build import Typed
+from tenure.expr.types.datatype import Type
+from tenure.sql.plans.plan import OutputColumn
+from tenure.sql.text.parse import Tree
 
 
 class VirtualTable(NamedTuple):
     name: str
-    columns: tuple[Output, ...]
+    columns: tuple[OutputColumn, ...]
     key: str
     """Of what makes its rows: `plan.Virtual.source`."""
 

@@ -6,8 +6,8 @@ Walk: WITH, views and aliases of columns.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tenure.expr.expressions import ColumnRef, Node
-from tenure.sql.plans.plan import Output, Plan, Project
+from tenure.expr.tree.expressions import ColumnRef, Node
+from tenure.sql.plans.plan import OutputColumn, Plan, Project
 
 
 def renamed(plan: Plan, columns: Sequence[str]) -> Plan:
@@ -20,7 +20,7 @@ def renamed(plan: Plan, columns: Sequence[str]) -> Plan:
     return projected(plan, outputs, tuple(ColumnRef(at) for at in range(len(outputs))))
 
 
-def projected(plan: Plan, outputs: tuple[Output, ...], expressions: tuple[Node, ...]) -> Plan:
+def projected(plan: Plan, outputs: tuple[OutputColumn, ...], expressions: tuple[Node, ...]) -> Plan:
     """A projection, unless it would change nothing."""
     if outputs == plan.outputs and all(each == ColumnRef(at) for at, each in enumerate(expressions)):
         return plan

@@ -11,14 +11,14 @@ Walk: `sql.bind.expressions` for lists and row operators, `sql.bind.subqueries` 
 
 from collections.abc import Iterable, Sequence
 
-from tenure.expr import build
-from tenure.expr.build import Typed
 from tenure.expr.errors import DatatypeMismatch, NotSupported
-from tenure.expr.expressions import Given, columns
-from tenure.expr.resolution import common_type
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ContextValue, columns
+from tenure.expr.tree.overload_resolution import common_type
 from tenure.sql.bind.locations import at, location_of
-from tenure.sql.bind.scope import Level
-from tenure.sql.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
+from tenure.sql.bind.scope import QueryLevel
+from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names, option, unwrap
 
 _ORDERINGS = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 
@@ -30,11 +30,11 @@ def operator_name(parts: Iterable[Tree]) -> str:
     return "<>" if name == "!=" else name
 
 
-def refuse(tree: Tree, level: Level) -> Typed:
+def refuse(tree: Tree, level: QueryLevel) -> Typed:
     raise NotSupported("rows as values are not supported", position=tree.location + 1)
 
 
-def comparison(tree: Tree, level: Level) -> Typed:
+def comparison(tree: Tree, level: QueryLevel) -> Typed:
     """row op row, row IS [NOT] DISTINCT FROM row."""
     left, right = child(tree, "lexpr"), child(tree, "rexpr")
     if kind(left) != "RowExpr" or kind(right) != "RowExpr":
@@ -52,7 +52,7 @@ def comparison(tree: Tree, level: Level) -> Typed:
         return compared(operator_name(tree.name), *pair)
 
 
-def _members(row: Tree, level: Level) -> list[Typed]:
+def _members(row: Tree, level: QueryLevel) -> list[Typed]:
     return [level.expression(each) for each in row.args]
 
 
@@ -94,7 +94,7 @@ def _truth(name: str, left: Typed, right: Typed) -> Typed:
     return made
 
 
-def in_list(tree: Tree, level: Level) -> Typed:
+def in_list(tree: Tree, level: QueryLevel) -> Typed:
     """operand [NOT] IN (items)."""
     is_negated = operator_name(tree.name) == "<>"
     operand_tree, item_trees = child(tree, "lexpr"), items(unwrap(tree.rexpr).items)
@@ -112,7 +112,7 @@ def in_list(tree: Tree, level: Level) -> Typed:
 
 
 def _is_open_parameter(typed: Typed) -> bool:
-    return isinstance(typed.node, Given) and typed.type.family == "unknown"
+    return isinstance(typed.node, ContextValue) and typed.type.family == "unknown"
 
 
 def _with_parameters(operand: Typed, members: Sequence[Typed], *, is_negated: bool) -> Typed:
@@ -143,7 +143,9 @@ def _one_by_one(operand: Typed, members: Sequence[Typed], *, is_negated: bool) -
     return build.conjunction(*tests) if is_negated else build.disjunction(*tests)
 
 
-def _row_in(row: Tree, item_trees: Sequence[Tree], level: Level, location: int, *, is_negated: bool) -> Typed:
+def _row_in(
+    row: Tree, item_trees: Sequence[Tree], level: QueryLevel, location: int, *, is_negated: bool
+) -> Typed:
     operands = _members(row, level)
     tests = []
     for each in item_trees:

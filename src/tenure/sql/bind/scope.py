@@ -6,7 +6,7 @@
 
 A level is one SELECT. Its FROM items stand side by side in one row, from left to right, and a column
 is a position of that row. A name is sought in the innermost level first. What is found further out
-comes in as a `Given`: the number belongs to the child of the level it was found in.
+comes in as a `ContextValue`: the number belongs to the child of the level it was found in.
 
 Walk: `sql.bind.from_clause` fills levels; `sql.bind.values` looks up column names; `sql.bind.subqueries`
 asks for the origins of Givens.
@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.base.errors import UserError
-from tenure.catalog.descriptors import Table
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
+from tenure.catalog.descriptors.definitions import Table
 from tenure.expr.errors import NotSupported, UndefinedColumn
-from tenure.expr.expressions import ColumnRef, Given, Node
-from tenure.expr.rewrite import rewrite
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
+from tenure.expr.tree.rewrite import rewrite
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.errors import AmbiguousAlias, AmbiguousColumn
 from tenure.sql.bind.grouping import Calls
 from tenure.sql.bind.relations import Names, Relation, UndefinedTable
-from tenure.sql.parse import SyntaxFault
-from tenure.sql.plans.plan import Output
+from tenure.sql.plans.plan import OutputColumn
+from tenure.sql.text.parse import SyntaxFault
 
 if TYPE_CHECKING:
     from tenure.sql.bind.binding import Binding
@@ -40,7 +40,7 @@ class Named(NamedTuple):
     name: str
     typed: Typed
     """Over the level's row: its position, or, of a column that USING merges, an expression."""
-    origin: Output
+    origin: OutputColumn
     is_hidden: bool = False
     """Not part of *."""
 
@@ -93,12 +93,12 @@ class Locking(NamedTuple):
 
 
 @dataclass(eq=False)
-class Level:
+class QueryLevel:
     """One SELECT while it is bound."""
 
     binding: "Binding"
     names: Names
-    parent: "Level | None" = None
+    parent: "QueryLevel | None" = None
     clause: str = ""
     """What is bound just now, as error messages call it."""
     items: list[Item] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Level:
     all_items: list[Item] = field(default_factory=list)
     row: list[Type] = field(default_factory=list)
     """The types of the columns of FROM."""
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[OutputColumn] = field(default_factory=list)
     is_lateral: bool = False
     """A LATERAL item is bound just now: what stands left of it is in sight."""
     taken: dict[int, int] = field(default_factory=dict)
@@ -154,8 +154,8 @@ class Level:
         self.binding.levels += levels
         self.names.check_size(self.binding.levels)
 
-    def ancestors(self) -> Iterator["Level"]:
-        level: Level | None = self
+    def ancestors(self) -> Iterator["QueryLevel"]:
+        level: QueryLevel | None = self
         while level is not None:
             yield level
             level = level.parent
@@ -171,7 +171,7 @@ class Level:
 
 
 @contextmanager
-def refusing_sets(level: Level, what: str) -> Iterator[None]:
+def refusing_sets(level: QueryLevel, what: str) -> Iterator[None]:
     """Functions that give sets may not stand inside."""
     before = len(level.calls.sets)
     yield
@@ -183,7 +183,7 @@ def refusing_sets(level: Level, what: str) -> Iterator[None]:
         )
 
 
-def column(level: Level, name: str, location: int) -> Typed | None:
+def column(level: QueryLevel, name: str, location: int) -> Typed | None:
     """A column by its bare name, innermost level first; None if there is none."""
     for owner in level.ancestors():
         found = [
@@ -202,7 +202,7 @@ def column(level: Level, name: str, location: int) -> Typed | None:
     return None
 
 
-def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, Item]:
+def qualified(level: QueryLevel, path: Sequence[str], location: int) -> tuple[QueryLevel, Item]:
     """A FROM item by its name. Raises UndefinedTable (42P01) if none is in sight."""
     if len(path) > 3:
         raise SyntaxFault(
@@ -220,8 +220,8 @@ def qualified(level: Level, path: Sequence[str], location: int) -> tuple[Level, 
 
 
 def _sought(
-    level: Level, fits: Callable[[Item], bool], path: Sequence[str], location: int
-) -> tuple[Level, Item] | None:
+    level: QueryLevel, fits: Callable[[Item], bool], path: Sequence[str], location: int
+) -> tuple[QueryLevel, Item] | None:
     for owner in level.ancestors():
         found = [
             item
@@ -240,14 +240,14 @@ def _is_named(item: Item, path: Sequence[str]) -> bool:
     return item.name == path[0] if len(path) == 1 else tuple(path) == item.path
 
 
-def _relation_of(level: Level, path: Sequence[str]) -> Relation | None:
+def _relation_of(level: QueryLevel, path: Sequence[str]) -> Relation | None:
     try:
         return level.names.relation(path, 0)
     except UserError:
         return None
 
 
-def column_of(level: Level, path: Sequence[str], name: str, location: int) -> Typed:
+def column_of(level: QueryLevel, path: Sequence[str], name: str, location: int) -> Typed:
     owner, item = qualified(level, path, location)
     found = [each for each in item.columns if each.name == name]
     if not found:
@@ -279,7 +279,7 @@ class InvalidLateral(UndefinedTable):
     sqlstate = "42P10"
 
 
-def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
+def missing(level: QueryLevel, path: Sequence[str], location: int) -> UndefinedTable:
     name = path[-1]
     for owner in level.ancestors():
         for item in owner.all_items:
@@ -299,13 +299,13 @@ def missing(level: Level, path: Sequence[str], location: int) -> UndefinedTable:
     return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=location + 1)
 
 
-def _lateral_hint(owner: Level, item: Item) -> str:
+def _lateral_hint(owner: QueryLevel, item: Item) -> str:
     if item in owner.items and item.is_lateral_only and item.is_lateral_ok:
         return "To reference that table, you must mark this subquery with LATERAL."
     return ""
 
 
-def seen_from(level: Level, owner: Level, typed: Typed, location: int = -1) -> Typed:
+def seen_from(level: QueryLevel, owner: QueryLevel, typed: Typed, location: int = -1) -> Typed:
     """What stands in `owner`'s row, as an expression of `level`: Givens, if that is further in."""
     if level is owner:
         if isinstance(typed.node, ColumnRef):
@@ -319,6 +319,6 @@ def seen_from(level: Level, owner: Level, typed: Typed, location: int = -1) -> T
         owner.mention(node.column, location)
         if node.column not in child.taken:
             child.taken[node.column] = level.binding.fresh_given(owner, node.column)
-        return Given(child.taken[node.column], owner.type_at(node.column).ref)
+        return ContextValue(child.taken[node.column], owner.type_at(node.column).ref)
 
     return Typed(rewrite(typed.node, given), typed.type)

@@ -11,11 +11,11 @@ Walk: `sql.bind.binder` and, through `Binding.query`, whatever holds a query com
 
 from dataclasses import dataclass, field
 
-from tenure.expr import build
-from tenure.expr.build import Typed
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported
-from tenure.expr.expressions import ColumnRef, Node, nodes
-from tenure.expr.resolution import common_type
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef, Node, nodes
+from tenure.expr.tree.overload_resolution import common_type
 from tenure.sql.bind import from_clause as bind_from
 from tenure.sql.bind import groups as bind_groups
 from tenure.sql.bind import locks as bind_locks
@@ -27,39 +27,41 @@ from tenure.sql.bind.errors import WrongRecursion, WrongReference
 from tenure.sql.bind.grouping import AGGREGATE, SET, standing_for
 from tenure.sql.bind.locations import at, location_of, odd_one
 from tenure.sql.bind.renaming import projected
-from tenure.sql.bind.scope import Item, Level, Locking, Named, refusing_sets
-from tenure.sql.bind.targets import Ordered, Target, check_boolean, check_equality
+from tenure.sql.bind.scope import Item, Locking, Named, QueryLevel, refusing_sets
+from tenure.sql.bind.targets import Ordered, SelectTarget, check_boolean, check_equality
 from tenure.sql.bind.values import INT8
-from tenure.sql.parse import SyntaxFault, Tree, items, option, unwrap
-from tenure.sql.plans.plan import Distinct, Filter, Limit, Output, Plan, Sort, Values
+from tenure.sql.plans.plan import Distinct, Filter, Limit, OutputColumn, Plan, Sort, Values
 from tenure.sql.plans.trees import is_volatile
+from tenure.sql.text.parse import SyntaxFault, Tree, items, option, unwrap
 
 
 @dataclass
-class Select:
+class BoundSelect:
     """One SELECT, its clauses bound."""
 
     tree: Tree
-    level: Level
+    level: QueryLevel
     source: Plan
-    targets: list[Target]
+    targets: list[SelectTarget]
     where: Node | None = None
     having: Node | None = None
     order: list[Ordered] = field(default_factory=list)
-    groups: bind_groups.Groups | None = None
-    distinct: list[Target] | None = None
+    groups: bind_groups.GroupingKeys | None = None
+    distinct: list[SelectTarget] | None = None
     """The targets of DISTINCT ON; none of a plain DISTINCT, which goes by all."""
     limit: Node | None = None
     offset: Node | None = None
     locks: list[bind_locks.LockedTable] = field(default_factory=list)
 
 
-def bind(tree: Tree, parent: Level, *, keeps_unknown: bool = False, locks: tuple[Locking, ...] = ()) -> Plan:
+def bind(
+    tree: Tree, parent: QueryLevel, *, keeps_unknown: bool = False, locks: tuple[Locking, ...] = ()
+) -> Plan:
     """Binds a SelectStmt inside a level; `keeps_unknown` leaves literals of the select list untyped."""
     tree = unwrap(tree)
     if tree.HasField("into_clause"):
         raise NotSupported("SELECT INTO is not supported")
-    level = Level(parent.binding, parent.names, parent=parent)
+    level = QueryLevel(parent.binding, parent.names, parent=parent)
     level.grow(1)
     level.locks = (*locks, *bind_locks.clauses(tree))
     if tree.HasField("with_clause"):
@@ -72,12 +74,12 @@ def bind(tree: Tree, parent: Level, *, keeps_unknown: bool = False, locks: tuple
     return _built(_bound(tree, level), keeps_unknown)
 
 
-def _bound(tree: Tree, level: Level) -> Select:
+def _bound(tree: Tree, level: QueryLevel) -> BoundSelect:
     for each in items(tree.window_clause):
         bind_windows.add(level, each)
     source = bind_from.bind(tree.from_clause, level)
     targets = bind_targets.bind(tree.target_list, level)
-    select = Select(tree, level, source, targets)
+    select = BoundSelect(tree, level, source, targets)
     select.where = _condition(tree, "where_clause", "WHERE", level)
     select.having = _condition(tree, "having_clause", "HAVING", level)
     select.order = bind_targets.order(tree.sort_clause, level, targets)
@@ -94,7 +96,7 @@ def _bound(tree: Tree, level: Level) -> Select:
     return select
 
 
-def _condition(tree: Tree, field: str, clause: str, level: Level) -> Node | None:
+def _condition(tree: Tree, field: str, clause: str, level: QueryLevel) -> Node | None:
     if not tree.HasField(field):
         return None
     inner = getattr(tree, field)
@@ -102,7 +104,7 @@ def _condition(tree: Tree, field: str, clause: str, level: Level) -> Node | None
     return check_boolean(typed, f"argument of {clause}", location_of(inner)).node
 
 
-def _bind_distinct(select: Select) -> None:
+def _bind_distinct(select: BoundSelect) -> None:
     trees = [unwrap(each) for each in select.tree.distinct_clause]
     if not trees:
         return
@@ -124,13 +126,13 @@ def _bind_distinct(select: Select) -> None:
         check_equality(target.typed.type, target.location)
 
 
-def _distinct_on(tree: Tree, select: Select) -> Target:
+def _distinct_on(tree: Tree, select: BoundSelect) -> SelectTarget:
     level, targets = select.level, select.targets
     found = bind_targets.by_name_or_number(tree, level, targets, "DISTINCT ON")
     return found or bind_targets.by_value(tree, level, targets, "DISTINCT ON")
 
 
-def _check_initial(select: Select, locations: list[int]) -> None:
+def _check_initial(select: BoundSelect, locations: list[int]) -> None:
     """ORDER BY begins with what DISTINCT ON names, in any order."""
     wanted = list(zip(select.distinct or [], locations, strict=True))
     sorted_by = [each.target for each in select.order]
@@ -146,7 +148,7 @@ def _check_initial(select: Select, locations: list[int]) -> None:
             )
 
 
-def _bind_limit(select: Select) -> None:
+def _bind_limit(select: BoundSelect) -> None:
     tree, level = select.tree, select.level
     select.limit = _count(tree, "limit_count", "LIMIT", level)
     select.offset = _count(tree, "limit_offset", "OFFSET", level)
@@ -154,7 +156,7 @@ def _bind_limit(select: Select) -> None:
         raise SyntaxFault("WITH TIES cannot be specified without ORDER BY clause")
 
 
-def _count(tree: Tree, field: str, clause: str, level: Level) -> Node | None:
+def _count(tree: Tree, field: str, clause: str, level: QueryLevel) -> Node | None:
     if not tree.HasField(field):
         return None
     inner = getattr(tree, field)
@@ -176,7 +178,7 @@ def _count(tree: Tree, field: str, clause: str, level: Level) -> Node | None:
 # From clauses to nodes
 
 
-def _built(select: Select, keeps_unknown: bool) -> Plan:
+def _built(select: BoundSelect, keeps_unknown: bool) -> Plan:
     if not keeps_unknown:
         for target in select.targets:
             bind_targets.decide_unknown(target)
@@ -188,7 +190,7 @@ def _built(select: Select, keeps_unknown: bool) -> Plan:
     return _finished(select, _projected(select, plan, mover))
 
 
-def _projected(select: Select, plan: Plan, mover: bind_groups.Mover) -> Plan:
+def _projected(select: BoundSelect, plan: Plan, mover: bind_groups.Mover) -> Plan:
     """The targets, without repetition and in order. Those that wait are computed after that."""
     level, targets = select.level, select.targets
     late = _late(select)
@@ -211,7 +213,7 @@ def _projected(select: Select, plan: Plan, mover: bind_groups.Mover) -> Plan:
     return projected(plan, bind_targets.outputs(targets, level), tuple(expressions))
 
 
-def _late(select: Select) -> list[Target]:
+def _late(select: BoundSelect) -> list[SelectTarget]:
     """The targets that are computed after ORDER BY, as in PostgreSQL: what is volatile runs for the rows that
     are given, in their order; sets are expanded once DISTINCT ON has chosen its rows."""
     if not select.order or select.distinct == []:
@@ -224,7 +226,7 @@ def _late(select: Select) -> list[Target]:
     return [each for each in free if has_set[id(each)] or is_volatile(each.typed.node)]
 
 
-def _in_order(select: Select, plan: Plan, targets: list[Target]) -> Plan:
+def _in_order(select: BoundSelect, plan: Plan, targets: list[SelectTarget]) -> Plan:
     keys = tuple(each.key(targets) for each in select.order)
     if select.distinct == []:
         plan = Distinct(plan)
@@ -235,7 +237,7 @@ def _in_order(select: Select, plan: Plan, targets: list[Target]) -> Plan:
     return plan
 
 
-def _finished(select: Select, plan: Plan) -> Plan:
+def _finished(select: BoundSelect, plan: Plan) -> Plan:
     targets = select.targets
     plan = bind_locks.locked(plan, select.locks, targets)
     if select.limit is not None or select.offset is not None:
@@ -248,14 +250,14 @@ def _finished(select: Select, plan: Plan) -> Plan:
     return projected(plan, outputs, tuple(ColumnRef(at) for at in visible))
 
 
-def _place(target: Target, targets: list[Target]) -> int:
+def _place(target: SelectTarget, targets: list[SelectTarget]) -> int:
     return next(at for at, each in enumerate(targets) if each is target)
 
 
 # VALUES and set operations: rows that only ORDER BY and LIMIT are left to do something with
 
 
-def _of_rows(tree: Tree, level: Level, rows: Plan, keeps_unknown: bool) -> Plan:
+def _of_rows(tree: Tree, level: QueryLevel, rows: Plan, keeps_unknown: bool) -> Plan:
     columns = [
         Named(each.name, Typed(ColumnRef(at), each.type), each) for at, each in enumerate(rows.outputs)
     ]
@@ -263,8 +265,10 @@ def _of_rows(tree: Tree, level: Level, rows: Plan, keeps_unknown: bool) -> Plan:
     level.row = [each.type for each in rows.outputs]
     level.outputs = list(rows.outputs)
     places = level.binding.places if len(level.binding.places) == len(columns) else [-1] * len(columns)
-    targets = [Target(each.name, each.typed, place) for each, place in zip(columns, places, strict=True)]
-    select = Select(tree, level, rows, targets)
+    targets = [
+        SelectTarget(each.name, each.typed, place) for each, place in zip(columns, places, strict=True)
+    ]
+    select = BoundSelect(tree, level, rows, targets)
     select.order = bind_targets.order(tree.sort_clause, level, targets)
     if len(targets) > len(columns) and option(tree, "op") != "SETOP_NONE":
         raise NotSupported(
@@ -277,7 +281,7 @@ def _of_rows(tree: Tree, level: Level, rows: Plan, keeps_unknown: bool) -> Plan:
     return _built(select, keeps_unknown)
 
 
-def _values(tree: Tree, level: Level) -> Values:
+def _values(tree: Tree, level: QueryLevel) -> Values:
     bind_locks.refuse_values(level)
     rows = value_rows(tree, level)
     trees = [each.items for each in items(tree.values_lists)]
@@ -288,12 +292,12 @@ def _values(tree: Tree, level: Level) -> Values:
     made = tuple(
         tuple(build.coerce(each, kind).node for each, kind in zip(row, types, strict=True)) for row in rows
     )
-    outputs = tuple(Output(f"column{number}", kind) for number, kind in enumerate(types, 1))
+    outputs = tuple(OutputColumn(f"column{number}", kind) for number, kind in enumerate(types, 1))
     level.binding.places = [location_of(each) for each in trees[0]]
     return Values(outputs, made)
 
 
-def value_rows(tree: Tree, level: Level) -> list[list[Typed]]:
+def value_rows(tree: Tree, level: QueryLevel) -> list[list[Typed]]:
     """The rows of VALUES as they are written, before their columns have one type each."""
     rows: list[list[Typed]] = []
     for each in items(tree.values_lists):

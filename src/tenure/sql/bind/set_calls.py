@@ -6,18 +6,18 @@ In a select list each column of such a call has a stand-in, as aggregates have; 
 Walk: `sql.bind.calls` and `sql.bind.records` for select lists, `sql.bind.functions` for FROM.
 """
 
-from tenure.expr import build
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
-from tenure.expr.set_functions import column_types, is_set_function, resolve_set
+from tenure.expr.set_function_table import column_types, is_set_function, resolve_set
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.clauses import check_set
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.scope import Level
-from tenure.sql.parse import Tree, kind, names
+from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.plans.plan import SetCall
+from tenure.sql.text.parse import Tree, kind, names
 
 
-def set_columns(tree: Tree, level: Level, name: str) -> list[tuple[str, Typed]]:
+def set_columns(tree: Tree, level: QueryLevel, name: str) -> list[tuple[str, Typed]]:
     """The columns of a function that gives a set, in a select list."""
     made, columns = set_call(tree, level, name)
     check_set(level.clause, tree.location)
@@ -34,7 +34,7 @@ def set_name(tree: Tree) -> str:
     return name if is_there and is_set_function(name) else ""
 
 
-def set_call(tree: Tree, level: Level, name: str) -> tuple[SetCall, list[tuple[str, Type]]]:
+def set_call(tree: Tree, level: QueryLevel, name: str) -> tuple[SetCall, list[tuple[str, Type]]]:
     """A function that gives a set, and the names and types of its columns."""
     arguments = [level.expression(each) for each in tree.args]
     with at(tree.location):

@@ -6,20 +6,20 @@ Walk: `sql.bind.select` comes here with a SelectStmt that has two sides.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tenure.expr import build
-from tenure.expr.build import Typed
-from tenure.expr.casts import IMPLICIT
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef
-from tenure.expr.resolution import common_type
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef
+from tenure.expr.tree.overload_resolution import common_type
+from tenure.expr.types.casts import IMPLICIT
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.scope import Level
+from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_equality
-from tenure.sql.parse import SyntaxFault, Tree, option
-from tenure.sql.plans.plan import Output, Plan, Project, SetKind, SetOperation
+from tenure.sql.plans.plan import OutputColumn, Plan, Project, SetKind, SetOperation
+from tenure.sql.text.parse import SyntaxFault, Tree, option
 
 
-def bind(tree: Tree, level: Level) -> Plan:
+def bind(tree: Tree, level: QueryLevel) -> Plan:
     """The rows of the operation, before its ORDER BY and LIMIT."""
     word = option(tree, "op").removeprefix("SETOP_")
     binding = level.binding
@@ -39,12 +39,12 @@ def bind(tree: Tree, level: Level) -> Plan:
         for each, place in zip(types, binding.places, strict=True):
             check_equality(each, place)
     outputs = tuple(
-        Output(each.name, kind_of_both) for each, kind_of_both in zip(left.outputs, types, strict=True)
+        OutputColumn(each.name, kind_of_both) for each, kind_of_both in zip(left.outputs, types, strict=True)
     )
     return SetOperation(outputs, SetKind[word], tree.all, converted(left, types), converted(right, types))
 
 
-def _side(tree: Tree, level: Level) -> Plan:
+def _side(tree: Tree, level: QueryLevel) -> Plan:
     is_plain = not (
         len(tree.sort_clause)
         or len(tree.locking_clause)
@@ -54,11 +54,11 @@ def _side(tree: Tree, level: Level) -> Plan:
     )
     if option(tree, "op") != "SETOP_NONE" and is_plain:
         return bind(tree, level)
-    return level.binding.query(tree, Level(level.binding, level.names, parent=level), keeps_unknown=True)
+    return level.binding.query(tree, QueryLevel(level.binding, level.names, parent=level), keeps_unknown=True)
 
 
 def common_types(
-    word: str, left: Sequence[Output], right: Sequence[Output], places: Sequence[int]
+    word: str, left: Sequence[OutputColumn], right: Sequence[OutputColumn], places: Sequence[int]
 ) -> list[Type]:
     """`places` are those of the right side's columns."""
     types = []
@@ -78,7 +78,7 @@ def converted(plan: Plan, types: Sequence[Type], context: str = IMPLICIT) -> Pla
         given = [Typed(ColumnRef(number), each.type) for number, each in enumerate(plan.outputs)]
     made = [build.coerce(each, wanted, context) for each, wanted in zip(given, types, strict=True)]
     outputs = tuple(
-        Output(each.name, new.type) if new.type.ref != each.type.ref else each
+        OutputColumn(each.name, new.type) if new.type.ref != each.type.ref else each
         for each, new in zip(plan.outputs, made, strict=True)
     )
     nodes = tuple(each.node for each in made)

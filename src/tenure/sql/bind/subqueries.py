@@ -12,26 +12,25 @@ Walk: `sql.bind.expressions` comes here with SubLinks.
 from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
-from tenure.expr import build
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
 from tenure.expr.errors import DatatypeMismatch, NotSupported
-from tenure.expr.expressions import Cast, ColumnRef, Const, Given, Nested, Node
-from tenure.expr.resolution import array_of, resolve
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Cast, ColumnRef, Const, ContextValue, Nested, Node
+from tenure.expr.tree.overload_resolution import array_of, resolve
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.binding import refuse_recursion
 from tenure.sql.bind.clauses import check_subquery
 from tenure.sql.bind.locations import at
 from tenure.sql.bind.row_values import check_row_operator, compared, operator_name
-from tenure.sql.bind.scope import Level, seen_from
+from tenure.sql.bind.scope import QueryLevel, seen_from
 from tenure.sql.bind.values import BOOL
-from tenure.sql.parse import SyntaxFault, Tree, child, kind, option
 from tenure.sql.plans.plan import (
     Aggregate,
     Distinct,
     Filter,
     Limit,
     NestedKind,
-    Output,
+    OutputColumn,
     Plan,
     Project,
     ProjectSet,
@@ -40,11 +39,12 @@ from tenure.sql.plans.plan import (
     Subquery,
     Window,
 )
+from tenure.sql.text.parse import SyntaxFault, Tree, child, kind, option
 
 
-def sublink(tree: Tree, level: Level) -> Typed:
+def sublink(tree: Tree, level: QueryLevel) -> Typed:
     check_subquery(level.clause, tree.location)
-    inner = Level(level.binding, level.names, parent=level)
+    inner = QueryLevel(level.binding, level.names, parent=level)
     form = option(tree, "sub_link_type").removesuffix("_SUBLINK")
     query = child(tree, "subselect")
     if form in ("ANY", "ALL"):
@@ -92,11 +92,11 @@ def is_value(tree: Tree) -> bool:
     return kind(tree) == "SubLink" and option(tree, "sub_link_type") == "EXPR_SUBLINK"
 
 
-def row_compared(tree: Tree, level: Level) -> Typed:
+def row_compared(tree: Tree, level: QueryLevel) -> Typed:
     """(a, b) = (SELECT x, y ...): NULL if there is no row."""
     subquery = child(tree, "rexpr")
     check_subquery(level.clause, subquery.location)
-    inner = Level(level.binding, level.names, parent=level)
+    inner = QueryLevel(level.binding, level.names, parent=level)
     operands = [level.expression(each) for each in child(tree, "lexpr").args]
     plan = level.binding.query(child(subquery, "subselect"), inner)
     with at(tree.location):
@@ -117,7 +117,7 @@ def _check_one_column(plan: Plan, location: int) -> None:
 
 
 def _asked(
-    level: Level,
+    level: QueryLevel,
     kind: NestedKind,
     plan: Plan,
     type: Type,
@@ -130,14 +130,14 @@ def _asked(
     arguments: list[Node] = list(operands)
     for given in taken:
         owner, position = binding.origins[given.number]
-        arguments.append(ColumnRef(position) if owner is level else Given(given.number, given.type))
+        arguments.append(ColumnRef(position) if owner is level else ContextValue(given.number, given.type))
     value = type if kind in (NestedKind.SCALAR, NestedKind.ARRAY) else None
     takes = tuple(each.number for each in taken)
     binding.nested.append(Subquery(kind, plan, takes, tuple(functions), value))
     return Typed(Nested(len(binding.nested) - 1, tuple(arguments), type.ref), type)
 
 
-def _compared(tree: Tree, form: str, level: Level, inner: Level) -> Typed:
+def _compared(tree: Tree, form: str, level: QueryLevel, inner: QueryLevel) -> Typed:
     test = child(tree, "testexpr")
     trees = list(test.args) if kind(test) == "RowExpr" else [test]
     operands = [level.expression(each) for each in trees]
@@ -149,14 +149,16 @@ def _compared(tree: Tree, form: str, level: Level, inner: Level) -> Typed:
         return _over_columns(level, asked, name, operands, plan)
 
 
-def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: Level, inner: Level) -> Plan:
+def _tested(plan: Plan, name: str, operands: Sequence[Typed], level: QueryLevel, inner: QueryLevel) -> Plan:
     """One column: whether the operands compare so with each row."""
     outside = [seen_from(inner, level, each) for each in operands]
     columns = [Typed(ColumnRef(at), output.type) for at, output in enumerate(plan.outputs)]
-    return Project((Output("?column?", BOOL),), plan, (compared(name, outside, columns).node,))
+    return Project((OutputColumn("?column?", BOOL),), plan, (compared(name, outside, columns).node,))
 
 
-def _over_columns(level: Level, asked: NestedKind, name: str, operands: Sequence[Typed], plan: Plan) -> Typed:
+def _over_columns(
+    level: QueryLevel, asked: NestedKind, name: str, operands: Sequence[Typed], plan: Plan
+) -> Typed:
     """Operands and columns as the types that the operator compares, pair by pair."""
     pairs = [
         _compared_pair(name, operand, Typed(ColumnRef(place), output.type))
@@ -166,7 +168,9 @@ def _over_columns(level: Level, asked: NestedKind, name: str, operands: Sequence
         check_row_operator(name)
     columns = [pair.column for pair in pairs]
     if [each.node for each in columns] != [ColumnRef(place) for place in range(len(columns))]:
-        outputs = [Output(output.name, each.type) for output, each in zip(plan.outputs, columns, strict=True)]
+        outputs = [
+            OutputColumn(output.name, each.type) for output, each in zip(plan.outputs, columns, strict=True)
+        ]
         plan = Project(tuple(outputs), plan, tuple(each.node for each in columns))
     lefts, functions = [pair.operand for pair in pairs], [pair.function for pair in pairs]
     return _asked(level, asked, plan, BOOL, lefts, functions)

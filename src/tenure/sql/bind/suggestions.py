@@ -5,7 +5,7 @@ Walk: `sql.bind.values` asks when a column is missing.
 
 from typing import NamedTuple
 
-from tenure.sql.bind.scope import Item, Level
+from tenure.sql.bind.scope import Item, QueryLevel
 
 _DISTANCE_MAX = 3
 """Letters to change; a name that differs in more is no suggestion."""
@@ -19,7 +19,7 @@ class Match(NamedTuple):
         return f'the column "{self.table}.{self.column}"'
 
 
-def hint(level: Level, name: str, table: str = "") -> str:
+def hint(level: QueryLevel, name: str, table: str = "") -> str:
     """What else the column may be, of a table that was named or of any; "" if nothing is near."""
     found: list[Match] = []
     nearest = _DISTANCE_MAX + 1

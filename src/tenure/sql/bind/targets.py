@@ -10,31 +10,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tenure.catalog.errors import TooManyColumns
-from tenure.expr import build
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
 from tenure.expr.errors import NotSupported, UndefinedFunction
-from tenure.expr.expressions import ColumnRef
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef
+from tenure.expr.types.datatype import Type
 from tenure.sql.bind.column_names import column_name
 from tenure.sql.bind.errors import AmbiguousColumn, WrongReference
 from tenure.sql.bind.locations import at, location_of
 from tenure.sql.bind.records import fields_of_call, refuse_rows
-from tenure.sql.bind.scope import Level, column
+from tenure.sql.bind.scope import QueryLevel, column
 from tenure.sql.bind.values import BOOL, TEXT, star
-from tenure.sql.parse import SyntaxFault, Tree, items, kind, names, option, unwrap
-from tenure.sql.plans.plan import Output, SortKey
+from tenure.sql.plans.plan import OutputColumn, SortKey
+from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names, option, unwrap
 
 
 @dataclass
-class Target:
+class SelectTarget:
     name: str
     typed: Typed
     location: int
     is_hidden: bool = False
 
 
-def bind(trees: Iterable[Tree], level: Level, clause: str = "SELECT") -> list[Target]:
-    targets: list[Target] = []
+def bind(trees: Iterable[Tree], level: QueryLevel, clause: str = "SELECT") -> list[SelectTarget]:
+    targets: list[SelectTarget] = []
     for tree in items(trees):
         value = unwrap(tree.val)
         if kind(value) == "ColumnRef" and kind(unwrap(value.fields[-1])) == "A_Star":
@@ -46,17 +46,19 @@ def bind(trees: Iterable[Tree], level: Level, clause: str = "SELECT") -> list[Ta
     return targets
 
 
-def _values(tree: Tree, value: Tree, level: Level, clause: str) -> list[Target]:
+def _values(tree: Tree, value: Tree, level: QueryLevel, clause: str) -> list[SelectTarget]:
     title = tree.name or column_name(value)
     with level.binding_of(clause):
         found = fields_of_call(value, title, level) or [(title, level.expression(value))]
-    return [Target(name, typed, location_of(value)) for name, typed in found]
+    return [SelectTarget(name, typed, location_of(value)) for name, typed in found]
 
 
-def _stars(tree: Tree, level: Level) -> list[Target]:
+def _stars(tree: Tree, level: QueryLevel) -> list[SelectTarget]:
     path = names(items(tree.fields)[:-1])
     if path:
-        found = [Target(name, typed, tree.location) for name, typed, _ in star(level, path, tree.location)]
+        found = [
+            SelectTarget(name, typed, tree.location) for name, typed, _ in star(level, path, tree.location)
+        ]
         refuse_rows((each.name for each in found), tree.location)
         return found
     if not level.items:
@@ -68,7 +70,7 @@ def _stars(tree: Tree, level: Level) -> list[Target]:
                 if not each.is_hidden:
                     if isinstance(each.typed.node, ColumnRef):
                         level.locations.setdefault(each.typed.node.column, tree.location)
-                    found.append(Target(each.name, each.typed, tree.location))
+                    found.append(SelectTarget(each.name, each.typed, tree.location))
     refuse_rows((each.name for each in found), tree.location)
     return found
 
@@ -77,7 +79,7 @@ TARGETS_MAX = 1664
 """As in PostgreSQL."""
 
 
-def outputs(targets: Sequence[Target], level: Level) -> tuple[Output, ...]:
+def outputs(targets: Sequence[SelectTarget], level: QueryLevel) -> tuple[OutputColumn, ...]:
     if len(targets) > TARGETS_MAX:
         raise TooManyColumns(f"target lists can have at most {TARGETS_MAX} entries")
     made = []
@@ -85,19 +87,21 @@ def outputs(targets: Sequence[Target], level: Level) -> tuple[Output, ...]:
         node = target.typed.node
         if isinstance(node, ColumnRef) and node.column < len(level.outputs):
             origin = level.outputs[node.column]
-            made.append(Output(target.name, target.typed.type, origin.table, origin.number))
+            made.append(OutputColumn(target.name, target.typed.type, origin.table, origin.number))
         else:
-            made.append(Output(target.name, target.typed.type))
+            made.append(OutputColumn(target.name, target.typed.type))
     return tuple(made)
 
 
-def decide_unknown(target: Target) -> None:
+def decide_unknown(target: SelectTarget) -> None:
     """A literal or parameter whose type nothing else decides is text."""
     if target.typed.type.family == "unknown":
         target.typed = build.coerce(target.typed, TEXT)
 
 
-def by_name_or_number(tree: Tree, level: Level, targets: Sequence[Target], clause: str) -> Target | None:
+def by_name_or_number(
+    tree: Tree, level: QueryLevel, targets: Sequence[SelectTarget], clause: str
+) -> SelectTarget | None:
     """A column of the select list by its name or its position; None if it is an expression."""
     visible = [each for each in targets if not each.is_hidden]
     if kind(tree) == "ColumnRef" and len(tree.fields) == 1 and kind(unwrap(tree.fields[0])) == "String":
@@ -110,7 +114,7 @@ def by_name_or_number(tree: Tree, level: Level, targets: Sequence[Target], claus
     return None
 
 
-def _is_own_column(level: Level, name: str, location: int) -> bool:
+def _is_own_column(level: QueryLevel, name: str, location: int) -> bool:
     parent, level.parent = level.parent, None
     try:
         return column(level, name, location) is not None
@@ -118,14 +122,14 @@ def _is_own_column(level: Level, name: str, location: int) -> bool:
         level.parent = parent
 
 
-def _by_name(name: str, targets: Sequence[Target], clause: str, location: int) -> Target | None:
+def _by_name(name: str, targets: Sequence[SelectTarget], clause: str, location: int) -> SelectTarget | None:
     found = [each for each in targets if each.name == name]
     if any(each.typed.node != found[0].typed.node for each in found):
         raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=location + 1)
     return found[0] if found else None
 
 
-def _by_number(tree: Tree, targets: Sequence[Target], clause: str) -> Target | None:
+def _by_number(tree: Tree, targets: Sequence[SelectTarget], clause: str) -> SelectTarget | None:
     if tree.isnull or tree.WhichOneof("val") != "ival":
         raise SyntaxFault(f"non-integer constant in {clause}", position=tree.location + 1)
     number: int = tree.ival.ival
@@ -134,13 +138,13 @@ def _by_number(tree: Tree, targets: Sequence[Target], clause: str) -> Target | N
     return targets[number - 1]
 
 
-def by_value(tree: Tree, level: Level, targets: list[Target], clause: str) -> Target:
+def by_value(tree: Tree, level: QueryLevel, targets: list[SelectTarget], clause: str) -> SelectTarget:
     """The target that is this very expression; a hidden one is added if there is none."""
     typed = level.bind(tree, clause)
     for each in targets:
         if each.typed.node == typed.node and each.typed.type.family == typed.type.family:
             return each
-    targets.append(Target("?column?", typed, location_of(tree), is_hidden=True))
+    targets.append(SelectTarget("?column?", typed, location_of(tree), is_hidden=True))
     return targets[-1]
 
 
@@ -148,16 +152,16 @@ def by_value(tree: Tree, level: Level, targets: list[Target], clause: str) -> Ta
 class Ordered:
     """One part of ORDER BY, before targets have their places."""
 
-    target: Target
+    target: SelectTarget
     is_descending: bool
     nulls_first: bool
 
-    def key(self, targets: Sequence[Target]) -> SortKey:
+    def key(self, targets: Sequence[SelectTarget]) -> SortKey:
         place = next(at for at, each in enumerate(targets) if each is self.target)
         return SortKey(ColumnRef(place), self.is_descending, self.nulls_first)
 
 
-def order(trees: Iterable[Tree], level: Level, targets: list[Target]) -> list[Ordered]:
+def order(trees: Iterable[Tree], level: QueryLevel, targets: list[SelectTarget]) -> list[Ordered]:
     made: list[Ordered] = []
     for tree in items(trees):
         inner = unwrap(tree.node)
@@ -180,7 +184,7 @@ def direction(tree: Tree) -> tuple[bool, bool]:
 
 
 def sort_keys(
-    trees: Iterable[Tree], level: Level, clause: str, types: list[Type] | None = None
+    trees: Iterable[Tree], level: QueryLevel, clause: str, types: list[Type] | None = None
 ) -> tuple[SortKey, ...]:
     """ORDER BY inside an aggregate or a window: expressions only, whose types are added to `types`."""
     made = []

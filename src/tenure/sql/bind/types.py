@@ -5,16 +5,16 @@ Walk: `sql.bind.expressions` and those who make tables ask for `type_at`.
 
 import re
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.errors import NotSupported, UndefinedObject
-from tenure.expr.expressions import Const
-from tenure.expr.types import check_modifiers, parse_type_name, type_of
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import Const
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import check_modifiers, parse_type_name, type_of
 from tenure.sql.bind.locations import at
 from tenure.sql.bind.relations import Names
 from tenure.sql.bind.values import literal
-from tenure.sql.parse import SyntaxFault, Tree, items, kind, names
+from tenure.sql.text.parse import SyntaxFault, Tree, items, kind, names
 
 _BUILT_IN = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea"),

@@ -3,18 +3,18 @@
 Walk: `sql.bind.expressions` calls these by the kind of node.
 """
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.build import UNKNOWN, Typed, const, read, undecided
-from tenure.expr.datatype import Type
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.expr.errors import NotSupported, UndefinedColumn
-from tenure.expr.expressions import Const
-from tenure.expr.numbers import parse_numeric
-from tenure.expr.types import type_of
+from tenure.expr.tree.build import UNKNOWN, Typed, const, read, undecided
+from tenure.expr.tree.expressions import Const
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.numbers import parse_numeric
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.clauses import check_column
 from tenure.sql.bind.locations import at
-from tenure.sql.bind.scope import Item, Level, column, column_of, qualified, seen_from
+from tenure.sql.bind.scope import Item, QueryLevel, column, column_of, qualified, seen_from
 from tenure.sql.bind.suggestions import hint
-from tenure.sql.parse import Tree, items, kind, names
+from tenure.sql.text.parse import Tree, items, kind, names
 
 INT4, INT8, NUMERIC, BOOL, TEXT = (
     type_of(TypeRef(name)) for name in ("int4", "int8", "numeric", "bool", "text")
@@ -22,7 +22,7 @@ INT4, INT8, NUMERIC, BOOL, TEXT = (
 _SYSTEM_COLUMNS = ("tableoid", "ctid", "xmin", "xmax", "cmin", "cmax")
 
 
-def constant(tree: Tree, level: Level) -> Typed:
+def constant(tree: Tree, level: QueryLevel) -> Typed:
     if tree.isnull:
         return literal(None, tree.location)
     match tree.WhichOneof("val"):
@@ -62,11 +62,11 @@ def _number(text: str) -> Typed:
     return const(parse_numeric(text), NUMERIC)
 
 
-def parameter(tree: Tree, level: Level) -> Typed:
+def parameter(tree: Tree, level: QueryLevel) -> Typed:
     return level.binding.parameters.reference(tree.number, tree.location + 1)
 
 
-def column_reference(tree: Tree, level: Level) -> Typed:
+def column_reference(tree: Tree, level: QueryLevel) -> Typed:
     check_column(level.clause, tree.location)
     fields = items(tree.fields)
     if kind(fields[-1]) == "A_Star":
@@ -80,7 +80,7 @@ def column_reference(tree: Tree, level: Level) -> Typed:
     return found
 
 
-def _qualified_column(level: Level, path: list[str], name: str, location: int) -> Typed:
+def _qualified_column(level: QueryLevel, path: list[str], name: str, location: int) -> Typed:
     if name in _SYSTEM_COLUMNS:
         _, item = qualified(level, path, location)
         _refuse_system_column(item, name, location)
@@ -96,7 +96,7 @@ def _refuse_system_column(item: Item, name: str, location: int) -> None:
         raise NotSupported(f'system column "{name}" is not supported', position=location + 1)
 
 
-def _no_such(level: Level, name: str, location: int) -> Exception:
+def _no_such(level: QueryLevel, name: str, location: int) -> Exception:
     for owner in level.ancestors():
         for item in owner.items:
             if item.has_name and item.name == name:
@@ -115,14 +115,14 @@ def _no_such(level: Level, name: str, location: int) -> Exception:
     return error
 
 
-def _hidden_item_with(level: Level, name: str) -> Item | None:
+def _hidden_item_with(level: QueryLevel, name: str) -> Item | None:
     """The target of UPDATE or DELETE, out of sight of the FROM item that asks, if it has such a column."""
     items = (item for owner in level.ancestors() for item in owner.items)
     targets = (item for item in items if item.is_target and item.is_lateral_only)
     return next((item for item in targets if any(each.name == name for each in item.columns)), None)
 
 
-def star(level: Level, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:
+def star(level: QueryLevel, path: list[str], location: int) -> list[tuple[str, Typed, Item]]:
     """What t.* stands for."""
     owner, item = qualified(level, path, location)
     return [

@@ -9,25 +9,25 @@ Walk: `sql.bind.calls` comes here with calls that have OVER.
 
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr import build
-from tenure.expr.aggregates import is_aggregate
-from tenure.expr.build import Typed
-from tenure.expr.datatype import Type
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.aggregates.aggregate_table import is_aggregate
+from tenure.expr.aggregates.window_functions import resolve_window, window_type
 from tenure.expr.errors import CannotCast, DatatypeMismatch, NotSupported, UndefinedObject
-from tenure.expr.expressions import ColumnRef, Node, nodes
-from tenure.expr.types import type_of
-from tenure.expr.window_functions import resolve_window, window_type
+from tenure.expr.tree import build
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import ColumnRef, Node, nodes
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.aggregates import aggregate
 from tenure.sql.bind.clauses import check_window
 from tenure.sql.bind.errors import WindowFault, WrongReference
 from tenure.sql.bind.grouping import SET, WINDOW, found_at
 from tenure.sql.bind.locations import at, location_of
-from tenure.sql.bind.scope import Level
+from tenure.sql.bind.scope import QueryLevel
 from tenure.sql.bind.targets import check_equality, sort_keys
 from tenure.sql.bind.values import INT8, TEXT
-from tenure.sql.parse import Tree
 from tenure.sql.plans.plan import Frame, FrameEdge, FrameMode, SortKey, WindowCall
+from tenure.sql.text.parse import Tree
 
 
 class Spec(NamedTuple):
@@ -40,7 +40,7 @@ class Spec(NamedTuple):
     has_frame: bool
 
 
-def call(tree: Tree, level: Level, name: str) -> Typed:
+def call(tree: Tree, level: QueryLevel, name: str) -> Typed:
     location = tree.location
     if tree.agg_distinct:
         raise NotSupported("DISTINCT is not implemented for window functions", position=location + 1)
@@ -77,12 +77,12 @@ def call(tree: Tree, level: Level, name: str) -> Typed:
     )
 
 
-def _of_aggregate(tree: Tree, level: Level, name: str) -> WindowCall:
+def _of_aggregate(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
     made = aggregate(tree, level, name)
     return WindowCall(made.function, made.arguments, made.type, is_aggregate=True, condition=made.condition)
 
 
-def _of_function(tree: Tree, level: Level, name: str) -> WindowCall:
+def _of_function(tree: Tree, level: QueryLevel, name: str) -> WindowCall:
     if tree.HasField("agg_filter"):
         raise NotSupported(
             "FILTER is not implemented for non-aggregate window functions", position=tree.location + 1
@@ -98,14 +98,14 @@ def _of_function(tree: Tree, level: Level, name: str) -> WindowCall:
 # The window itself
 
 
-def add(level: Level, tree: Tree) -> None:
+def add(level: QueryLevel, tree: Tree) -> None:
     """A part of the WINDOW clause."""
     if tree.name in level.windows:
         raise WindowFault(f'window "{tree.name}" is already defined', position=tree.location + 1)
     level.windows[tree.name] = tree
 
 
-def _spec(tree: Tree, level: Level) -> Spec:
+def _spec(tree: Tree, level: QueryLevel) -> Spec:
     if tree.name and not _is_definition(tree):
         return _bound(_named(tree.name, level, tree.location), level)
     return _bound(tree, level)
@@ -115,21 +115,21 @@ def _is_definition(tree: Tree) -> bool:
     return bool(tree.refname or len(tree.partition_clause) or len(tree.order_clause))
 
 
-def check_unused(level: Level) -> None:
+def check_unused(level: QueryLevel) -> None:
     """Binds what no call has used: it has to be right all the same."""
     for name, tree in level.windows.items():
         if name not in level.used_windows:
             _bound(tree, level)
 
 
-def _named(name: str, level: Level, location: int) -> Tree:
+def _named(name: str, level: QueryLevel, location: int) -> Tree:
     if name not in level.windows:
         raise UndefinedObject(f'window "{name}" does not exist', position=location + 1)
     level.used_windows.add(name)
     return level.windows[name]
 
 
-def _bound(tree: Tree, level: Level) -> Spec:
+def _bound(tree: Tree, level: QueryLevel) -> Spec:
     partition = tuple(_part(each, level) for each in tree.partition_clause)
     order, types = _order(tree, level)
     if tree.refname:
@@ -150,7 +150,7 @@ def _bound(tree: Tree, level: Level) -> Spec:
     return Spec(partition, order, types, frame, bool(tree.frame_options & _NONDEFAULT))
 
 
-def _part(tree: Tree, level: Level) -> Node:
+def _part(tree: Tree, level: QueryLevel) -> Node:
     typed = level.bind(tree, "window PARTITION BY")
     if typed.type.family == "unknown":
         typed = build.coerce(typed, TEXT)
@@ -158,7 +158,7 @@ def _part(tree: Tree, level: Level) -> Node:
     return typed.node
 
 
-def _order(tree: Tree, level: Level) -> tuple[tuple[SortKey, ...], tuple[Type, ...]]:
+def _order(tree: Tree, level: QueryLevel) -> tuple[tuple[SortKey, ...], tuple[Type, ...]]:
     types: list[Type] = []
     keys = sort_keys(tree.order_clause, level, "window ORDER BY", types)
     return keys, tuple(types)
@@ -178,7 +178,7 @@ _STARTS = {
 _EXCLUDES = {0x8000: "current row", 0x10000: "group", 0x20000: "ties"}
 
 
-def _frame(tree: Tree, level: Level, order: tuple[Type, ...]) -> Frame:
+def _frame(tree: Tree, level: QueryLevel, order: tuple[Type, ...]) -> Frame:
     options = tree.frame_options
     if not options & _NONDEFAULT:
         return Frame()
@@ -198,7 +198,9 @@ def _frame(tree: Tree, level: Level, order: tuple[Type, ...]) -> Frame:
     )
 
 
-def _offset(tree: Tree, field: str, level: Level, mode: FrameMode, order: tuple[Type, ...]) -> Node | None:
+def _offset(
+    tree: Tree, field: str, level: QueryLevel, mode: FrameMode, order: tuple[Type, ...]
+) -> Node | None:
     if not tree.HasField(field):
         return None
     inner = getattr(tree, field)

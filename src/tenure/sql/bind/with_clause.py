@@ -19,9 +19,9 @@ from tenure.sql.bind.binding import Binding
 from tenure.sql.bind.errors import DuplicateAlias, WrongRecursion, WrongReference
 from tenure.sql.bind.locations import location_of
 from tenure.sql.bind.renaming import renamed
-from tenure.sql.bind.scope import Level
-from tenure.sql.parse import SyntaxFault, Tree, child, has, items, kind, names, option, unwrap
-from tenure.sql.plans.plan import Output, Plan, Recursive, Shared, Working
+from tenure.sql.bind.scope import QueryLevel
+from tenure.sql.plans.plan import OutputColumn, Plan, Recursive, Shared, Working
+from tenure.sql.text.parse import SyntaxFault, Tree, child, has, items, kind, names, option, unwrap
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Cte:
     levels: int = 0
     """How many SELECTs come with each reference: none where all share one."""
 
-    def reference(self, location: int, level: Level) -> Plan:
+    def reference(self, location: int, level: QueryLevel) -> Plan:
         if self.check is not None:
             self.check(location)
         if self.levels:
@@ -42,7 +42,7 @@ class Cte:
         return self.plan
 
 
-def declare(tree: Tree, level: Level, statement: Tree | None = None) -> None:
+def declare(tree: Tree, level: QueryLevel, statement: Tree | None = None) -> None:
     """Puts the queries of a WithClause in sight of a level; `statement` is what it stands in front of."""
     queries = items(tree.ctes)
     level.later_ctes = set()
@@ -110,11 +110,11 @@ def _checked_query(tree: Tree) -> Tree:
     return query
 
 
-def _plain(tree: Tree, level: Level, *, is_read_often: bool) -> Cte:
+def _plain(tree: Tree, level: QueryLevel, *, is_read_often: bool) -> Cte:
     binding = level.binding
     query = _checked_query(tree)
     before = binding.levels
-    plan = _titled(binding.query(query, Level(binding, level.names, parent=level)), tree)
+    plan = _titled(binding.query(query, QueryLevel(binding, level.names, parent=level)), tree)
     how = option(tree, "ctematerialized")
     is_shared = how.endswith("Always") or (is_read_often and not how.endswith("Never"))
     if not is_shared or binding.taken_by(plan, level):
@@ -134,21 +134,21 @@ def _titled(plan: Plan, tree: Tree) -> Plan:
     return renamed(plan, columns)
 
 
-def _recursive(tree: Tree, level: Level) -> Cte:
+def _recursive(tree: Tree, level: QueryLevel) -> Cte:
     binding = level.binding
     query = _checked_query(tree)
     _check_form(tree, query)
     before = binding.levels
     number, binding.next_recursion = binding.next_recursion, binding.next_recursion + 1
-    inner = Level(binding, level.names, parent=level)
+    inner = QueryLevel(binding, level.names, parent=level)
     inner.ctes[tree.ctename] = Cte(tree.ctename, Working((), number), _refusing(tree.ctename))
     start = _titled(binding.query(query.larg, inner), tree)
     places = binding.places
-    outputs = tuple(Output(each.name, each.type) for each in start.outputs)
+    outputs = tuple(OutputColumn(each.name, each.type) for each in start.outputs)
     inner.ctes[tree.ctename] = Cte(
         tree.ctename, Working(outputs, number), _once(tree.ctename, number, binding)
     )
-    step = binding.query(query.rarg, Level(binding, level.names, parent=inner), keeps_unknown=True)
+    step = binding.query(query.rarg, QueryLevel(binding, level.names, parent=inner), keeps_unknown=True)
     step = _matched(tree.ctename, outputs, step, places, binding.places)
     plan: Plan = Recursive(outputs, number, start, step, query.all)
     if binding.taken_by(plan, level):
@@ -199,7 +199,7 @@ def _once(name: str, number: int, binding: Binding) -> Callable[[int], None]:
 
 
 def _matched(
-    name: str, outputs: Sequence[Output], step: Plan, places: Sequence[int], step_places: Sequence[int]
+    name: str, outputs: Sequence[OutputColumn], step: Plan, places: Sequence[int], step_places: Sequence[int]
 ) -> Plan:
     if len(step.outputs) != len(outputs):
         raise SyntaxFault(

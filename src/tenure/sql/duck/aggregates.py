@@ -13,11 +13,11 @@ Walk: `sql.duck.rendering` -> `aggregate_sql`, `window_sql`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.datatype import Type
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
+from tenure.sql.duck.duck_types import MEAN, MIXED_SUM, DuckType, NotShared, Value, decimal, shape_of
 from tenure.sql.duck.expressions import Expressions
-from tenure.sql.duck.shapes import MEAN, MIXED_SUM, NotShared, Shape, Value, decimal, shape_of
 from tenure.sql.plans.plan import Aggregate, AggregateCall, Frame, FrameEdge, FrameMode, SortKey, WindowCall
 
 _ORDERED = (
@@ -75,14 +75,14 @@ _INT4 = type_of(TypeRef("int4"))
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedAggregates:
     prepared: list[Value]
     """Columns of the inner SELECT: keys, then arguments and conditions of the calls."""
     finish: Callable[[Sequence[Value]], tuple[list[Value], str]]
     """From these, named, to the columns of the outer one and its GROUP BY."""
 
 
-def aggregate_sql(plan: Aggregate, over: Expressions) -> Prepared:
+def aggregate_sql(plan: Aggregate, over: Expressions) -> PreparedAggregates:
     keys = [over.render(each) for each in plan.keys]
     if not all(each.shape.is_plain for each in keys):
         raise NotShared("groups of values that only pass through")
@@ -101,7 +101,7 @@ def aggregate_sql(plan: Aggregate, over: Expressions) -> Prepared:
             columns.append(Value(f"CAST(GROUPING({listed}) AS INTEGER)", _INT4, shape_of(_INT4)))
         return columns, _group_by(plan, [each.sql for each in named[: len(keys)]])
 
-    return Prepared([*keys, *(each for of in parts for each in of)], finish)
+    return PreparedAggregates([*keys, *(each for of in parts for each in of)], finish)
 
 
 def _group_by(plan: Aggregate, keys: list[str]) -> str:
@@ -151,7 +151,7 @@ def _made(
     return Value(result.format(*taken), call.type, _shape(id, call.type, arguments))
 
 
-def _shape(id: str, kind: Type, arguments: Sequence[Value]) -> Shape:
+def _shape(id: str, kind: Type, arguments: Sequence[Value]) -> DuckType:
     """Exact numbers have more exact shapes than their type says."""
     if id in ("avg(int2)", "avg(int4)", "avg(int8)", "avg(numeric)"):
         return MEAN

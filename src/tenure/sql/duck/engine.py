@@ -16,7 +16,7 @@ file of the lake goes while it streams, it is planned and run again, and gives w
 Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result that looks
 like a whole one.
 
-Walk: `sql.duck.taking` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
+Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
 """
 
 import os
@@ -34,10 +34,10 @@ import pyarrow as pa
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
 from tenure.base.memory import Account, Holding, OutOfMemory
-from tenure.sql.duck.based import BaseSql, base_sql
-from tenure.sql.duck.given import Given
+from tenure.sql.duck.base_scan_sql import BaseSql, base_sql
+from tenure.sql.duck.delivered_rows import DeliveredRows
+from tenure.sql.duck.duck_types import NotShared, Value, quoted
 from tenure.sql.duck.rendering import Rendered
-from tenure.sql.duck.shapes import NotShared, Value, quoted
 from tenure.sql.errors import Unfinished
 from tenure.storage.files import Files
 from tenure.table.arrow import Unrepresentable
@@ -169,7 +169,7 @@ class DuckEngine:
         has_moved: HasMoved,
     ) -> Rows:
         """Once more, a batch at a time; it has been seen to end well."""
-        given = Given()
+        given = DeliveredRows()
         marked = given.marked(rendered)
         try:
             while True:

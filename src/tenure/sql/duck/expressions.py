@@ -19,21 +19,19 @@ from datetime import UTC, tzinfo
 from functools import reduce
 
 from tenure.base.errors import TenureError
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.arrays import ArrayOf, flatten
-from tenure.expr.casts import zoned_cast
-from tenure.expr.compiled import check, compile, volatility
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.enums import EnumOf
-from tenure.expr.expressions import (
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.function_table import function_with_id
+from tenure.expr.functions.function import Context, Volatility
+from tenure.expr.tree.compiled import check, compile, volatility
+from tenure.expr.tree.expressions import (
     And,
     Call,
     Case,
     Cast,
     Coalesce,
     ColumnRef,
+    ContextValue,
     Extreme,
-    Given,
     InList,
     IsDistinct,
     IsNull,
@@ -46,12 +44,15 @@ from tenure.expr.expressions import (
     Quantified,
     nodes,
 )
-from tenure.expr.floats import FloatType
-from tenure.expr.function import Context, Volatility
-from tenure.expr.functions import function_with_id
-from tenure.expr.numbers import NumericType
-from tenure.expr.resolution import BOOL, result_type
-from tenure.expr.types import EnumLookup, type_of
+from tenure.expr.tree.overload_resolution import BOOL, result_type
+from tenure.expr.types.arrays import ArrayOf, flatten
+from tenure.expr.types.casts import zoned_cast
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.floats import FloatType
+from tenure.expr.types.numbers import NumericType
+from tenure.expr.types.type_names import EnumLookup, type_of
+from tenure.sql.duck.duck_types import DuckType, NotShared, Value, decimal, literal, quoted, shape_of
 from tenure.sql.duck.functions import CASTS, NOT_OF_DATES, PARTS, PATTERNS, TEMPLATES, TRUNCATED
 from tenure.sql.duck.numbers import (
     NUMERIC,
@@ -62,18 +63,17 @@ from tenure.sql.duck.numbers import (
     shortened,
     to_numeric,
 )
-from tenure.sql.duck.shapes import NotShared, Shape, Value, decimal, literal, quoted, shape_of
 from tenure.sql.plans.trees import comparison, with_sign
 
 SQL_LENGTH_MAX = 500_000
 """Of one expression: templates that name an argument several times may grow it without end."""
 
-_BOOLEAN, _VARCHAR = Shape("BOOLEAN"), Shape("VARCHAR")
+_BOOLEAN, _VARCHAR = DuckType("BOOLEAN"), DuckType("VARCHAR")
 _TEXT, _NUMERIC = TypeRef("text"), TypeRef("numeric")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ExpressionScope:
     """What expressions may use besides their row."""
 
     context: Context
@@ -89,7 +89,7 @@ class Known:
 class Expressions:
     """Renders the expressions over one row."""
 
-    def __init__(self, columns: Sequence[Value], known: Known) -> None:
+    def __init__(self, columns: Sequence[Value], known: ExpressionScope) -> None:
         self.columns = columns
         self.known = known
 
@@ -119,7 +119,7 @@ class Expressions:
         match node:
             case ColumnRef():
                 return True
-            case Given():
+            case ContextValue():
                 return node.number in self.known.outer
             case Nested():
                 return not self.known.takes(node.number).isdisjoint(self.known.outer)
@@ -144,7 +144,7 @@ class Expressions:
         match tree:
             case ColumnRef():
                 return self.columns[tree.column]
-            case Given():
+            case ContextValue():
                 return self.known.outer[tree.number]
             case Nested():
                 return self.known.subquery(tree, self)
@@ -376,7 +376,7 @@ def is_utc(zone: tzinfo) -> bool:
     return zone is UTC or str(zone) in ("UTC", "Etc/UTC")
 
 
-def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:
+def unified(values: Sequence[Value]) -> tuple[Type, DuckType, list[str]]:
     """Alternatives as one type and shape."""
     kind = values[0].type
     if len({each.type.family for each in values}) > 1 or any(each.digits for each in values):
@@ -391,7 +391,7 @@ def unified(values: Sequence[Value]) -> tuple[Type, Shape, list[str]]:
     raise NotShared("alternatives of different shapes")
 
 
-def _with_type(made: tuple[str, Shape], kind: Type) -> tuple[str, Type, Shape]:
+def _with_type(made: tuple[str, DuckType], kind: Type) -> tuple[str, Type, DuckType]:
     return made[0], kind, made[1]
 
 

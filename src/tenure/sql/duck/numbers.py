@@ -14,9 +14,9 @@ Walk: `sql.duck.expressions` asks here for calls and casts on numeric.
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from tenure.expr.datatype import Type
-from tenure.expr.numbers import NumericType
-from tenure.sql.duck.shapes import DIGITS_MAX, NotShared, Shape, Value, decimal
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.numbers import NumericType
+from tenure.sql.duck.duck_types import DIGITS_MAX, DuckType, NotShared, Value, decimal
 
 WHOLE_DIGITS_MIN = 12
 """Before the point, of a factor that is narrowed: with fewer, wide values would be met too often."""
@@ -24,12 +24,12 @@ WHOLE_DIGITS_MIN = 12
 _INT_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
 
-def cast_to(sql: str, shape: Shape) -> str:
+def cast_to(sql: str, shape: DuckType) -> str:
     return f"CAST({sql} AS {shape.sql})"
 
 
-def _sum(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
-    def make(a: Value, b: Value) -> tuple[str, Shape]:
+def _sum(sign: str) -> Callable[[Value, Value], tuple[str, DuckType]]:
+    def make(a: Value, b: Value) -> tuple[str, DuckType]:
         scale = max(a.shape.scale, b.shape.scale)
         whole = max(a.shape.precision - a.shape.scale, b.shape.precision - b.shape.scale)
         shape = decimal(whole + scale + 1, scale)
@@ -38,7 +38,7 @@ def _sum(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
     return make
 
 
-def _product(a: Value, b: Value) -> tuple[str, Shape]:
+def _product(a: Value, b: Value) -> tuple[str, DuckType]:
     if a.shape.precision >= b.shape.precision:
         a = _narrowed(a, DIGITS_MAX - b.shape.precision)
     else:
@@ -61,11 +61,11 @@ def _narrowed(value: Value, digits: int) -> Value:
     return value._replace(sql=cast_to(value.sql, shape), shape=shape)
 
 
-def _comparison(sign: str) -> Callable[[Value, Value], tuple[str, Shape]]:
-    def make(a: Value, b: Value) -> tuple[str, Shape]:
+def _comparison(sign: str) -> Callable[[Value, Value], tuple[str, DuckType]]:
+    def make(a: Value, b: Value) -> tuple[str, DuckType]:
         both = comparable_decimal(a.shape, b.shape)
         left, right = (each.sql if each.shape == both else cast_to(each.sql, both) for each in (a, b))
-        return f"({left} {sign} {right})", Shape("BOOLEAN")
+        return f"({left} {sign} {right})", DuckType("BOOLEAN")
 
     return make
 
@@ -85,13 +85,13 @@ EXACT = Context(prec=1_000)
 """Wider than any constant that was a literal before it came here."""
 
 
-def comparable_decimal(a: Shape, b: Shape) -> Shape:
+def comparable_decimal(a: DuckType, b: DuckType) -> DuckType:
     """A decimal that holds the values of both."""
     scale = max(a.scale, b.scale)
     return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 
-NUMERIC: dict[str, Callable[..., tuple[str, Shape]]] = {
+NUMERIC: dict[str, Callable[..., tuple[str, DuckType]]] = {
     "+(numeric,numeric)": _sum("+"),
     "-(numeric,numeric)": _sum("-"),
     "*(numeric,numeric)": _product,
@@ -104,7 +104,7 @@ NUMERIC: dict[str, Callable[..., tuple[str, Shape]]] = {
 """Calls on decimals by function id: SQL and shape of the result."""
 
 
-def to_numeric(operand: Value, target: NumericType) -> tuple[str, Shape]:
+def to_numeric(operand: Value, target: NumericType) -> tuple[str, DuckType]:
     """A cast to numeric, or to numeric(p,s): rounded half away from zero, as DuckDB rounds decimals."""
     if operand.type.family in _INT_DIGITS:
         shape = decimal(_INT_DIGITS[operand.type.family], 0)
@@ -119,15 +119,15 @@ def to_numeric(operand: Value, target: NumericType) -> tuple[str, Shape]:
     return cast_to(made, fitted), fitted
 
 
-def from_numeric(operand: Value, target: Type) -> tuple[str, Shape]:
+def from_numeric(operand: Value, target: Type) -> tuple[str, DuckType]:
     shapes = {"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT"}
     if target.family not in shapes or not operand.shape.is_plain:
         raise NotShared(f"a cast from numeric to {target.sql_name}")
-    shape = Shape(shapes[target.family])
+    shape = DuckType(shapes[target.family])
     return cast_to(operand.sql, shape), shape
 
 
-def common_decimal(shapes: Sequence[Shape]) -> Shape:
+def common_decimal(shapes: Sequence[DuckType]) -> DuckType:
     """One shape for alternatives: only if all have the same digits after the point, as each keeps its own."""
     scales = {shape.scale for shape in shapes}
     if len(scales) > 1 or not all(shape.is_plain for shape in shapes):

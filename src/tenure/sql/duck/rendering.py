@@ -12,21 +12,21 @@ when it runs the query.
 Order: a Sort only notes what rows are sorted by; it is written where it counts, at a Limit and at the
 very top. Nodes in between carry the keys along as columns o0, o1, ... beside those of their own.
 
-Walk: `sql.duck.taking` -> `render` -> `duck_expressions`; `duck_aggregates` has the aggregates and windows.
+Walk: `sql.duck.offload` -> `render` -> `duck_expressions`; `duck_aggregates` has the aggregates and windows.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.catalog.descriptors import Table
-from tenure.expr.expressions import ColumnRef, Nested
-from tenure.expr.function import Context
-from tenure.expr.resolution import BOOL
-from tenure.expr.types import EnumLookup
+from tenure.catalog.descriptors.definitions import Table
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.expressions import ColumnRef, Nested
+from tenure.expr.tree.overload_resolution import BOOL
+from tenure.expr.types.type_names import EnumLookup
 from tenure.sql.duck.aggregates import aggregate_sql, window_sql
-from tenure.sql.duck.expressions import Expressions, Known, unified
-from tenure.sql.duck.shapes import NotShared, Shape, Value, literal, shape_of
+from tenure.sql.duck.duck_types import DuckType, NotShared, Value, literal, shape_of
+from tenure.sql.duck.expressions import Expressions, ExpressionScope, unified
 from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import (
     Aggregate,
@@ -163,7 +163,9 @@ class _Renderer:
         return self._expressions(input.columns, outer)
 
     def _expressions(self, columns: Sequence[Value], outer: Mapping[int, Value]) -> Expressions:
-        return Expressions(columns, Known(self.context, self.enum, self._subquery, self._takes, outer))
+        return Expressions(
+            columns, ExpressionScope(self.context, self.enum, self._subquery, self._takes, outer)
+        )
 
     def _select(
         self, input: Relation, columns: Sequence[Value], tail: str = "", distinct: str = ""
@@ -367,7 +369,7 @@ class _Renderer:
         inner = self.relation(nested.plan, outer)
         match nested.kind:
             case NestedKind.EXISTS:
-                return Value(f"EXISTS (SELECT 1 FROM {inner.source})", BOOL, Shape("BOOLEAN"))
+                return Value(f"EXISTS (SELECT 1 FROM {inner.source})", BOOL, DuckType("BOOLEAN"))
             case NestedKind.SCALAR:
                 (column,) = inner.columns
                 return column._replace(
@@ -386,7 +388,7 @@ class _Renderer:
                 if not function.startswith("=(") or arguments[0].shape != column.shape:
                     raise NotShared("a comparison with a subquery")
                 sql = f"({arguments[0].sql} IN (SELECT {column.sql} FROM {inner.source}))"
-                return Value(sql, BOOL, Shape("BOOLEAN"))
+                return Value(sql, BOOL, DuckType("BOOLEAN"))
             case _:
                 raise NotShared(f"a subquery of kind {nested.kind.value}")
 
@@ -407,7 +409,7 @@ class _Renderer:
         is_open = f"EXISTS (SELECT 1 FROM {inner.source} WHERE {compared} IS NULL)"
         words = ("TRUE", "FALSE") if is_any else ("FALSE", "TRUE")
         sql = f"(CASE WHEN {decided} THEN {words[0]} WHEN {is_open} THEN NULL ELSE {words[1]} END)"
-        return Value(sql, BOOL, Shape("BOOLEAN"))
+        return Value(sql, BOOL, DuckType("BOOLEAN"))
 
 
 def _sorts_rows(plan: Plan) -> bool:

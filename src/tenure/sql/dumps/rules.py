@@ -12,7 +12,7 @@ allowed here is then run as any other statement of the user who imports it, with
 
 Invariant (dump-listed): nothing of a dump is run that is not on this list.
 
-Walk: `sql.statements.import_dump` calls `judge` for each item of `bulk.dumps.scan`.
+Walk: `sql.statements.jobs.import_dump` calls `judge` for each item of `bulk.dumps.scan`.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from tenure.base.errors import UserError
 from tenure.bulk.dumps.faults import BadDump
-from tenure.bulk.dumps.scan import Copied, Inserted, Item
-from tenure.sql.parse import Tree, child, items, kind, names, one, option
+from tenure.bulk.dumps.scan import CopiedRows, Inserted, Item
+from tenure.sql.text.parse import Tree, child, items, kind, names, one, option
 
 SHOWN_LENGTH = 60
 
@@ -36,7 +36,7 @@ class Ruling(Enum):
     SKIP = "skip"
 
 
-class Step(NamedTuple):
+class RuledItem(NamedTuple):
     ruling: Ruling
     tree: Tree
     item: Item
@@ -47,7 +47,7 @@ class _Refused(Exception):
         self.reason = reason
 
 
-def judge(item: Item, file: str) -> Step | None:
+def judge(item: Item, file: str) -> RuledItem | None:
     """What is to be done with an item; None if it is empty. Raises BadDump for what is not allowed."""
     # The first words of INSERTs stand for all of them: what follows was seen to be constants.
     text = f"{item.text} (NULL)" if isinstance(item, Inserted) else item.text
@@ -63,9 +63,9 @@ def judge(item: Item, file: str) -> Step | None:
         if rule is None:
             raise _Refused
         ruling = rule(tree)
-        if (ruling is Ruling.ROWS) != isinstance(item, Copied | Inserted):
+        if (ruling is Ruling.ROWS) != isinstance(item, CopiedRows | Inserted):
             raise _Refused("rows come by COPY ... FROM stdin, or by INSERT with constants alone")
-        return Step(ruling, tree, item)
+        return RuledItem(ruling, tree, item)
     except _Refused as error:
         raise _refusal(error.reason, item, file) from error
 

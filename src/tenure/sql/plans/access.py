@@ -5,11 +5,11 @@ Walk: `sql.access.indexes` makes them; `sql.rows.scan` gives them their meaning.
 
 from dataclasses import dataclass
 
-from tenure.expr.expressions import Node
+from tenure.expr.tree.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class SpanEnd:
     """Where a span along an index begins or ends, in its order, after the columns that are fixed."""
 
     value: Node
@@ -35,8 +35,8 @@ class Access:
     index: int
     prefix: tuple[Node | Among, ...] = ()
     """Without columns of the scan itself; a NULL among them means: no rows."""
-    start: Bound | None = None
-    end: Bound | None = None
+    start: SpanEnd | None = None
+    end: SpanEnd | None = None
     is_point: bool = False
     """All columns of a unique index are fixed: one row at most for each choice of values."""
 

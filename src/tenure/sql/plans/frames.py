@@ -6,7 +6,7 @@ Walk: `sql.plans.plan` has them in its WindowCalls; `sql.rows.window_frames` giv
 from dataclasses import dataclass
 from enum import Enum
 
-from tenure.expr.expressions import Node
+from tenure.expr.tree.expressions import Node
 
 
 class FrameMode(Enum):

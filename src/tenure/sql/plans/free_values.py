@@ -6,13 +6,13 @@
 A WITH query may be read in many places, and read another that is: what each needs is worked out once per
 query, so that the cost follows the size of the plan and not the number of ways through it.
 
-Walk: `sql.rows.runner` makes one per compiled query; `sql.duck` and `sql.explain` ask as well.
+Walk: `sql.rows.runner` makes one per compiled query; `sql.duck` and `sql.explain.plan_text` ask as well.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tenure.expr.expressions import Nested, nodes
+from tenure.expr.tree.expressions import Nested, nodes
 from tenure.sql.plans.plan import (
     Join,
     Plan,

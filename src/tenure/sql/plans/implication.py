@@ -6,13 +6,13 @@
 A part of what shall follow stands in the other condition, or is weaker than a comparison there of the
 same expression with a constant. What is not found here may follow all the same.
 
-Walk: `statements.on_conflict` asks which partial indexes a conflict target covers.
+Walk: `statements.dml.on_conflict` asks which partial indexes a conflict target covers.
 """
 
-from tenure.expr.datatype import Datum, Type
-from tenure.expr.expressions import Call, Const, InList, IsNull, Node, Or
-from tenure.expr.functions import function_with_id
-from tenure.expr.types import EnumLookup, type_of
+from tenure.expr.function_table import function_with_id
+from tenure.expr.tree.expressions import Call, Const, InList, IsNull, Node, Or
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import EnumLookup, type_of
 from tenure.sql.plans.trees import Comparison, compares_as_is, comparison, conjuncts
 
 

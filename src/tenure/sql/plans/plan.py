@@ -17,7 +17,7 @@ Plans are data: frozen, with no reference to a transaction, so they can be kept 
 a plan means is what `sql.rows.runner` does with it; any other way to run it has to give the same.
 
 Walk: `sql.bind` makes them from parse trees, `sql.access` pushes conditions down and chooses indexes,
-`sql.rows` and `sql.duck` run them, `sql.explain` shows them.
+`sql.rows` and `sql.duck` run them, `sql.explain.plan_text` shows them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,19 +25,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from tenure.catalog.descriptors import Table
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Node
+from tenure.catalog.descriptors.definitions import Table
+from tenure.expr.tree.expressions import Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.access import Access as Access
 from tenure.sql.plans.access import Among as Among
-from tenure.sql.plans.access import Bound as Bound
+from tenure.sql.plans.access import SpanEnd as SpanEnd
 from tenure.sql.plans.frames import DEFAULT_FRAME
 from tenure.sql.plans.frames import Frame as Frame
 from tenure.sql.plans.frames import FrameEdge as FrameEdge
 from tenure.sql.plans.frames import FrameMode as FrameMode
 
 
-class Output(NamedTuple):
+class OutputColumn(NamedTuple):
     """One column of a node's rows."""
 
     name: str
@@ -52,7 +52,7 @@ class Output(NamedTuple):
 class Scan:
     """Rows of a table; `condition` is over its own outputs."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     table: Table
     columns: tuple[int, ...]
     """The column ids of the outputs."""
@@ -68,7 +68,7 @@ class Virtual:
     """Rows that are made when asked for: system tables, catalogs. `source` is a key into the session's
     table of them."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     source: str
     columns: tuple[int, ...]
     """Positions among the source's own columns."""
@@ -78,12 +78,12 @@ class Virtual:
 class Values:
     """Rows written out; no rows and no outputs but one row: `SELECT 1` is Project over Values(((),))."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     rows: tuple[tuple[Node, ...], ...]
 
 
 class SetCall(NamedTuple):
-    """A set-returning function of `expr.set_functions`, by its id."""
+    """A set-returning function of `expr.set_function_table`, by its id."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -95,7 +95,7 @@ class SetCall(NamedTuple):
 class FunctionScan:
     """FROM f(...), or ROWS FROM (f(...), g(...)) side by side, shorter ones filled with NULL."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     calls: tuple[SetCall, ...]
     has_ordinality: bool = False
 
@@ -106,13 +106,13 @@ class Filter:
     condition: Node
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.input.outputs
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     input: "Plan"
     expressions: tuple[Node, ...]
 
@@ -124,7 +124,7 @@ class ProjectSet:
     Its rows are the input's columns followed by the columns of the calls (one each).
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     input: "Plan"
     calls: tuple[SetCall, ...]
 
@@ -152,7 +152,7 @@ class Join:
     each left row is such a join too."""
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return self.left.outputs
         return (*self.left.outputs, *self.right.outputs)
@@ -168,7 +168,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """One aggregate of `expr.aggregates`, by its id."""
+    """One aggregate of `expr.aggregates.aggregate_table`, by its id."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -197,7 +197,7 @@ class Aggregate:
     of those key positions gives.
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     input: "Plan"
     keys: tuple[Node, ...]
     calls: tuple[AggregateCall, ...]
@@ -207,7 +207,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A window function of `expr.window_functions`, or an aggregate over a window, by its id."""
+    """A window function of `expr.aggregates.window_functions`, or an aggregate over a window, by its id."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -233,7 +233,7 @@ class WindowCall:
 class Window:
     """Its rows are the input's columns followed by one per call; the order of rows is any."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     input: "Plan"
     calls: tuple[WindowCall, ...]
 
@@ -249,7 +249,7 @@ class Sort:
     nobody else makes its rows."""
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.input.outputs
 
 
@@ -264,7 +264,7 @@ class Limit:
     """WITH TIES: the sort's keys, by which rows are equal to the last one."""
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.input.outputs
 
 
@@ -276,7 +276,7 @@ class Distinct:
     on: tuple[Node, ...] | None = None
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.input.outputs
 
 
@@ -290,7 +290,7 @@ class SetKind(Enum):
 class SetOperation:
     """Both sides have the same types."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     kind: SetKind
     is_all: bool
     left: "Plan"
@@ -301,7 +301,7 @@ class SetOperation:
 class Shared:
     """A reference to `Query.shared[number]`: a WITH query, run once however often it is read."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     number: int
 
 
@@ -309,7 +309,7 @@ class Shared:
 class Recursive:
     """WITH RECURSIVE: `step` reads the rows of the round before as `Working(number)`."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     number: int
     start: "Plan"
     step: "Plan"
@@ -318,7 +318,7 @@ class Recursive:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     number: int
 
 
@@ -335,7 +335,7 @@ class Lock:
     """"wait", "nowait" or "skip"."""
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.input.outputs
 
 
@@ -401,7 +401,7 @@ class Query:
     """Expressions as they were bound that have constants to be folded before anything is read."""
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[OutputColumn, ...]:
         return self.plan.outputs
 
 

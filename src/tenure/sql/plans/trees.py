@@ -10,21 +10,21 @@ Walk: `sql.access.planner` moves conditions about with these; `sql.rows.joins` f
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tenure.expr.compiled import volatility
-from tenure.expr.expressions import (
+from tenure.expr.functions.function import Volatility
+from tenure.expr.tree.compiled import volatility
+from tenure.expr.tree.expressions import (
     And,
     Call,
     ColumnRef,
     Const,
-    Given,
+    ContextValue,
     Nested,
     Node,
     Or,
     columns,
     nodes,
 )
-from tenure.expr.function import Volatility
-from tenure.expr.rewrite import rewrite, shifted
+from tenure.expr.tree.rewrite import rewrite, shifted
 
 COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What each becomes when its sides change places."""
@@ -68,7 +68,7 @@ def has_nested(tree: Node) -> bool:
 
 
 def givens(trees: Iterable[Node]) -> Iterator[int]:
-    return (node.number for tree in trees for node in nodes(tree) if isinstance(node, Given))
+    return (node.number for tree in trees for node in nodes(tree) if isinstance(node, ContextValue))
 
 
 class Comparison(NamedTuple):

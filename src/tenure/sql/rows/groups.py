@@ -7,7 +7,7 @@ end. GROUPING SETS are as many tables of groups, filled in one pass.
 
 Invariant (group-null): NULLs are one group; so are values that are equal, by the first of them.
 
-Walk: `sql.rows.runner` makes these; `expr.aggregates` has the steps.
+Walk: `sql.rows.runner` makes these; `expr.aggregates.aggregate_table` has the steps.
 """
 
 from collections import Counter
@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 
 from tenure.base.memory import Holding
 from tenure.base.sizes import size_of, size_of_rows
-from tenure.expr.aggregate import Aggregate as ExprAggregate
-from tenure.expr.aggregates import aggregate_with_id
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef
-from tenure.expr.function import Context
+from tenure.expr.aggregates.aggregate import AggregateFunction as ExprAggregate
+from tenure.expr.aggregates.aggregate_table import aggregate_with_id
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.expressions import ColumnRef
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import Aggregate, AggregateCall, Distinct, SetKind, SetOperation, SortKey
 from tenure.sql.rows.ordering import key_of, row_key, sorter
-from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, batches, types_of
+from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple, batches, types_of
 from tenure.sql.rows.steps import make_tuple
 
 Step: TypeAlias = Callable[[Any, Tuple], Any]
@@ -173,7 +173,7 @@ class AggregateRows(RowNode):
         self._values = make_tuple(plan.keys, types, compiler)
         self._keys = [_set_key(plan, each, types, compiler) for each in self._sets]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         with run.memory.holding("its groups") as holding:
             calls = [call.started(run.context, holding) for call in self._calls]
             tables = self._groups(run, calls, holding)
@@ -182,7 +182,7 @@ class AggregateRows(RowNode):
                     table[None] = ((), [start() for start, _, _ in calls])
                 yield from self._finished(run, grouped, table, calls)
 
-    def _groups(self, run: Run, calls: Sequence[Any], holding: Holding) -> list[dict[Any, Any]]:
+    def _groups(self, run: QueryRun, calls: Sequence[Any], holding: Holding) -> list[dict[Any, Any]]:
         """For each set of keys: the first row and the states of each group."""
         starts = [start for start, _, _ in calls]
         steps = [(place, step) for place, (_, step, _) in enumerate(calls)]
@@ -206,7 +206,7 @@ class AggregateRows(RowNode):
         return tables
 
     def _finished(
-        self, run: Run, grouped: tuple[int, ...], table: dict[Any, Any], calls: Sequence[Any]
+        self, run: QueryRun, grouped: tuple[int, ...], table: dict[Any, Any], calls: Sequence[Any]
     ) -> Rows:
         finishes = [finish for _, _, finish in calls]
         groupings = tuple(_grouping(asked, grouped) for asked in self.plan.groupings)
@@ -245,7 +245,7 @@ class DistinctRows(RowNode):
         self._on = None if plan.on is None else key_of(plan.on, types, compiler)
         self._row_key = row_key(types.values()) if plan.on is None else None
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         context, on, row_key = run.context, self._on, self._row_key
         with run.memory.holding("the rows it has seen") as holding:
             seen: set[Any] = set()
@@ -264,18 +264,18 @@ class SetOperationRows(RowNode):
         is_plain = plan.kind is SetKind.UNION and plan.is_all
         self._key = None if is_plain else row_key([output.type for output in plan.outputs])
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self._key is None:
             return self._both(run, wanted)
         if self.plan.kind is SetKind.UNION:
             return self._union(run, self._key)
         return self._compared(run, self._key)
 
-    def _both(self, run: Run, wanted: int | None) -> Rows:
+    def _both(self, run: QueryRun, wanted: int | None) -> Rows:
         yield from self._left.start(run, wanted)
         yield from self._right.start(run, wanted)
 
-    def _union(self, run: Run, key_of_row: Callable[[Tuple], Any]) -> Rows:
+    def _union(self, run: QueryRun, key_of_row: Callable[[Tuple], Any]) -> Rows:
         with run.memory.holding("the rows it has seen") as holding:
             seen: set[Any] = set()
             for row in self._both(run, None):
@@ -285,7 +285,7 @@ class SetOperationRows(RowNode):
                     holding.add(row)
                     yield row
 
-    def _compared(self, run: Run, key_of_row: Callable[[Tuple], Any]) -> Rows:
+    def _compared(self, run: QueryRun, key_of_row: Callable[[Tuple], Any]) -> Rows:
         is_intersection, is_all = self.plan.kind is SetKind.INTERSECT, self.plan.is_all
         with run.memory.holding("the rows it compares with") as holding:
             counts: Counter[Any] = Counter()

@@ -21,7 +21,7 @@ from tenure.base.memory import Holding
 from tenure.sql.plans.plan import Join, JoinKind
 from tenure.sql.plans.trees import conjoined, conjuncts, equated
 from tenure.sql.rows.ordering import KeyOf, key_of
-from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, batches, gather, types_of
+from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple, batches, gather, types_of
 
 Candidates: TypeAlias = Callable[[Tuple], Iterable[Tuple]]
 """The right rows that a left row has to be tried with."""
@@ -50,12 +50,12 @@ class JoinRows(RowNode):
         self._condition = None if rest is None else compiler.evaluate(rest, both)
         self._no_left, self._no_right = (None,) * len(left), (None,) * len(right)
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self.plan.lateral:
             return self._joined(run, self._left.start(run), self._lateral(run), None)
         return self._with_right_held(run)
 
-    def _lateral(self, run: Run) -> Candidates:
+    def _lateral(self, run: QueryRun) -> Candidates:
         # For each left row another answer: nothing else can take that over.
         run, right, lateral = replace(run, instead=None), self._right, self.plan.lateral
 
@@ -66,7 +66,7 @@ class JoinRows(RowNode):
 
         return candidates
 
-    def _with_right_held(self, run: Run) -> Rows:
+    def _with_right_held(self, run: QueryRun) -> Rows:
         left = self._left.start(run)
         if self.plan.kind in _NEEDS_LEFT:
             first = next(left, None)
@@ -90,7 +90,7 @@ class JoinRows(RowNode):
                 yield from (self._no_left + row for row in rights if id(row) not in matched)
 
     def _table(
-        self, run: Run, rights: Sequence[Tuple], key: KeyOf, holding: Holding
+        self, run: QueryRun, rights: Sequence[Tuple], key: KeyOf, holding: Holding
     ) -> dict[Any, list[Tuple]]:
         table: defaultdict[Any, list[Tuple]] = defaultdict(list)
         context = run.context
@@ -105,7 +105,7 @@ class JoinRows(RowNode):
         return table
 
     def _only_hashed(
-        self, run: Run, left: Rows, table: dict[Any, list[Tuple]], key: KeyOf
+        self, run: QueryRun, left: Rows, table: dict[Any, list[Tuple]], key: KeyOf
     ) -> Iterator[Tuple]:
         context, find, nothing = run.context, table.get, ()
         for row in left:
@@ -113,7 +113,7 @@ class JoinRows(RowNode):
                 yield row + right
 
     def _joined(
-        self, run: Run, left: Iterable[Tuple], candidates: Candidates, matched: set[int] | None
+        self, run: QueryRun, left: Iterable[Tuple], candidates: Candidates, matched: set[int] | None
     ) -> Rows:
         kind = self.plan.kind
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
@@ -121,12 +121,12 @@ class JoinRows(RowNode):
             return (row for row in left if self._has_match(run, row, candidates(row)) is is_semi)
         return self._pairs(run, left, candidates, matched)
 
-    def _has_match(self, run: Run, row: Tuple, rights: Iterable[Tuple]) -> bool:
+    def _has_match(self, run: QueryRun, row: Tuple, rights: Iterable[Tuple]) -> bool:
         condition, context = self._condition, run.context
         return any(condition is None or condition(row + right, context) is True for right in rights)
 
     def _pairs(
-        self, run: Run, left: Iterable[Tuple], candidates: Candidates, matched: set[int] | None
+        self, run: QueryRun, left: Iterable[Tuple], candidates: Candidates, matched: set[int] | None
     ) -> Rows:
         condition, context = self._condition, run.context
         fills_right = self.plan.kind in (JoinKind.LEFT, JoinKind.FULL)
@@ -147,7 +147,7 @@ TABLE_ROW_BYTES = 100
 """What a row costs in a hash table, besides itself: its place, its key, its list."""
 
 
-def _asking(run: Run, table: dict[Any, list[Tuple]], key: KeyOf) -> Candidates:
+def _asking(run: QueryRun, table: dict[Any, list[Tuple]], key: KeyOf) -> Candidates:
     context = run.context
 
     def candidates(row: Tuple) -> list[Tuple]:
@@ -159,7 +159,7 @@ def _asking(run: Run, table: dict[Any, list[Tuple]], key: KeyOf) -> Candidates:
     return candidates
 
 
-def _all_of(run: Run, rights: list[Tuple]) -> Candidates:
+def _all_of(run: QueryRun, rights: list[Tuple]) -> Candidates:
     def candidates(row: Tuple) -> list[Tuple]:
         if len(rights) > MANY:
             run.check()

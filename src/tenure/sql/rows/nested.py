@@ -16,12 +16,12 @@ from typing import Any
 from tenure.base.errors import UserError
 from tenure.base.memory import Holding
 from tenure.base.sizes import size_of
-from tenure.expr.arrays import check_shape
-from tenure.sql.plans.facts import is_volatile_plan
+from tenure.expr.types.arrays import check_shape
 from tenure.sql.plans.plan import NestedKind, Query, Recursive, Shared, Subquery, Working
+from tenure.sql.plans.plan_facts import is_volatile_plan
 from tenure.sql.rows.ordering import exactly, row_key
 from tenure.sql.rows.quantified import quantified
-from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple
+from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple
 
 ANSWERS_MAX = 4_096
 """Answers of a subquery that are remembered; then all are forgotten, and it starts anew."""
@@ -32,7 +32,7 @@ VALUE_BYTES = 16
 Ask = Callable[..., Any]
 
 
-class TooManyRows(UserError):
+class MoreThanOneRow(UserError):
     sqlstate = "21000"
 
 
@@ -45,7 +45,7 @@ class CompiledSubquery:
         self._remembers = not self._free or not is_volatile_plan(subquery.plan, query)
         self._answer = _ANSWERS.get(subquery.kind) or quantified(subquery)
 
-    def asked(self, run: Run) -> Ask:
+    def asked(self, run: QueryRun) -> Ask:
         """What a run's Context calls: with the operands, if it has some, then the outer values."""
         if self._free or self._workings:
             run = replace(run, instead=None)
@@ -75,22 +75,22 @@ class CompiledSubquery:
         return ask
 
 
-def _scalar(run: Run, node: RowNode, holding: Holding) -> Any:
+def _scalar(run: QueryRun, node: RowNode, holding: Holding) -> Any:
     rows = node.start(run, 2)
     first = next(rows, None)
     if first is not None and next(rows, None) is not None:
-        raise TooManyRows("more than one row returned by a subquery used as an expression")
+        raise MoreThanOneRow("more than one row returned by a subquery used as an expression")
     if first is None:
         return None
     holding.add(first)
     return first[0]
 
 
-def _exists(run: Run, node: RowNode, holding: Holding) -> bool:
+def _exists(run: QueryRun, node: RowNode, holding: Holding) -> bool:
     return next(node.start(run, 1), None) is not None
 
 
-def _array(run: Run, node: RowNode, holding: Holding) -> Tuple:
+def _array(run: QueryRun, node: RowNode, holding: Holding) -> Tuple:
     made = tuple(_held(holding, node.start(run)))
     check_shape(made)
     return made
@@ -103,7 +103,7 @@ def _held(holding: Holding, rows: Rows) -> Iterator[Any]:
         yield row[0]
 
 
-_ANSWERS: dict[NestedKind, Callable[[Run, RowNode, Holding], Any]] = {
+_ANSWERS: dict[NestedKind, Callable[[QueryRun, RowNode, Holding], Any]] = {
     NestedKind.SCALAR: _scalar,
     NestedKind.EXISTS: _exists,
     NestedKind.ARRAY: _array,
@@ -113,10 +113,10 @@ _ANSWERS: dict[NestedKind, Callable[[Run, RowNode, Holding], Any]] = {
 # ── WITH ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Kept:
+class KeptRows:
     """The rows of a WITH query that somebody has read, and where the next come from."""
 
-    def __init__(self, run: Run, rows: Rows, rounds: tuple[int, ...]) -> None:
+    def __init__(self, run: QueryRun, rows: Rows, rounds: tuple[int, ...]) -> None:
         self.rounds = rounds
         """Of the recursive queries that it reads: the rounds whose rows these are."""
         self._rows = rows
@@ -148,14 +148,14 @@ class SharedRows(RowNode):
         self._free = sorted(compiler.free.givens(self._of))
         self._workings = sorted(compiler.free.workings(self._of))
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         key = (self.plan.number, *exactly([run.given[number] for number in self._free]))
         rounds = tuple(run.rounds[number] for number in self._workings)
         kept = run.shared.get(key)
         if kept is None or kept.rounds != rounds:
             if kept is not None:
                 kept.let_go()
-            kept = run.shared[key] = Kept(run, self._node.start(run), rounds)
+            kept = run.shared[key] = KeptRows(run, self._node.start(run), rounds)
         return iter(kept)
 
 
@@ -165,7 +165,7 @@ class RecursiveRows(RowNode):
         self._start, self._step = compiler.node(plan.start), compiler.node(plan.step)
         self._key = None if plan.is_all else row_key([output.type for output in plan.outputs])
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         seen: set[Any] = set()
         with run.memory.holding("a recursion") as holding:
             rows = self._start.start(run)
@@ -197,5 +197,5 @@ class WorkingRows(RowNode):
     def __init__(self, plan: Working, compiler: Compiler) -> None:
         self.plan: Working = plan
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         return iter(run.working[self.plan.number])

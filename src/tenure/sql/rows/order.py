@@ -19,9 +19,9 @@ from tenure.sql.rows.run import (
     BATCH_BYTES_MAX,
     BATCH_ROWS,
     Compiler,
+    QueryRun,
     RowNode,
     Rows,
-    Run,
     Tuple,
     batches,
     gather,
@@ -46,13 +46,13 @@ class SortRows(RowNode):
         self._input = compiler.node(plan.input)
         self._sort = sorter(plan.keys, types_of(plan.input.outputs), compiler)
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self.plan.is_given:
             # Whoever else made these rows would not keep to the index's order.
             return self._input.start(replace(run, instead=None), wanted)
         return self._sorted(run, wanted)
 
-    def _sorted(self, run: Run, wanted: int | None) -> Rows:
+    def _sorted(self, run: QueryRun, wanted: int | None) -> Rows:
         with run.memory.holding("a sort") as holding:
             rows = self._input.start(run)
             if wanted is None or wanted > KEPT_ROWS_MAX:
@@ -60,7 +60,7 @@ class SortRows(RowNode):
             else:
                 yield from self._first(run, rows, wanted, holding)
 
-    def _first(self, run: Run, rows: Iterable[Tuple], wanted: int, holding: Holding) -> list[Tuple]:
+    def _first(self, run: QueryRun, rows: Iterable[Tuple], wanted: int, holding: Holding) -> list[Tuple]:
         kept: list[Tuple] = []
         kept_bytes = 0
         for batch in batches(run, rows):
@@ -82,7 +82,7 @@ class LimitRows(RowNode):
         nodes = [key.node for key in plan.ties]
         self._tie = key_of(nodes, types_of(plan.input.outputs), compiler) if nodes else None
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         offset = (None if self._offset is None else self._offset((), run.context)) or 0
         count = None if self._count is None else self._count((), run.context)
         if offset < 0:
@@ -99,7 +99,7 @@ class LimitRows(RowNode):
             return iter(())
         return islice(self._input.start(run, offset + count), offset, offset + count)
 
-    def _with_ties(self, run: Run, count: int, offset: int) -> Rows:
+    def _with_ties(self, run: QueryRun, count: int, offset: int) -> Rows:
         assert self._tie is not None
         if count == 0:
             return

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from tenure.expr.closures import Evaluate
-from tenure.expr.datatype import Type
 from tenure.expr.errors import UndefinedFunction
-from tenure.expr.expressions import ColumnRef, Node
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.closures import Evaluate
+from tenure.expr.tree.expressions import ColumnRef, Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import SortKey
 from tenure.sql.rows.run import Compiler, Tuple
 

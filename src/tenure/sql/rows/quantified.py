@@ -22,19 +22,19 @@ from operator import gt, lt
 from typing import Any, TypeAlias
 
 from tenure.base.memory import Holding
-from tenure.expr.datatype import Type
-from tenure.expr.functions import function_with_id
+from tenure.expr.function_table import function_with_id
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import NestedKind, Subquery
 from tenure.sql.plans.trees import NEGATIONS, compares_as_is, with_sign
 from tenure.sql.rows.ordering import comparable_of, row_key
-from tenure.sql.rows.run import RowNode, Run, Tuple
+from tenure.sql.rows.run import QueryRun, RowNode, Tuple
 
 Truth: TypeAlias = bool | None
 Answer: TypeAlias = Callable[..., Truth]
 """Of the operands, one argument each."""
 
 
-def quantified(subquery: Subquery) -> Callable[[Run, RowNode, Holding], Answer]:
+def quantified(subquery: Subquery) -> Callable[[QueryRun, RowNode, Holding], Answer]:
     """Gives, of a run, what answers for operands."""
     kinds = [output.type for output in subquery.plan.outputs]
     functions = [function_with_id(each) for each in subquery.functions]
@@ -48,11 +48,11 @@ def quantified(subquery: Subquery) -> Callable[[Run, RowNode, Holding], Answer]:
 
 def _compared(
     sign: str, kinds: Sequence[Type], *, is_negated: bool
-) -> Callable[[Run, RowNode, Holding], Answer]:
+) -> Callable[[QueryRun, RowNode, Holding], Answer]:
     """sign ANY (...), or its negation."""
     key = row_key(kinds)
 
-    def gathered(run: Run, node: RowNode, holding: Holding) -> Answer:
+    def gathered(run: QueryRun, node: RowNode, holding: Holding) -> Answer:
         rows = [key(row) for row in _gathered(run, node, holding)]
         match sign:
             case "=" if len(kinds) == 1:
@@ -68,7 +68,7 @@ def _compared(
     return gathered
 
 
-def _gathered(run: Run, node: RowNode, holding: Holding) -> list[Tuple]:
+def _gathered(run: QueryRun, node: RowNode, holding: Holding) -> list[Tuple]:
     rows: list[Tuple] = []
     for row in node.start(run):
         holding.add(row)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.base.memory import Holding, OutOfMemory
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef, Given, Node
+from tenure.expr.tree.expressions import ColumnRef, ContextValue, Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import Scan
 from tenure.sql.plans.trees import compares_as_is, comparison, conjuncts, is_volatile
 from tenure.sql.rows.ordering import comparable_of
-from tenure.sql.rows.run import Compiler, Rows, Run, Tuple, batches
+from tenure.sql.rows.run import Compiler, QueryRun, Rows, Tuple, batches
 
 HELD_SHARE = 4
 """One part in so many of the query's memory may be taken by one table: the rest is for what needs it."""
@@ -43,7 +43,11 @@ def _tie(tree: Node, outer: frozenset[int]) -> tuple[int, int] | None:
     if found is None or found.sign != "=" or not compares_as_is(found.families):
         return None
     for each in (found, found.turned):
-        if isinstance(each.left, ColumnRef) and isinstance(each.right, Given) and each.right.number in outer:
+        if (
+            isinstance(each.left, ColumnRef)
+            and isinstance(each.right, ContextValue)
+            and each.right.number in outer
+        ):
             return each.left.column, each.right.number
     return None
 
@@ -65,7 +69,7 @@ class RepeatedScan:
         self._givens = [given for _, given in ties]
         self._comparables = [comparable_of(types[column]) or _same for column in self._columns]
 
-    def rows(self, run: Run, read: Callable[[], Rows]) -> Iterable[Tuple]:
+    def rows(self, run: QueryRun, read: Callable[[], Rows]) -> Iterable[Tuple]:
         """The rows that may satisfy the condition, or all; `read` gives them of the store."""
         state: _State = run.scans.setdefault(id(self), _State())
         if state.was_whole and state.table is None and not state.is_too_large:
@@ -74,7 +78,7 @@ class RepeatedScan:
             return _noting_end(read(), state)
         return state.table.get(self._key([run.given[number] for number in self._givens]), ())
 
-    def _hold(self, run: Run, state: _State, rows: Rows) -> None:
+    def _hold(self, run: QueryRun, state: _State, rows: Rows) -> None:
         holding = Holding(run.memory, "a table that is read again and again")
         table: defaultdict[Tuple, list[Tuple]] = defaultdict(list)
         columns = self._columns

@@ -1,6 +1,6 @@
 """One execution of a plan: what it reads from, what it may hold, who may stop it.
 
-A plan is compiled once into a tree of `RowNode`s; a `Run` is what they are given each time. All of
+A plan is compiled once into a tree of `RowNode`s; a `QueryRun` is what they are given each time. All of
 them work by pulling: a node asks its input for the next row only when it is asked itself, so what
 a LIMIT does not need is neither read nor computed.
 
@@ -10,7 +10,7 @@ a LIMIT does not need is neither read nor computed.
 numbers that are its own, before it starts what uses them. No node runs inside itself, so none is
 disturbed.
 
-Walk: `sql.rows.runner` makes the nodes and starts them; the session fills in a `Run`.
+Walk: `sql.rows.runner` makes the nodes and starts them; the session fills in a `QueryRun`.
 """
 
 from abc import ABC, abstractmethod
@@ -22,13 +22,13 @@ from typing import Any, Protocol, TypeAlias
 
 from tenure.base.memory import Account, Holding
 from tenure.base.sizes import size_of_rows
-from tenure.catalog.descriptors import Table
-from tenure.expr.closures import Evaluate
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import Node
-from tenure.expr.function import Context
+from tenure.catalog.descriptors.definitions import Table
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.closures import Evaluate
+from tenure.expr.tree.expressions import Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.free_values import FreeValues
-from tenure.sql.plans.plan import Lock, Output, Plan, Query
+from tenure.sql.plans.plan import Lock, OutputColumn, Plan, Query
 from tenure.table.read import Source
 from tenure.table.rows import Layout
 
@@ -43,7 +43,7 @@ BATCH_BYTES_MAX = 4 << 20
 
 
 @dataclass(slots=True)
-class Run:
+class QueryRun:
     context: Context
     source: Source
     """What tables are read from."""
@@ -54,7 +54,7 @@ class Run:
     """Raises if the run was canceled or takes too long."""
     memory: Account
     """Of the statement: what sorts, hashes and groups hold is charged there."""
-    instead: "Callable[[Plan, Run], Rows | None] | None" = None
+    instead: "Callable[[Plan, QueryRun], Rows | None] | None" = None
     """Asked at each node, with the run itself: whether something faster takes it over."""
     lock: Callable[[Lock, Tuple], bool] | None = None
     """Locks a row as it passes a Lock node; False if it shall be passed over."""
@@ -82,9 +82,9 @@ class RowNode(ABC):
     plan: Plan
 
     @abstractmethod
-    def rows(self, run: Run, wanted: int | None = None) -> Rows: ...
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows: ...
 
-    def start(self, run: Run, wanted: int | None = None) -> Rows:
+    def start(self, run: QueryRun, wanted: int | None = None) -> Rows:
         """Its rows, by whoever is the one to make them."""
         rows = None if run.instead is None else run.instead(self.plan, run)
         if rows is None:
@@ -104,12 +104,12 @@ class Compiler(Protocol):
     def type_of(self, tree: Node, types: Mapping[int, Type]) -> Type: ...
 
 
-def types_of(outputs: Iterable[Output]) -> dict[int, Type]:
+def types_of(outputs: Iterable[OutputColumn]) -> dict[int, Type]:
     """The types of a row, by position: what its expressions are compiled with."""
     return {position: output.type for position, output in enumerate(outputs)}
 
 
-def batches(run: Run, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
+def batches(run: QueryRun, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
     """For whoever reads it all anyway. Large rows come in small batches: they are counted in time."""
     rows, wanted, memory = iter(rows), 1, run.memory
     while batch := list(islice(rows, wanted)):
@@ -122,7 +122,7 @@ def batches(run: Run, rows: Iterable[Tuple]) -> Iterator[list[Tuple]]:
             wanted = min(BATCH_ROWS, wanted * 4) if is_small else 1
 
 
-def gather(run: Run, rows: Iterable[Tuple], holding: Holding) -> list[Tuple]:
+def gather(run: QueryRun, rows: Iterable[Tuple], holding: Holding) -> list[Tuple]:
     """All of it, held."""
     gathered: list[Tuple] = []
     for batch in batches(run, rows):

@@ -1,13 +1,13 @@
 """Plans run by Python, row by row: what a plan means.
 
     runner = compile(query)         once: every node an object, every expression a closure
-    for row in runner.rows(run):    as often as wanted, each time with a `Run` of its own
+    for row in runner.rows(run):    as often as wanted, each time with a `QueryRun` of its own
 
-DuckDB may run a part of a plan faster (`Run.instead`); what it gives has to be what is given here,
+DuckDB may run a part of a plan faster (`QueryRun.instead`); what it gives has to be what is given here,
 value for value, with PostgreSQL's types, NULLs, order and errors.
 
 Invariant (rows-lazy): a row is computed when it is asked for: what a LIMIT or EXISTS does not need
-raises no error and has no effect. What is constant is worked out before: `expr.folding`.
+raises no error and has no effect. What is constant is worked out before: `expr.tree.folding`.
 
 Walk: the session compiles a `Query` from `sql.access.planner`, keeps it with the prepared statement, and
 runs it -> `rows_scan`, `rows_steps`, `rows_joins`, `rows_groups`, `rows_windows`, `rows_order`,
@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tenure.expr import compiled
-from tenure.expr.closures import Evaluate
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef, Node
-from tenure.expr.folding import Fold, folds
-from tenure.expr.types import EnumLookup
+from tenure.expr.tree import compiled
+from tenure.expr.tree.closures import Evaluate
+from tenure.expr.tree.expressions import ColumnRef, Node
+from tenure.expr.tree.folding import Fold, folds
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import EnumLookup
 from tenure.sql.plans import plan as plans
 from tenure.sql.plans.free_values import FreeValues
 from tenure.sql.plans.plan import Plan, Query
@@ -32,7 +32,7 @@ from tenure.sql.rows.groups import AggregateRows, DistinctRows, SetOperationRows
 from tenure.sql.rows.joins import JoinRows
 from tenure.sql.rows.nested import CompiledSubquery, RecursiveRows, SharedRows, WorkingRows
 from tenure.sql.rows.order import LimitRows, SortRows
-from tenure.sql.rows.run import RowNode, Rows, Run
+from tenure.sql.rows.run import QueryRun, RowNode, Rows
 from tenure.sql.rows.scan import FunctionScanRows, ProjectSetRows, ScanRows, ValuesRows, VirtualRows
 from tenure.sql.rows.steps import FilterRows, LockRows, ProjectRows
 from tenure.sql.rows.windows import WindowRows
@@ -58,13 +58,13 @@ _NODES: dict[type[Plan], Callable[[Any, "_Compiler"], RowNode]] = {
 }
 
 
-def compile(query: Query, enum: EnumLookup | None = None) -> "Runner":
+def compile(query: Query, enum: EnumLookup | None = None) -> "CompiledQuery":
     """Raises as expr.check does for trees that are wrong; `enum` gives an enum's descriptor by its id."""
     constants = folds(query.constants, len(query.parameters), enum)
-    return Runner(query, _Compiler(query, enum), constants)
+    return CompiledQuery(query, _Compiler(query, enum), constants)
 
 
-class Runner:
+class CompiledQuery:
     """A query, compiled. It keeps nothing of a run."""
 
     def __init__(self, query: Query, compiler: "_Compiler", constants: tuple[Fold, ...]) -> None:
@@ -73,7 +73,7 @@ class Runner:
         self._node = compiler.node(query.plan)
         self._nested = [CompiledSubquery(each, query, compiler) for each in query.nested]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         """The run's context has the statement's parameters as its `given`."""
         query = self.query
         for fold in self._constants:
@@ -92,7 +92,7 @@ class Runner:
         return _forgetting(rows, run, nested) if nested or query.shared else rows
 
 
-def _forgetting(rows: Rows, run: Run, nested: list[Any]) -> Rows:
+def _forgetting(rows: Rows, run: QueryRun, nested: list[Any]) -> Rows:
     """Subqueries and WITH queries refer to the run, which refers to them: what they remember ends with it."""
     try:
         yield from rows

@@ -19,16 +19,16 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from tenure.base.errors import CorruptData
-from tenure.expr.arrays import flatten
-from tenure.expr.closures import Evaluate
-from tenure.expr.set_functions import SET_FUNCTIONS
+from tenure.expr.set_function_table import SET_FUNCTIONS
+from tenure.expr.tree.closures import Evaluate
+from tenure.expr.types.arrays import flatten
 from tenure.kv.keys import Span
 from tenure.sql.plans.plan import Access, Among, FunctionScan, ProjectSet, Scan, SetCall, Values, Virtual
-from tenure.sql.plans.plan import Bound as PlanBound
+from tenure.sql.plans.plan import SpanEnd as PlanBound
 from tenure.sql.rows.repeated_scans import repeated_scan
-from tenure.sql.rows.run import BATCH_ROWS, Compiler, RowNode, Rows, Run, Tuple, batches, types_of
+from tenure.sql.rows.run import BATCH_ROWS, Compiler, QueryRun, RowNode, Rows, Tuple, batches, types_of
 from tenure.table.readers import Read
-from tenure.table.rows import Bound, Entry, Keyed, Layout
+from tenure.table.rows import IndexEntry, Keyed, Layout, ScanBound
 
 _SET_FUNCTIONS = {function.id: function for function in SET_FUNCTIONS}
 
@@ -47,7 +47,7 @@ class ScanRows(RowNode):
         self._access = _CompiledAccess(plan.access or Access(plan.table.primary), compiler)
         self._repeated = repeated_scan(plan, types, compiler)
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         if self._repeated is None:
             rows: Iterable[Tuple] = self._read(run, wanted)
         else:
@@ -57,14 +57,14 @@ class ScanRows(RowNode):
             return iter(rows)
         return (row for row in rows if condition(row, context) is True)
 
-    def _read(self, run: Run, wanted: int | None) -> Rows:
+    def _read(self, run: QueryRun, wanted: int | None) -> Rows:
         layout = run.layouts(self.plan.table)
         keyed = layout.indexes[self._access.index]
         assert keyed.is_public, f'index "{keyed.name}" cannot be relied upon'
         entries = self._entries(run, keyed, wanted)
         return starmap(*_reading(run, layout, keyed, self.plan.columns, entries))
 
-    def _entries(self, run: Run, keyed: Keyed, wanted: int | None) -> Entries:
+    def _entries(self, run: QueryRun, keyed: Keyed, wanted: int | None) -> Entries:
         access, is_reverse = self._access, self.plan.is_reverse
         if access.is_whole:
             return _scan(run, keyed.span(), is_reverse, wanted)
@@ -80,7 +80,7 @@ class ScanRows(RowNode):
         return chain.from_iterable(_scan(run, span, is_reverse, wanted) for span in spans if span is not None)
 
 
-def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
+def _points(run: QueryRun, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
     for prefix in prefixes:
         key = keyed.prefix(prefix)
         value = run.source.get(key)
@@ -90,13 +90,13 @@ def _points(run: Run, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
             yield key, value
 
 
-def _scan(run: Run, span: Span, is_reverse: bool, wanted: int | None) -> Entries:
+def _scan(run: QueryRun, span: Span, is_reverse: bool, wanted: int | None) -> Entries:
     if wanted is not None and wanted < BATCH_ROWS:
         return _growing(run, span, is_reverse, max(1, wanted))
     return chain.from_iterable(batches(run, run.source.scan(span, reverse=is_reverse)))
 
 
-def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Entries:
+def _growing(run: QueryRun, span: Span, is_reverse: bool, size: int) -> Entries:
     lo, hi = span
     while True:
         run.check()
@@ -109,7 +109,7 @@ def _growing(run: Run, span: Span, is_reverse: bool, size: int) -> Entries:
 
 
 def _reading(
-    run: Run, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
+    run: QueryRun, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
 ) -> tuple[Read, Entries]:
     """What makes the rows, and of which entries: those of a secondary index may be enough."""
     if keyed.is_primary:
@@ -120,10 +120,10 @@ def _reading(
     return layout.reader(layout.indexes[keyed.primary], columns), _followed(run, layout, keyed, entries)
 
 
-def _followed(run: Run, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
+def _followed(run: QueryRun, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
     """The rows that the entries of a secondary index point to."""
     for entry in entries:
-        key = layout.primary_key(keyed, Entry(*entry))
+        key = layout.primary_key(keyed, IndexEntry(*entry))
         value = run.source.get(key)
         if value is None:
             raise CorruptData(
@@ -140,7 +140,7 @@ class _Choice(NamedTuple):
     evaluates: tuple[Evaluate, ...]
     is_array: bool = False
 
-    def values(self, run: Run) -> list[Any]:
+    def values(self, run: QueryRun) -> list[Any]:
         values = [evaluate((), run.context) for evaluate in self.evaluates]
         if self.is_array:
             values = [] if values[0] is None else list(flatten(values[0]))
@@ -156,10 +156,10 @@ class _CompiledAccess:
         self._start = _bound(access.start, compiler)
         self._end = _bound(access.end, compiler)
 
-    def prefixes(self, run: Run) -> list[Tuple]:
+    def prefixes(self, run: QueryRun) -> list[Tuple]:
         return list(product(*[choice.values(run) for choice in self._choices]))
 
-    def span(self, run: Run, keyed: Keyed, prefix: Tuple) -> Span | None:
+    def span(self, run: QueryRun, keyed: Keyed, prefix: Tuple) -> Span | None:
         """None if nothing can lie in it."""
         start, end = _given_bound(self._start, run), _given_bound(self._end, run)
         if self._start is None and self._end is None:
@@ -175,7 +175,7 @@ class _CompiledAccess:
         return span if span.lo < span.hi else None
 
 
-_BEYOND_NULL = Bound((None,), is_inclusive=False)
+_BEYOND_NULL = ScanBound((None,), is_inclusive=False)
 
 
 def _choice(part: Any, compiler: Compiler) -> _Choice:
@@ -190,19 +190,19 @@ def _bound(bound: PlanBound | None, compiler: Compiler) -> tuple[Evaluate, bool]
     return None if bound is None else (compiler.evaluate(bound.value, {}), bound.is_inclusive)
 
 
-def _given_bound(bound: tuple[Evaluate, bool] | None, run: Run) -> Bound | None:
+def _given_bound(bound: tuple[Evaluate, bool] | None, run: QueryRun) -> ScanBound | None:
     if bound is None:
         return None
     evaluate, is_inclusive = bound
     value = evaluate((), run.context)
-    return None if value is None else Bound((value,), is_inclusive)
+    return None if value is None else ScanBound((value,), is_inclusive)
 
 
 class VirtualRows(RowNode):
     def __init__(self, plan: Virtual, compiler: Compiler) -> None:
         self.plan: Virtual = plan
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         rows, columns = run.virtual(self.plan.source), self.plan.columns
         if len(columns) > 1:
             return map(itemgetter(*columns), rows)
@@ -214,7 +214,7 @@ class ValuesRows(RowNode):
         self.plan: Values = plan
         self._rows = [[compiler.evaluate(node, {}) for node in row] for row in plan.rows]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         context = run.context
         return (tuple([evaluate((), context) for evaluate in row]) for row in self._rows)
 
@@ -229,7 +229,7 @@ class _CompiledCall:
         self._function = _SET_FUNCTIONS[call.function]
         self._types = [compiler.type_of(node, types) for node in call.arguments]
 
-    def rows(self, row: Tuple, run: Run) -> Iterable[Tuple]:
+    def rows(self, row: Tuple, run: QueryRun) -> Iterable[Tuple]:
         values = [evaluate(row, run.context) for evaluate in self._evaluates]
         return self._function.rows(self._types, run.context, *values)
 
@@ -239,7 +239,7 @@ class FunctionScanRows(RowNode):
         self.plan: FunctionScan = plan
         self._calls = [_CompiledCall(call, {}, compiler) for call in plan.calls]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         rows = _checked(run, _side_by_side(self._calls, (), run))
         if self.plan.has_ordinality:
             rows = ((*row, number) for number, row in enumerate(rows, 1))
@@ -253,20 +253,20 @@ class ProjectSetRows(RowNode):
         self._input = compiler.node(plan.input)
         self._calls = [_CompiledCall(call, types, compiler) for call in plan.calls]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         for row in self._input.start(run):
             for more in _side_by_side(self._calls, row, run):
                 yield row + more
 
 
-def _checked(run: Run, rows: Rows) -> Rows:
+def _checked(run: QueryRun, rows: Rows) -> Rows:
     for number, row in enumerate(rows, 1):
         if not number % BATCH_ROWS:
             run.check()
         yield row
 
 
-def _side_by_side(calls: list[_CompiledCall], row: Tuple, run: Run) -> Rows:
+def _side_by_side(calls: list[_CompiledCall], row: Tuple, run: QueryRun) -> Rows:
     if len(calls) == 1:
         return iter(calls[0].rows(row, run))
     nothing = [call.nothing for call in calls]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
-from tenure.expr.datatype import Type
-from tenure.expr.expressions import ColumnRef, Node
-from tenure.expr.function import Context
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.expressions import ColumnRef, Node
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import Filter, Lock, Project
-from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, types_of
+from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple, types_of
 
 Make: TypeAlias = Callable[[Tuple, Context], Tuple]
 
@@ -24,7 +24,7 @@ class FilterRows(RowNode):
         self._input = compiler.node(plan.input)
         self._condition = compiler.evaluate(plan.condition, types_of(plan.input.outputs))
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         condition, context = self._condition, run.context
         return (row for row in self._input.start(run, wanted) if condition(row, context) is True)
 
@@ -38,7 +38,7 @@ class ProjectRows(RowNode):
         self._is_same = self._columns == tuple(range(len(plan.input.outputs)))
         self._make = make_tuple(plan.expressions, types, compiler)
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         rows = self._input.start(run, wanted)
         if self._is_same:
             return rows
@@ -73,7 +73,7 @@ class LockRows(RowNode):
         self.plan: Lock = plan
         self._input = compiler.node(plan.input)
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         lock, plan = run.lock, self.plan
         assert lock is not None, "a run without locks"
         for row in self._input.start(run, wanted):

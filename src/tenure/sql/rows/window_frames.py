@@ -18,13 +18,13 @@ from itertools import groupby
 from typing import Any
 
 from tenure.base.errors import UserError
-from tenure.expr.datatype import Type
-from tenure.expr.function import Context
-from tenure.expr.resolution import resolve
-from tenure.expr.times import time_micros
+from tenure.expr.functions.function import Context
+from tenure.expr.tree.overload_resolution import resolve
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.time_types import time_micros
 from tenure.sql.plans.plan import Frame, FrameEdge, FrameMode, SortKey
 from tenure.sql.rows.ordering import KeyOf
-from tenure.sql.rows.run import Compiler, Run, Tuple
+from tenure.sql.rows.run import Compiler, QueryRun, Tuple
 
 Peers = Sequence[tuple[int, int]]
 
@@ -33,7 +33,7 @@ class NullOffset(UserError):
     sqlstate = "22004"
 
 
-class BadOffset(UserError):
+class BadFrameOffset(UserError):
     sqlstate = "22013"
 
 
@@ -64,7 +64,7 @@ class Frames:
             assert node is not None
             self._range = _Range(order[0], compiler.type_of(node, {}), types, compiler)
 
-    def of(self, run: Run, part: list[Tuple], peers: Peers) -> Sequence[Sequence[int]]:
+    def of(self, run: QueryRun, part: list[Tuple], peers: Peers) -> Sequence[Sequence[int]]:
         offsets = self._given_offsets(run)
         if self._range is not None:
             starts, ends = self._range.edges(run, part, peers, self._frame, offsets)
@@ -81,7 +81,7 @@ class Frames:
             _without(frame, place, peers[place], self._frame.exclude) for place, frame in enumerate(frames)
         ]
 
-    def _given_offsets(self, run: Run) -> tuple[Any, Any]:
+    def _given_offsets(self, run: QueryRun) -> tuple[Any, Any]:
         found = []
         for evaluate, side in zip(self._offsets, ("starting", "ending"), strict=True):
             value: Any = None
@@ -90,7 +90,7 @@ class Frames:
                 if value is None:
                     raise NullOffset(f"frame {side} offset must not be null")
                 if self._range is None and value < 0:
-                    raise BadOffset(f"frame {side} offset must not be negative")
+                    raise BadFrameOffset(f"frame {side} offset must not be negative")
             found.append(value)
         return found[0], found[1]
 
@@ -175,11 +175,11 @@ class _Range:
         self._is_clock = kind.family == "time"
 
     def edges(
-        self, run: Run, part: list[Tuple], peers: Peers, frame: Frame, offsets: tuple[Any, Any]
+        self, run: QueryRun, part: list[Tuple], peers: Peers, frame: Frame, offsets: tuple[Any, Any]
     ) -> tuple[list[int], list[int]]:
         for value in offsets:
             if value is not None and self._is_negative(value):
-                raise BadOffset("invalid preceding or following size in window function")
+                raise BadFrameOffset("invalid preceding or following size in window function")
         values = [self._evaluate(row, run.context) for row in part]
         known = [place for place, value in enumerate(values) if value is not None]
         lo, hi = (known[0], known[-1] + 1) if known else (0, 0)

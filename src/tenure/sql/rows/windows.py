@@ -7,8 +7,8 @@
 Calls with the same PARTITION BY and ORDER BY share one sort. An aggregate over a frame that only
 grows goes one step on for each row; over other frames it is computed anew where the frame changes.
 
-Walk: `sql.rows.runner` makes these; `sql.rows.window_frames` finds the frames; `expr.window_functions` and
-`expr.aggregates` have the functions.
+Walk: `sql.rows.runner` makes these; `sql.rows.window_frames` finds the frames;
+`expr.aggregates.window_functions` and `expr.aggregates.aggregate_table` have the functions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from typing import Any
 
 from tenure.base.memory import Holding
 from tenure.base.sizes import ROW_BYTES, size_of
-from tenure.expr.aggregates import aggregate_with_id
-from tenure.expr.datatype import Type
-from tenure.expr.function import Context
-from tenure.expr.window_functions import WINDOW_FUNCTIONS
-from tenure.expr.window_functions import Window as Surroundings
+from tenure.expr.aggregates.aggregate_table import aggregate_with_id
+from tenure.expr.aggregates.window_functions import WINDOW_FUNCTIONS
+from tenure.expr.aggregates.window_functions import Window as Surroundings
+from tenure.expr.functions.function import Context
+from tenure.expr.types.datatype import Type
 from tenure.sql.plans.plan import SortKey, Window, WindowCall
 from tenure.sql.rows.groups import collects
 from tenure.sql.rows.ordering import key_of, sorter
-from tenure.sql.rows.run import Compiler, RowNode, Rows, Run, Tuple, gather, types_of
+from tenure.sql.rows.run import Compiler, QueryRun, RowNode, Rows, Tuple, gather, types_of
 from tenure.sql.rows.window_frames import Frames, peers_of
 
 BEYOND = 1 << 62
@@ -58,7 +58,7 @@ class WindowRows(RowNode):
             for of, places in specs
         ]
 
-    def rows(self, run: Run, wanted: int | None = None) -> Rows:
+    def rows(self, run: QueryRun, wanted: int | None = None) -> Rows:
         width, count = len(self.plan.input.outputs), len(self.plan.calls)
         with run.memory.holding("a window") as holding:
             rows = gather(run, self._input.start(run), holding)
@@ -92,7 +92,7 @@ class _Spec:
         self._peer = key_of([key.node for key in order], types, compiler) if order else None
         self._calls = [_Call(call, order, types, compiler) for _, call in calls]
 
-    def computed(self, run: Run, rows: list[Tuple], holding: Holding) -> list[Tuple]:
+    def computed(self, run: QueryRun, rows: list[Tuple], holding: Holding) -> list[Tuple]:
         """The rows, sorted, each with the values of the calls behind it."""
         done: list[Tuple] = []
         for part in self._partitions(self._sort(rows, run.context), run.context):
@@ -127,7 +127,7 @@ class _Call:
         self._frames = Frames(call.frame, order, types, compiler)
 
     def column(
-        self, run: Run, part: list[Tuple], peers: Sequence[tuple[int, int]], holding: Holding
+        self, run: QueryRun, part: list[Tuple], peers: Sequence[tuple[int, int]], holding: Holding
     ) -> Sequence[Any]:
         """The value for each row of a partition."""
         context = run.context
@@ -150,7 +150,7 @@ class _Call:
 
     def _aggregated(
         self,
-        run: Run,
+        run: QueryRun,
         arguments: list[Any],
         counts: list[bool],
         frames: Sequence[Sequence[int]],

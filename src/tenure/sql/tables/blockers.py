@@ -6,22 +6,22 @@ Walk: `sql.tables.node` lists it; SHOW BLOCKERS queries it.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tenure.catalog.blockers import Blocker
-from tenure.catalog.lease_rows import Holder, LeaseRow
-from tenure.catalog.wait_records import Awaited, Wait, WaitRecords
-from tenure.expr.datatype import Datum
-from tenure.sql.facts import session_bytes
+from tenure.catalog.leases.blockers import Blocker
+from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRow
+from tenure.catalog.leases.wait_records import Awaited, LeaseWait, WaitRecords
+from tenure.expr.types.datatype import Datum
+from tenure.sql.session.session_facts import session_bytes
 from tenure.sql.tables.running import RunningTransaction, transactions_by_number
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import time_of
-from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
-    from tenure.sql.session import Session
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.session import Session
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.blockers",
         _blockers,
@@ -56,7 +56,7 @@ def _blockers(execution: "Execution") -> Rows:
 
 def _blocked(
     execution: "Execution",
-    wait: Wait,
+    wait: LeaseWait,
     awaited: Awaited,
     blocker: Blocker,
     running: Mapping[tuple[int, int], RunningTransaction],
@@ -86,7 +86,9 @@ def _blocked(
         yield (*what, None, None, None, None, None)
 
 
-def _how_to_end(own: "Session", instance: int, holder: Holder, session: int | None, *, is_all: bool) -> str:
+def _how_to_end(
+    own: "Session", instance: int, holder: LeaseHolder, session: int | None, *, is_all: bool
+) -> str:
     """What helps against a transaction that holds a schema change up: one that lasts is mostly idle."""
     if instance != own.parts.node().instance:
         who = f"SHOW SESSIONS tells what session {session} on node {instance} does"

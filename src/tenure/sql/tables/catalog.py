@@ -6,13 +6,13 @@
 
 They show the catalog as the transaction sees it: as of its lease, with its own changes.
 
-Walk: `sql.tables.all` collects them; `statements.shows` queries them.
+Walk: `sql.tables.all` collects them; `statements.show.shows` queries them.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import (
+from tenure.catalog.descriptors.definitions import (
     PUBLIC_SCHEMA,
     Column,
     Contained,
@@ -25,10 +25,10 @@ from tenure.catalog.descriptors import (
     View,
     visible,
 )
-from tenure.catalog.descriptors import Sequence as Sequence_
-from tenure.expr.datatype import Datum
-from tenure.expr.enums import EnumOf
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.type_names import type_of
 from tenure.sql.tables.create_text import (
     column_type,
     constraint_text,
@@ -39,10 +39,10 @@ from tenure.sql.tables.create_text import (
     table_statements,
 )
 from tenure.sql.tables.objects import Objects, objects
-from tenure.sql.tables.virtual import Definition, Rows, define
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 KINDS = {Table: "table", View: "view", Sequence_: "sequence", EnumType: "type", Schema: "schema"}
 _NAMED = (
@@ -236,7 +236,7 @@ def _system_columns(execution: "Execution") -> Rows:
             yield each.schema, each.name, place, column.name, column.type.sql_name, is_nullable, note
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield from _places()
     yield from _of_tables()
     yield from _others()
@@ -244,7 +244,7 @@ def definitions() -> Iterator[Definition]:
     yield from _of_system()
 
 
-def _places() -> Iterator[Definition]:
+def _places() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.databases",
         _databases,
@@ -282,7 +282,7 @@ def _places() -> Iterator[Definition]:
     )
 
 
-def _of_tables() -> Iterator[Definition]:
+def _of_tables() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.columns",
         _columns,
@@ -331,7 +331,7 @@ def _of_tables() -> Iterator[Definition]:
     )
 
 
-def _others() -> Iterator[Definition]:
+def _others() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.enums",
         _enums,
@@ -362,7 +362,7 @@ def _others() -> Iterator[Definition]:
     )
 
 
-def _texts() -> Iterator[Definition]:
+def _texts() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.create_statements",
         _create_statements,
@@ -386,7 +386,7 @@ def _texts() -> Iterator[Definition]:
     )
 
 
-def _of_system() -> Iterator[Definition]:
+def _of_system() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.system_tables",
         _system_tables,

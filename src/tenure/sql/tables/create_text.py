@@ -14,7 +14,8 @@ Walk: SHOW CREATE and `tenure_internal.create_statements` call `statements`.
 
 from collections.abc import Iterator, Sequence
 
-from tenure.catalog.descriptors import (
+from tenure.catalog.changes.sequence_changes import RANGES
+from tenure.catalog.descriptors.definitions import (
     Action,
     AnyDescriptor,
     Check,
@@ -30,15 +31,14 @@ from tenure.catalog.descriptors import (
     replace,
     visible,
 )
-from tenure.catalog.descriptors import Sequence as Sequence_
-from tenure.catalog.sequence_changes import RANGES
-from tenure.expr.casts import ASSIGNMENT
-from tenure.expr.expressions import Cast, decode
-from tenure.expr.sequence_functions import NEXT
-from tenure.expr.sql_text import render
-from tenure.expr.types import type_of
-from tenure.sql.quoting import literal, quoted
+from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.expr.functions.sequence_functions import NEXT
+from tenure.expr.tree.expressions import Cast, decode
+from tenure.expr.tree.sql_text import render
+from tenure.expr.types.casts import ASSIGNMENT
+from tenure.expr.types.type_names import type_of
 from tenure.sql.tables.objects import Objects
+from tenure.sql.text.quoting import literal, quoted
 
 SERIALS = {"int2": "smallserial", "int4": "serial", "int8": "bigserial"}
 

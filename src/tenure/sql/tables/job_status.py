@@ -6,20 +6,23 @@
     nobody has taken it yet          waits for a node to adopt it
     it runs, or has ended            what its last run said, or that it has begun
 
-Walk: `tables.node` shows it; `statements.job_waits` asks `is_lacking` for a statement that waits for the job.
+Walk: `tables.node` shows it; `statements.jobs.waiting_statements` asks `is_lacking` for a statement that
+waits for the job.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from tenure.base.timestamp import micros_of
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Table
-from tenure.catalog.wait_records import Wait
-from tenure.cluster.job_records import NOBODY, Control, Progress
-from tenure.cluster.job_states import TERMINAL, State
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
+from tenure.catalog.leases.wait_records import LeaseWait
+from tenure.cluster.jobs.job_records import NOBODY, JobControl, JobProgress
+from tenure.cluster.jobs.job_states import TERMINAL, JobState
 
 
-def running_status(control: Control, progress: Progress, trouble: str, awaited: Sequence[str] = ()) -> str:
+def running_status(
+    control: JobControl, progress: JobProgress, trouble: str, awaited: Sequence[str] = ()
+) -> str:
     """`trouble` is why this node cannot start a process that has what jobs need; `awaited` is what others
     still use as it was before."""
     if control.state in TERMINAL:
@@ -36,16 +39,16 @@ def running_status(control: Control, progress: Progress, trouble: str, awaited: 
     if is_lacking(control):
         waits = f"waits for a process with {', '.join(control.needs)}"
         return f"{waits}: {trouble}" if trouble else waits
-    return progress.status or ("waits for a node to adopt it" if control.state is State.PENDING else "")
+    return progress.status or ("waits for a node to adopt it" if control.state is JobState.PENDING else "")
 
 
-def fraction(control: Control, progress: Progress) -> float:
+def fraction(control: JobControl, progress: JobProgress) -> float:
     """How much of it is done; the last step of one that succeeded is never reported by its run."""
-    return 1.0 if control.state is State.SUCCEEDED else progress.fraction
+    return 1.0 if control.state is JobState.SUCCEEDED else progress.fraction
 
 
 def awaited_by_job(
-    waits: Iterable[Wait], descriptor: Callable[[int], AnyDescriptor | None]
+    waits: Iterable[LeaseWait], descriptor: Callable[[int], AnyDescriptor | None]
 ) -> dict[int, list[str]]:
     """The names of what jobs wait for: by the job that changes it."""
     found: dict[int, list[str]] = {}
@@ -59,6 +62,6 @@ def awaited_by_job(
     return found
 
 
-def is_lacking(control: Control) -> bool:
+def is_lacking(control: JobControl) -> bool:
     """Whether it could run, if only somebody had what it needs."""
-    return control.state is State.PENDING and bool(control.needs) and control.claim == NOBODY
+    return control.state is JobState.PENDING and bool(control.needs) and control.claim == NOBODY

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.base.memory import Account
-from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 
 def _memory(execution: "Execution") -> Rows:
@@ -31,7 +31,7 @@ def _account(account: Account) -> tuple[int, int, int, str]:
     return account.held_bytes, account.peak_bytes, account.limit_bytes, account.setting
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.memory",
         _memory,

@@ -5,7 +5,7 @@
 
 Users without the superuser role see only the jobs and statements of their own.
 
-Walk: `sql.tables.all` collects them; `statements.shows` queries them.
+Walk: `sql.tables.all` collects them; `statements.show.shows` queries them.
 """
 
 from collections.abc import Iterator
@@ -13,29 +13,29 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tenure.base.settings import AnySetting
-from tenure.catalog.descriptors import Database, EnumType, Schema, Table, View
-from tenure.catalog.descriptors import Sequence as Sequence_
-from tenure.catalog.uses import Lease, Use
-from tenure.catalog.wait_records import WaitRecords
-from tenure.cluster.jobs import NOBODY
-from tenure.cluster.sessions import Sessions
-from tenure.cluster.settings import Stored
-from tenure.cluster.versions import PROGRAM
+from tenure.catalog.descriptors.definitions import Database, EnumType, Schema, Table, View
+from tenure.catalog.descriptors.definitions import Sequence as Sequence_
+from tenure.catalog.leases.uses import Lease, Use
+from tenure.catalog.leases.wait_records import WaitRecords
+from tenure.cluster.jobs.job_table import NOBODY
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.sessions.versions import PROGRAM
+from tenure.cluster.settings import StoredSetting
 from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
-from tenure.sql.facts import VERSION, session_bytes
+from tenure.sql.session.session_facts import VERSION, session_bytes
 from tenure.sql.tables import blockers as blocker_tables
 from tenure.sql.tables import running
 from tenure.sql.tables.job_status import awaited_by_job, fraction, running_status
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX
 from tenure.sql.tables.system import decimal_of, time_of
-from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
-    from tenure.sql.parts import Parts
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.services import Parts
 
 
 # Leases
@@ -157,7 +157,7 @@ def _awaited(parts: "Parts") -> dict[int, list[str]]:
 
 def _cluster_settings(execution: "Execution") -> Rows:
     parts = execution.session.parts
-    records = Records(parts.store.keyspace, SETTINGS, Stored, key=("name",))
+    records = Records(parts.store.keyspace, SETTINGS, StoredSetting, key=("name",))
     stored = {each.name: each.text for each in records.scan(execution.block.source)}
     current = parts.settings.current()
     for setting in sorted(current, key=lambda each: each.name):
@@ -196,7 +196,7 @@ def _users(execution: "Execution") -> Rows:
         yield each.name, ", ".join(options), ()
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield from running.definitions()
     yield from _of_leases()
     yield from _of_plans()
@@ -204,7 +204,7 @@ def definitions() -> Iterator[Definition]:
     yield from _of_program()
 
 
-def _of_leases() -> Iterator[Definition]:
+def _of_leases() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.leases",
         _leases,
@@ -234,7 +234,7 @@ def _of_leases() -> Iterator[Definition]:
     yield from blocker_tables.definitions()
 
 
-def _of_plans() -> Iterator[Definition]:
+def _of_plans() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.plan_cache",
         _plan_cache,
@@ -248,7 +248,7 @@ def _of_plans() -> Iterator[Definition]:
     )
 
 
-def _of_cluster() -> Iterator[Definition]:
+def _of_cluster() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.nodes",
         _nodes,
@@ -288,7 +288,7 @@ def _of_cluster() -> Iterator[Definition]:
     )
 
 
-def _of_program() -> Iterator[Definition]:
+def _of_program() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.cluster_settings",
         _cluster_settings,

@@ -11,11 +11,11 @@ Walk: the catalog's tables of `tenure_internal` ask for `objects`.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from tenure.catalog.descriptors import AnyDescriptor, Contained, Database, Schema, State
-from tenure.sql.quoting import quoted
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Contained, Database, DescriptorState, Schema
+from tenure.sql.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 D = TypeVar("D", bound=AnyDescriptor)
 
@@ -56,7 +56,7 @@ def objects(execution: "Execution") -> Objects:
     found = {each.id: each for each in _known(execution)}
     if execution.block.past is None:
         found.update(execution.block.use.draft.descriptors)
-    return Objects({id: each for id, each in found.items() if each.state is not State.DROPPED})
+    return Objects({id: each for id, each in found.items() if each.state is not DescriptorState.DROPPED})
 
 
 def _known(execution: "Execution") -> Iterator[AnyDescriptor]:

@@ -8,15 +8,15 @@ Walk: `node.py` lists these among the system tables; `sql.tables.virtual` finds 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import EnumType, Schema, Sequence, Table, TypeRef, View, visible
-from tenure.expr.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS
-from tenure.expr.types import type_of
-from tenure.sql.plans.plan import Output
+from tenure.catalog.descriptors.definitions import EnumType, Schema, Sequence, Table, TypeRef, View, visible
+from tenure.expr.types.system_types import ENUM_ARRAY_OIDS_FROM, ENUM_OIDS_FROM, TYPE_OIDS
+from tenure.expr.types.type_names import type_of
+from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.tables.objects import objects
-from tenure.sql.tables.virtual import Definition, Rows
+from tenure.sql.tables.virtual import Rows, VirtualDefinition
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 OID, NAME, CHAR, BOOL, INT2, INT4 = (
     type_of(TypeRef(name)) for name in ("oid", "name", '"char"', "bool", "int2", "int4")
@@ -68,52 +68,52 @@ def _nothing(execution: "Execution") -> Rows:
     return ()
 
 
-def definitions() -> Iterator[Definition]:
-    yield Definition(
+def definitions() -> Iterator[VirtualDefinition]:
+    yield VirtualDefinition(
         "pg_catalog",
         "pg_namespace",
-        (Output("oid", OID), Output("nspname", NAME), Output("nspowner", OID)),
+        (OutputColumn("oid", OID), OutputColumn("nspname", NAME), OutputColumn("nspowner", OID)),
         _namespaces,
     )
-    yield Definition(
+    yield VirtualDefinition(
         "pg_catalog",
         "pg_class",
         (
-            Output("oid", OID),
-            Output("relname", NAME),
-            Output("relnamespace", OID),
-            Output("relowner", OID),
-            Output("relkind", CHAR),
-            Output("relpersistence", CHAR),
-            Output("relnatts", INT2),
-            Output("relhasindex", BOOL),
-            Output("relispartition", BOOL),
+            OutputColumn("oid", OID),
+            OutputColumn("relname", NAME),
+            OutputColumn("relnamespace", OID),
+            OutputColumn("relowner", OID),
+            OutputColumn("relkind", CHAR),
+            OutputColumn("relpersistence", CHAR),
+            OutputColumn("relnatts", INT2),
+            OutputColumn("relhasindex", BOOL),
+            OutputColumn("relispartition", BOOL),
         ),
         _classes,
     )
-    yield Definition(
+    yield VirtualDefinition(
         "pg_catalog",
         "pg_type",
         (
-            Output("oid", OID),
-            Output("typname", NAME),
-            Output("typnamespace", OID),
-            Output("typtype", CHAR),
-            Output("typdelim", CHAR),
-            Output("typelem", OID),
-            Output("typarray", OID),
+            OutputColumn("oid", OID),
+            OutputColumn("typname", NAME),
+            OutputColumn("typnamespace", OID),
+            OutputColumn("typtype", CHAR),
+            OutputColumn("typdelim", CHAR),
+            OutputColumn("typelem", OID),
+            OutputColumn("typarray", OID),
         ),
         _types,
     )
-    yield Definition(
+    yield VirtualDefinition(
         "pg_catalog",
         "pg_partitioned_table",
-        (Output("partrelid", OID), Output("partstrat", CHAR), Output("partnatts", INT2)),
+        (OutputColumn("partrelid", OID), OutputColumn("partstrat", CHAR), OutputColumn("partnatts", INT2)),
         _nothing,
     )
-    yield Definition(
+    yield VirtualDefinition(
         "pg_catalog",
         "pg_inherits",
-        (Output("inhrelid", OID), Output("inhparent", OID), Output("inhseqno", INT4)),
+        (OutputColumn("inhrelid", OID), OutputColumn("inhparent", OID), OutputColumn("inhseqno", INT4)),
         _nothing,
     )

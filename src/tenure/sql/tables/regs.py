@@ -2,32 +2,32 @@
 
     'app.users'::regclass       the table's descriptor id, shown as users where the search path has it
 
-Walk: `sql.surroundings` puts `find` into the Context; `expr.casts` asks it.
+Walk: `sql.session.expression_context` puts `find` into the Context; `expr.types.casts` asks it.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import AnyDescriptor, EnumType, Schema, TypeRef
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, TypeRef
 from tenure.catalog.errors import UndefinedSchema
-from tenure.catalog.resolution import find as resolve
-from tenure.catalog.resolution import schemas_of
-from tenure.expr.datatype import Datum
-from tenure.expr.enums import EnumOf
+from tenure.catalog.name_resolution import find as resolve
+from tenure.catalog.name_resolution import schemas_of
 from tenure.expr.errors import NotSupported, UndefinedObject
-from tenure.expr.session_functions import type_reg
-from tenure.expr.system_types import ENUM_OIDS_FROM, TYPE_OIDS, Reg
-from tenure.expr.types import type_of
-from tenure.sql import parse
+from tenure.expr.functions.session_functions import type_reg
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.system_types import ENUM_OIDS_FROM, TYPE_OIDS, Reg
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.types import type_at
-from tenure.sql.block import Block
 from tenure.sql.errors import UndefinedTable
-from tenure.sql.names import SessionNames
-from tenure.sql.quoting import quoted
-from tenure.sql.variables import split_names
+from tenure.sql.names.session_names import SessionNames
+from tenure.sql.session.block import Block
+from tenure.sql.session.variables import split_names
+from tenure.sql.text import parse
+from tenure.sql.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from tenure.sql.session import Session
+    from tenure.sql.session.session import Session
 
 
 def find(session: "Session", block: Block, kind: str, sought: Datum) -> Reg:

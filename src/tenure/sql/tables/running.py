@@ -19,24 +19,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.descriptors import Table
-from tenure.cluster.lock_table import DigestName, Standing
-from tenure.cluster.table_holds import table_of
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.locks.lock_table import DigestName, Standing
+from tenure.cluster.locks.table_holds import table_of
 from tenure.kv.encoding import decode
 from tenure.kv.keys import ADVISORY_LOCKS, TABLE_LOCKS
 from tenure.kv.records import Record, pack, replace, unpack
 from tenure.sql.tables.objects import Objects, objects
 from tenure.sql.tables.session_state import STATEMENT_CHARS_MAX, state_of
 from tenure.sql.tables.system import decimal_of, time_of
-from tenure.sql.tables.virtual import Definition, Rows, define, is_superuser
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define, is_superuser
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import key_text
 from tenure.table.rows import key_values
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
-    from tenure.sql.parts import Parts
-    from tenure.sql.session import Session
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.services import Parts
+    from tenure.sql.session.session import Session
 
 R = TypeVar("R", bound=Record)
 
@@ -69,7 +69,7 @@ class RunningTransaction(Record, frozen=True):
     descriptors: tuple[int, ...]
 
 
-class Locked(Record, frozen=True):
+class ShownLock(Record, frozen=True):
     session: int | None
     user: str | None
     table: int
@@ -207,7 +207,7 @@ def transactions_by_number(execution: "Execution") -> dict[tuple[int, int], Runn
 # Locks
 
 
-def _list_locks(parts: "Parts") -> Iterator[Locked]:
+def _list_locks(parts: "Parts") -> Iterator[ShownLock]:
     owners = _owners(list(parts.sessions.values()))
     for each in parts.locks.standings():
         session = owners.get(each.owner.number)
@@ -218,9 +218,9 @@ def _owners(sessions: "Sequence[Session]") -> "dict[int, Session]":
     return {owner.number: each for each in sessions if (owner := each.surroundings.lock_owner) is not None}
 
 
-def _locked(standing: Standing, session: "Session | None") -> Locked:
+def _locked(standing: Standing, session: "Session | None") -> ShownLock:
     name = standing.name
-    return Locked(
+    return ShownLock(
         None if session is None else session.pid,
         None if session is None else session.user,
         name.table,
@@ -233,7 +233,7 @@ def _locked(standing: Standing, session: "Session | None") -> Locked:
 
 def _locks(execution: "Execution") -> Rows:
     own, is_all, known = execution.session, is_superuser(execution), objects(execution)
-    for instance, each in _everywhere(execution, "locks", Locked):
+    for instance, each in _everywhere(execution, "locks", ShownLock):
         if each is not None:
             is_shown = is_all or each.user == own.user
             yield (
@@ -247,7 +247,7 @@ def _locks(execution: "Execution") -> Rows:
 
 
 def _what(
-    execution: "Execution", locked: Locked, known: Objects, is_shown: bool
+    execution: "Execution", locked: ShownLock, known: Objects, is_shown: bool
 ) -> tuple[str, str | None, str | None]:
     """Kind, table and key of a lock."""
     if locked.table == ADVISORY_LOCKS:
@@ -277,12 +277,12 @@ SUBJECTS = {
     for each in (
         Subject("sessions", RunningSession, _list_sessions),
         Subject("transactions", RunningTransaction, _list_transactions),
-        Subject("locks", Locked, _list_locks),
+        Subject("locks", ShownLock, _list_locks),
     )
 }
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield define(
         "tenure_internal.sessions",
         _sessions,

@@ -1,23 +1,23 @@
 """SELECT ... FROM a sequence: one row that says where it stands.
 
-Walk: `sql.names` gives the binder `sequence_relation`; a run asks for the row with `rows`.
+Walk: `sql.names.session_names` gives the binder `sequence_relation`; a run asks for the row with `rows`.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.catalog.descriptors import Sequence, TypeRef
-from tenure.expr.datatype import Datum
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import Sequence, TypeRef
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import VirtualTable
-from tenure.sql.plans.plan import Output
+from tenure.sql.plans.plan import OutputColumn
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 KEY = "sequence:"
 INT8, BOOL = type_of(TypeRef("int8")), type_of(TypeRef("bool"))
-COLUMNS = (Output("last_value", INT8), Output("log_cnt", INT8), Output("is_called", BOOL))
+COLUMNS = (OutputColumn("last_value", INT8), OutputColumn("log_cnt", INT8), OutputColumn("is_called", BOOL))
 
 
 def sequence_relation(sequence: Sequence) -> VirtualTable:

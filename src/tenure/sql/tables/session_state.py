@@ -5,10 +5,10 @@ Walk: `sql.tables.node` and `sql.tables.blockers` show it.
 
 from typing import TYPE_CHECKING
 
-from tenure.sql.answers import Status
+from tenure.sql.session.answers import BlockStatus
 
 if TYPE_CHECKING:
-    from tenure.sql.session import Session
+    from tenure.sql.session.session import Session
 
 STATEMENT_CHARS_MAX = 10_000
 """How much of a statement is shown: some are megabytes."""
@@ -19,9 +19,9 @@ def state_of(session: "Session") -> str:
     if session.is_active:
         return "active"
     match session.status:
-        case Status.IN_TRANSACTION:
+        case BlockStatus.IN_TRANSACTION:
             return "idle in transaction"
-        case Status.FAILED:
+        case BlockStatus.FAILED:
             return "idle in transaction (aborted)"
         case _:
             return "idle"

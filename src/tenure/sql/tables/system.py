@@ -20,21 +20,21 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tenure.base.timestamp import Timestamp, logical_of, micros_of, to_text
-from tenure.catalog.lease_rows import LeaseRows
-from tenure.catalog.old_lease_rows import OldLeaseRows
-from tenure.catalog.protection_meta import protection_meta
-from tenure.catalog.zones import zones
-from tenure.cluster.jobs import NOBODY
-from tenure.cluster.sessions import Sessions
-from tenure.cluster.settings import Stored
+from tenure.catalog.descriptors.protection_meta import protection_meta
+from tenure.catalog.descriptors.zones import zones
+from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRows
+from tenure.cluster.jobs.job_table import NOBODY
+from tenure.cluster.sessions.session_records import Sessions
+from tenure.cluster.settings import StoredSetting
 from tenure.kv.keys import DESCRIPTORS, SETTINGS
 from tenure.kv.records import Records
-from tenure.sql.facts import session_bytes
+from tenure.sql.session.session_facts import session_bytes
 from tenure.sql.tables.job_status import fraction
-from tenure.sql.tables.virtual import Definition, Rows, define
+from tenure.sql.tables.virtual import Rows, VirtualDefinition, define
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
+    from tenure.sql.session.execution import Execution
 
 
 def decimal_of(at: Timestamp) -> Decimal:
@@ -149,7 +149,7 @@ def _nothing(execution: "Execution") -> Rows:
 
 
 def _settings(execution: "Execution") -> Rows:
-    records = Records(execution.session.parts.store.keyspace, SETTINGS, Stored, key=("name",))
+    records = Records(execution.session.parts.store.keyspace, SETTINGS, StoredSetting, key=("name",))
     for each in records.scan(execution.block.source):
         yield each.name, each.text
 
@@ -159,14 +159,14 @@ def _users(execution: "Execution") -> Rows:
         yield each.name, bool(each.verifier), each.is_superuser, each.can_login, time_of(each.created_at)
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[VirtualDefinition]:
     yield from _catalog()
     yield from _leases()
     yield from _work()
     yield from _cluster()
 
 
-def _catalog() -> Iterator[Definition]:
+def _catalog() -> Iterator[VirtualDefinition]:
     yield define(
         "system.descriptor",
         _descriptors,
@@ -199,7 +199,7 @@ def _catalog() -> Iterator[Definition]:
     )
 
 
-def _leases() -> Iterator[Definition]:
+def _leases() -> Iterator[VirtualDefinition]:
     yield define(
         "system.schema_lease",
         _schema_leases,
@@ -247,7 +247,7 @@ def _leases() -> Iterator[Definition]:
     )
 
 
-def _work() -> Iterator[Definition]:
+def _work() -> Iterator[VirtualDefinition]:
     yield define(
         "system.jobs",
         _jobs,
@@ -306,7 +306,7 @@ def _work() -> Iterator[Definition]:
     )
 
 
-def _cluster() -> Iterator[Definition]:
+def _cluster() -> Iterator[VirtualDefinition]:
     yield define(
         "system.settings",
         _settings,

@@ -4,39 +4,39 @@
     tenure_internal.*   what a node knows and computes
     pg_catalog.*, information_schema.*   what clients ask about the catalog
 
-Each is a `Definition`: columns and a function that gives rows for one execution. Their schemas cannot be
-shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
+Each is a `VirtualDefinition`: columns and a function that gives rows for one execution. Their schemas cannot
+be shadowed: `pg_catalog` is looked through first, as in PostgreSQL. They are visible from every database.
 
 What tells of all users alike, the records themselves, is for superusers; other tables leave out of their
 rows what their reader may not see.
 
 Invariant (records-restricted): a table of the records below SQL gives rows to superusers alone.
 
-Walk: `sql.names` asks `table` while binding; the rows executor asks `rows` when it runs.
+Walk: `sql.names.session_names` asks `table` while binding; the rows executor asks `rows` when it runs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.datatype import Datum
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.datatype import Datum
+from tenure.expr.types.type_names import type_of
 from tenure.sql.bind.relations import VirtualTable
 from tenure.sql.errors import InsufficientPrivilege
-from tenure.sql.plans.plan import Output
+from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.tables import sequence_relation
 
 if TYPE_CHECKING:
-    from tenure.sql.execution import Execution
-    from tenure.sql.names import SessionNames
+    from tenure.sql.names.session_names import SessionNames
+    from tenure.sql.session.execution import Execution
 
 Rows = Iterable[tuple[Datum, ...]]
 
 
-class Definition(NamedTuple):
+class VirtualDefinition(NamedTuple):
     schema: str
     name: str
-    columns: tuple[Output, ...]
+    columns: tuple[OutputColumn, ...]
     rows: "Callable[[Execution], Rows]"
     about: str = ""
     notes: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ def define(
     *columns: tuple[str, str, str],
     key: Sequence[str] = (),
     is_restricted: bool = False,
-) -> Definition:
+) -> VirtualDefinition:
     """A system table by its qualified name; a column is its name, its type as text, and what it tells."""
     schema, _, plain = name.partition(".")
-    return Definition(
+    return VirtualDefinition(
         schema,
         plain,
-        tuple(Output(each, type_of(_ref(kind))) for each, kind, _ in columns),
+        tuple(OutputColumn(each, type_of(_ref(kind))) for each, kind, _ in columns),
         rows,
         about,
         tuple(note for _, _, note in columns),
@@ -81,7 +81,7 @@ def _ref(text: str) -> TypeRef:
 
 class VirtualTables:
     def __init__(
-        self, definitions: Iterable[Definition], *, implicit: Sequence[str] = ("pg_catalog",)
+        self, definitions: Iterable[VirtualDefinition], *, implicit: Sequence[str] = ("pg_catalog",)
     ) -> None:
         self._by_key = {f"{each.schema}.{each.name}": each for each in definitions}
         self._schemas = {each.schema for each in self._by_key.values()}
@@ -117,7 +117,7 @@ class VirtualTables:
     def columns(self, key: str) -> list[str]:
         return [each.name for each in self._by_key[key].columns]
 
-    def all(self) -> Iterable[Definition]:
+    def all(self) -> Iterable[VirtualDefinition]:
         return self._by_key.values()
 
 

@@ -20,14 +20,14 @@ from tenure.base.timestamp import Timestamp
 from tenure.kv.bases import Row
 from tenure.kv.keys import Span
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.lake.groups import Group, Groups
+from tenure.table.lake.groups import DecodedGroup, DecodedGroups
 from tenure.table.lake.manifests import File, Manifest
 
 CHUNK_ROWS = 256
 """Rows that are turned into stored values at once: a page asks for some, and seldom for a whole group."""
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """What a page is asked for."""
 
     lo: bytes
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 class LakeBase:
-    def __init__(self, manifest: Manifest, groups: Groups, head: bytes) -> None:
+    def __init__(self, manifest: Manifest, groups: DecodedGroups, head: bytes) -> None:
         self.manifest = manifest
         self.flushed_at = manifest.flushed_at
         self.groups = groups
@@ -121,7 +121,7 @@ class LakeBase:
                 return group.values(row, row + 1)[0]
         return None
 
-    def _walk(self, file: File, key: bytes) -> Iterator[tuple[Group, int]]:
+    def _walk(self, file: File, key: bytes) -> Iterator[tuple[DecodedGroup, int]]:
         """The rows of a file from a key on."""
         shape = self.manifest.shapes[file.shape]
         count = len(self.groups.footer(file).firsts)
@@ -137,7 +137,7 @@ class LakeBase:
 
     def page(self, span: Span, at: Timestamp, limit: int, *, reverse: bool) -> list[Row]:
         lo, hi = span.lo[HEAD_BYTES:], self._end(span.hi)
-        asked = Asked(lo, hi, at, reverse, max(1, min(limit, CHUNK_ROWS)))
+        asked = PageRequest(lo, hi, at, reverse, max(1, min(limit, CHUNK_ROWS)))
         live = self._rows(self._live_within(lo, hi), asked)
         if at >= self.flushed_at:
             return list(islice(live, limit))
@@ -154,12 +154,12 @@ class LakeBase:
         end = len(live) if hi is None else bisect_left(self._firsts, hi)
         return [file for file in live[first:end] if file.last >= lo]
 
-    def _rows(self, files: Sequence[File], asked: Asked) -> Iterator[Row]:
+    def _rows(self, files: Sequence[File], asked: PageRequest) -> Iterator[Row]:
         for file in reversed(files) if asked.reverse else files:
             for group, first, end in self._slices(file, asked):
                 yield from self._visible(group, first, end, asked)
 
-    def _slices(self, file: File, asked: Asked) -> Iterator[tuple[Group, int, int]]:
+    def _slices(self, file: File, asked: PageRequest) -> Iterator[tuple[DecodedGroup, int, int]]:
         """Parts of groups, in order, that lie between two keys."""
         firsts = self.groups.footer(file).firsts
         start = self.groups.place(file, asked.lo)
@@ -177,7 +177,7 @@ class LakeBase:
                 for cut in range(first, end, asked.chunk_rows):
                     yield group, cut, min(end, cut + asked.chunk_rows)
 
-    def _visible(self, group: Group, first: int, end: int, asked: Asked) -> Iterator[Row]:
+    def _visible(self, group: DecodedGroup, first: int, end: int, asked: PageRequest) -> Iterator[Row]:
         keys = group.keys.slice(first, end - first).to_pylist()
         values = group.values(first, end)
         rows = range(end - first)

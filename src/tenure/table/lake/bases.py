@@ -19,8 +19,8 @@ from tenure.table.lake.manifests import Manifest, Manifests
 
 if TYPE_CHECKING:
     from tenure.table.lake.base import LakeBase
-    from tenure.table.lake.checked import CheckedFiles
-    from tenure.table.lake.groups import Groups
+    from tenure.table.lake.checked_files import CheckedFiles
+    from tenure.table.lake.groups import DecodedGroups
 
 GAP_SECONDS = 0.1
 """Between two looks for new manifests: an older one does as well for a while."""
@@ -33,7 +33,7 @@ class LakeBases:
         self._manifests = manifests
         self.files = files
         self._cache_bytes = cache_bytes
-        self._groups: Groups | None = None
+        self._groups: DecodedGroups | None = None
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
         self._watch: Watch | None = None
@@ -41,7 +41,7 @@ class LakeBases:
     @cached_property
     def checked(self) -> "CheckedFiles":
         """The files as they are read by whoever wants rows."""
-        from tenure.table.lake.checked import CheckedFiles
+        from tenure.table.lake.checked_files import CheckedFiles
         from tenure.table.lake.damage import damage_in
 
         return CheckedFiles(self.files, damage_in(self._store))
@@ -100,10 +100,10 @@ class LakeBases:
     def _base(self, manifest: Manifest, head: bytes) -> "LakeBase":
         # Arrow is imported when there is something to read: a node without a base is smaller.
         from tenure.table.lake.base import LakeBase
-        from tenure.table.lake.groups import Groups
+        from tenure.table.lake.groups import DecodedGroups
 
         if self._groups is None:
-            self._groups = Groups(self.checked, self._store.env, bytes_max=self._cache_bytes)
+            self._groups = DecodedGroups(self.checked, self._store.env, bytes_max=self._cache_bytes)
         return LakeBase(manifest, self._groups, head)
 
     def _forget(self, key: bytes) -> None:

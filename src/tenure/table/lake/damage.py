@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 from tenure.base.errors import BaseMoved, CorruptData, TenureError
 from tenure.base.timestamp import Timestamp, micros_of
-from tenure.catalog.descriptors import Table
-from tenure.catalog.stored import Catalog
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.thresholds import cleaned_mark
-from tenure.table.lake.checked import MISSING, Chunk, Damage
+from tenure.table.lake.checked_files import MISSING, Chunk, Damage
 from tenure.table.lake.file_names import index_of
 from tenure.table.lake.manifests import File, Manifest, Manifests
 

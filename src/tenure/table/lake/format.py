@@ -31,12 +31,12 @@ import pyarrow.parquet as pq
 
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.type_names import type_of
 from tenure.storage.files import Files
 from tenure.table.arrow import arrow_type, packed
 from tenure.table.lake.chunk_sums import Chunks, with_sums
-from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, Shape, Written
+from tenure.table.lake.manifests import AS_PUBLISHED, File, FileColumn, FileShape, Written
 from tenure.table.packing import pack, unpack, unpack_columns
 from tenure.table.readers import FORMAT as ROW_FORMAT
 from tenure.table.rows import Layout
@@ -65,13 +65,13 @@ def name_of(column: int) -> str:
     return f"c{column}"
 
 
-def shape_of(layout: Layout, index: int) -> Shape:
+def shape_of(layout: Layout, index: int) -> FileShape:
     """What files of an index look like as of a version: columns that are public; all else is in `rest`."""
     keyed = layout.indexes[index]
     if not keyed.is_primary:
-        return Shape((), is_entries=True)
+        return FileShape((), is_entries=True)
     columns = [layout.columns[id] for id in sorted(layout.public)]
-    return Shape(tuple(FileColumn(kept.id, kept.type.ref, kept.id in keyed.in_key) for kept in columns))
+    return FileShape(tuple(FileColumn(kept.id, kept.type.ref, kept.id in keyed.in_key) for kept in columns))
 
 
 def column_type(ref: TypeRef) -> Any:
@@ -84,7 +84,7 @@ def _unnamed(ref: TypeRef) -> TypeRef:
     return TypeRef("text", is_array=True) if ref.enum else ref
 
 
-def schema_of(shape: Shape, *, is_past: bool = False) -> Any:
+def schema_of(shape: FileShape, *, is_past: bool = False) -> Any:
     fields = [(KEY, pa.binary()), (AT, pa.int64())] + [(UNTIL, pa.int64())] * is_past
     if shape.is_entries:
         return pa.schema([*fields, (VALUE, pa.binary())])
@@ -95,7 +95,7 @@ def schema_of(shape: Shape, *, is_past: bool = False) -> Any:
 # ── writing ────────────────────────────────────────────────────────────────────────────────────
 
 
-def write(files: Files, name: str, shape: Shape, table: Any) -> Written:
+def write(files: Files, name: str, shape: FileShape, table: Any) -> Written:
     """Writes rows, sorted by key, as one file that is there when this returns."""
     keys = table.column(KEY)
     firsts = [keys[row].as_py() for row in range(0, len(keys), GROUP_ROWS)]
@@ -176,7 +176,7 @@ def has_checksum(data: Any, known: bytes) -> bool:
     return checksum(data) == known
 
 
-def _odd(table: Any, shape: Shape) -> tuple[int, ...]:
+def _odd(table: Any, shape: FileShape) -> tuple[int, ...]:
     if shape.is_entries or table.column(REST).null_count == len(table):
         return ()
     return tuple(
@@ -214,7 +214,7 @@ def footer_of(name: str, metadata: Any, chunks: Chunks) -> Footer:
     return Footer(metadata, firsts, list(accumulate(rows, initial=0))[:-1], chunks)
 
 
-def entries(shape: Shape, rows: Any) -> list[bytes]:
+def entries(shape: FileShape, rows: Any) -> list[bytes]:
     """The values of rows as they would stand in the store."""
     if shape.is_entries:
         values: list[bytes] = rows.column(VALUE).to_pylist()

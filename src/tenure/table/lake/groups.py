@@ -6,7 +6,7 @@ for a group, no copy.
 
     run of a key     a past file has several revisions of one key, in a row; they may go on in the next group
 
-Walk: `lake.base` -> `Groups.group` -> `lake.checked`.
+Walk: `lake.base` -> `DecodedGroups.group` -> `lake.checked`.
 """
 
 from bisect import bisect_right
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from tenure.base.env import Env
 from tenure.base.timestamp import Timestamp
 from tenure.table.key_order import even
-from tenure.table.lake.checked import CheckedFiles
+from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.format import AT, KEY, UNTIL, Footer, entries
-from tenure.table.lake.manifests import File, Shape
+from tenure.table.lake.manifests import File, FileShape
 
 ARRAY_KEY_BYTES_MAX = 48
 """Keys that are at most so long are held as an array that numpy can seek in, as wide as the longest."""
@@ -31,9 +31,9 @@ SOUGHT_KEYS_MAX = 3
 """So many keys of a group are sought one by one; for more, comparing all keys of the group costs less."""
 
 
-class Group(NamedTuple):
+class DecodedGroup(NamedTuple):
     file: File
-    shape: Shape
+    shape: FileShape
     rows: Any
     keys: Any
     at: Any
@@ -89,14 +89,14 @@ class Group(NamedTuple):
         return dict(zip(taken.column(KEY).to_pylist(), entries(self.shape, taken), strict=True))
 
 
-class Groups:
+class DecodedGroups:
     """One per node, for all its threads."""
 
     def __init__(self, files: CheckedFiles, env: Env, *, bytes_max: int) -> None:
         self.files = files
         self._lock = env.lock()
         self._bytes_max = bytes_max
-        self._groups: dict[tuple[str, int], Group] = {}
+        self._groups: dict[tuple[str, int], DecodedGroup] = {}
         """The one used last comes last."""
         self._keys: dict[tuple[str, int], Any] = {}
         """Keys alone, of groups that only these were wanted of: they go before groups do."""
@@ -117,7 +117,7 @@ class Groups:
         """The last group that may have a key."""
         return max(0, bisect_right(self.footer(file).firsts, key) - 1)
 
-    def group(self, file: File, shape: Shape, number: int) -> Group:
+    def group(self, file: File, shape: FileShape, number: int) -> DecodedGroup:
         known = (file.name, number)
         with self._lock:
             found = self._groups.pop(known, None)
@@ -174,7 +174,7 @@ class Groups:
             self.held_bytes -= self._groups.pop(oldest).held_bytes
 
 
-def _group(file: File, shape: Shape, rows: Any) -> Group:
+def _group(file: File, shape: FileShape, rows: Any) -> DecodedGroup:
     rows = rows.combine_chunks()
     names = rows.column_names
 
@@ -184,7 +184,7 @@ def _group(file: File, shape: Shape, rows: Any) -> Group:
         chunks = rows.column(name).chunks
         return chunks[0] if chunks else rows.column(name).combine_chunks()
 
-    return Group(file, shape, rows, column(KEY), column(AT), column(UNTIL))
+    return DecodedGroup(file, shape, rows, column(KEY), column(AT), column(UNTIL))
 
 
 def _copied(keys: Any) -> Any:

@@ -22,7 +22,7 @@ Walk: `lake.publishing` writes manifests; `lake.bases` reads them for the node, 
 from collections.abc import Iterator
 
 from tenure.base.timestamp import ZERO_AT, Timestamp
-from tenure.catalog.descriptors import TypeRef
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.kv.encoding import decode
 from tenure.kv.keys import DROPPED_FILES, MANIFESTS, Keyspace, Span
 from tenure.kv.records import Record, Records, replace
@@ -40,7 +40,7 @@ class FileColumn(Record, frozen=True):
     """Whether the key gives it back to the last digit; then rows do not repeat it."""
 
 
-class Shape(Record, frozen=True):
+class FileShape(Record, frozen=True):
     """The columns of a file: those of rows, or none, of the entries of a secondary index."""
 
     columns: tuple[FileColumn, ...]
@@ -75,14 +75,14 @@ class Written(Record, frozen=True):
     """A file as its writer knows it; its shape is numbered by the manifest that will name it."""
 
     file: File
-    shape: Shape
+    shape: FileShape
 
 
 class Manifest(Record, frozen=True):
     table: int
     index: int
     flushed_at: Timestamp
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[FileShape, ...] = ()
     live: tuple[File, ...] = ()
     past: tuple[File, ...] = ()
 

@@ -26,20 +26,20 @@ from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.storage.files import Files
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
-from tenure.table.lake.manifests import Shape, Written
+from tenure.table.lake.manifests import FileShape, Written
 from tenure.table.lake.tables import Making, of_revisions
 
 
-class Merged(NamedTuple):
+class MergedRows(NamedTuple):
     live: Any
     past: Any
     """Tables in the order of keys, of one key in that of time."""
 
 
-def merged(making: Making, base: Any, delta: Sequence[Revision]) -> Merged:
+def merged(making: Making, base: Any, delta: Sequence[Revision]) -> MergedRows:
     """`base` are live rows as a table; `delta` all newer revisions, by key and then time."""
     if not delta:
-        return Merged(base, _no_past(making.shape))
+        return MergedRows(base, _no_past(making.shape))
     keys = pa.array([revision.key[HEAD_BYTES:] for revision in delta], pa.binary())
     is_first = _differs_from_previous(keys)
     is_last = np.append(is_first[1:], True)
@@ -50,7 +50,7 @@ def merged(making: Making, base: Any, delta: Sequence[Revision]) -> Merged:
     live = of_revisions(making, _picked(delta, is_row & is_last))
     superseded = is_row & ~is_last
     past = _with_until(of_revisions(making, _picked(delta, superseded)), until[superseded])
-    return Merged(_in_order([kept, live]), _in_order([ended, past]))
+    return MergedRows(_in_order([kept, live]), _in_order([ended, past]))
 
 
 def _differs_from_previous(keys: Any) -> Any:
@@ -76,7 +76,7 @@ def _with_until(rows: Any, until: Any) -> Any:
     return rows.add_column(place, pa.field(UNTIL, pa.int64()), pa.array(until, pa.int64()))
 
 
-def _no_past(shape: Shape) -> Any:
+def _no_past(shape: FileShape) -> Any:
     return schema_of(shape, is_past=True).empty_table()
 
 
@@ -94,7 +94,7 @@ def _whole(column: Any) -> Any:
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
 
 
-def write_all(files: Files, stem: str, shape: Shape, rows: Any) -> list[Written]:
+def write_all(files: Files, stem: str, shape: FileShape, rows: Any) -> list[Written]:
     """Rows as files of about the same size, none too large; none if there are no rows."""
     return [write(files, f"{stem}-{number}.parquet", shape, part) for number, part in enumerate(_cut(rows))]
 

@@ -26,8 +26,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from tenure.base.errors import FileExists, RetryError, WrongLake
-from tenure.cluster.jobs import Jobs
-from tenure.cluster.sessions import Sessions
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.records import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction

@@ -32,7 +32,7 @@ from tenure.kv.snapshot import Snapshot
 from tenure.kv.thresholds import clean
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Stamp
-from tenure.table.lake.manifests import File, Manifest, Manifests, Shape, Written, no_base
+from tenure.table.lake.manifests import File, FileShape, Manifest, Manifests, Written, no_base
 
 
 class MergeClaim(Record, frozen=True):
@@ -89,7 +89,7 @@ def succeeded(manifest: Manifest, replaced: Replaced, flushed_at: Timestamp) -> 
     )
 
 
-def _numbered(written: Written, shapes: list[Shape]) -> File:
+def _numbered(written: Written, shapes: list[FileShape]) -> File:
     if written.shape not in shapes:
         shapes.append(written.shape)
     return replace(written.file, shape=shapes.index(written.shape))
@@ -142,7 +142,7 @@ def clean_some(
     clean(txn, keyspace, keyspace.head(manifest.table, manifest.index), at, limit=limit)
 
 
-def with_shapes(manifest: Manifest) -> Sequence[Shape]:
+def with_shapes(manifest: Manifest) -> Sequence[FileShape]:
     """The shapes that live files have."""
     used = {file.shape for file in manifest.live}
     return [shape for number, shape in enumerate(manifest.shapes) if number in used]

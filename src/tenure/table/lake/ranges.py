@@ -19,7 +19,7 @@ from tenure.storage.engine import HEAD_BYTES
 from tenure.table.lake.manifests import File, Manifest
 
 
-class Range(Record, frozen=True):
+class FileRange(Record, frozen=True):
     lo: bytes
     hi: bytes
     """Whole keys: the span of the store that it answers for."""
@@ -29,14 +29,14 @@ class Range(Record, frozen=True):
     """Whether one of them reaches beyond: then there is no keeping it."""
 
 
-def ranges(manifest: Manifest, span: Span, cuts: Sequence[bytes]) -> list[Range]:
+def ranges(manifest: Manifest, span: Span, cuts: Sequence[bytes]) -> list[FileRange]:
     """`cuts` are whole keys of the span's index; a range holds about as much delta as lies between two."""
     head = span.lo[:HEAD_BYTES]
     bounds = {span.lo, span.hi, *cuts, *(head + file.first for file in manifest.live[1:])}
     return [_range(manifest, Span(lo, hi), head) for lo, hi in pairwise(sorted(bounds))]
 
 
-def _range(manifest: Manifest, span: Span, head: bytes) -> Range:
+def _range(manifest: Manifest, span: Span, head: bytes) -> FileRange:
     met = tuple(file for file in manifest.live if head + file.last >= span.lo and head + file.first < span.hi)
     is_cut = any(head + file.first < span.lo or head + file.last >= span.hi for file in met)
-    return Range(span.lo, span.hi, met, is_cut)
+    return FileRange(span.lo, span.hi, met, is_cut)

@@ -39,7 +39,10 @@ from tenure.kv.snapshot import judge, marks
 from tenure.kv.store import Store
 from tenure.storage.engine import HEAD_BYTES, Revision, Revisions
 from tenure.table.key_order import bounds_within
-from tenure.table.lake.changes import (
+from tenure.table.lake.checked_files import CheckedFiles
+from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, name_of, schema_of
+from tenure.table.lake.manifests import File, FileColumn, FileShape, Manifest, Manifests, no_base
+from tenure.table.lake.revision_tables import (
     DELETED,
     ODD,
     Rows,
@@ -52,9 +55,6 @@ from tenure.table.lake.changes import (
     with_odd,
     with_until,
 )
-from tenure.table.lake.checked import CheckedFiles
-from tenure.table.lake.format import AT, KEY, REST, UNTIL, Footer, name_of, schema_of
-from tenure.table.lake.manifests import File, FileColumn, Manifest, Manifests, Shape, no_base
 from tenure.table.lake.tables import Making, of_file, of_revisions
 from tenure.table.rows import Layout
 
@@ -69,7 +69,7 @@ PAGE_KEYS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScanRequest:
     """What of an index is wanted, by which version of its table."""
 
     layout: Layout
@@ -105,14 +105,14 @@ class Asked:
         keyed = self.layout.indexes[self.index]
         assert keyed.is_primary, "rows are in a primary index"
         kept = [self.layout.columns[id] for id in sorted(self.columns)]
-        shape = Shape(tuple(FileColumn(each.id, each.type.ref, each.id in keyed.in_key) for each in kept))
+        shape = FileShape(tuple(FileColumn(each.id, each.type.ref, each.id in keyed.in_key) for each in kept))
         return Making(self.layout, keyed, shape)
 
 
 class Scanner:
     """One pass over a span of an index."""
 
-    def __init__(self, store: Store, files: CheckedFiles, asked: Asked, span: Span) -> None:
+    def __init__(self, store: Store, files: CheckedFiles, asked: ScanRequest, span: Span) -> None:
         self._store = store
         self._files = files
         self._asked = asked
@@ -308,7 +308,7 @@ class Scanner:
         """A file's rows of a span, with keys and times, in the shape that is asked for."""
         wanted = {column.id for column in self._making.shape.columns}
         there = self.manifest.shapes[file.shape]
-        shape = Shape(tuple(column for column in there.columns if column.id in wanted))
+        shape = FileShape(tuple(column for column in there.columns if column.id in wanted))
         known = self._files.footer(file)
         names = [KEY, AT, *(name_of(column.id) for column in shape.columns), REST]
         if _is_past(known):

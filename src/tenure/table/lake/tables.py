@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.datatype import Type
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
 from tenure.kv.encoding import decode
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import Unrepresentable, array, packed
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, column_type, name_of, schema_of, shape_of
-from tenure.table.lake.manifests import File, FileColumn, Shape
+from tenure.table.lake.manifests import File, FileColumn, FileShape
 from tenure.table.packing import pack, unpack_columns
 from tenure.table.readers import body
 from tenure.table.rows import Keyed, Layout
@@ -34,10 +34,10 @@ class Making(NamedTuple):
 
     layout: Layout
     keyed: Keyed
-    shape: Shape
+    shape: FileShape
 
     @classmethod
-    def of(cls, layout: Layout, index: int, older: Sequence[Shape] = ()) -> "Making":
+    def of(cls, layout: Layout, index: int, older: Sequence[FileShape] = ()) -> "Making":
         """Columns that older files have and the version does not are kept: the past may ask for them."""
         shape = shape_of(layout, index)
         if shape.is_entries:
@@ -45,7 +45,7 @@ class Making(NamedTuple):
         columns = {column.id: column for each in older for column in each.columns}
         columns |= {column.id: column for column in shape.columns}
         ordered = tuple(column for _, column in sorted(columns.items()))
-        return cls(layout, layout.indexes[index], Shape(ordered))
+        return cls(layout, layout.indexes[index], FileShape(ordered))
 
     def filled(self, id: int) -> Any:
         kept = self.layout.columns.get(id)
@@ -119,7 +119,7 @@ def _kind(making: Making, column: FileColumn) -> Type | None:
 # ── rows of older files ────────────────────────────────────────────────────────────────────────
 
 
-def of_file(making: Making, file: File, shape: Shape, rows: Any) -> Any:
+def of_file(making: Making, file: File, shape: FileShape, rows: Any) -> Any:
     """Rows of a file in the shape that files get now; a time that they do not have is the file's."""
     rows = _dated(rows, file)
     schema = schema_of(making.shape, is_past=UNTIL in rows.column_names)
@@ -179,4 +179,4 @@ def _plain(ref: TypeRef) -> TypeRef:
 
 def entries_table(keys: Any, at: Any, values: Any) -> Any:
     """Entries of a secondary index."""
-    return pa.table([keys, at, values], schema=schema_of(Shape((), is_entries=True)))
+    return pa.table([keys, at, values], schema=schema_of(FileShape((), is_entries=True)))

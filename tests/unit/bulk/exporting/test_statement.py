@@ -15,20 +15,20 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import StoreError
 from tenure.bulk.exporting import job as export_job
-from tenure.bulk.exporting.records import KIND, Payload, Rows, Saved
+from tenure.bulk.exporting.records import KIND, ExportPayload, ExportProgress, Rows
 from tenure.bulk.upkeep import Upkeep
-from tenure.catalog.descriptors import TypeRef
-from tenure.cluster.job_records import Progress
-from tenure.cluster.job_states import State
-from tenure.cluster.jobs import FenceLost, Job
-from tenure.cluster.runs import Run
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.cluster.jobs.job_records import JobProgress
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import FenceLost, Job
+from tenure.cluster.jobs.runs import Run
 from tenure.front import Listen
 from tenure.kv.records import pack, unpack
 from tenure.node import Node
 from tenure.pipeline import scan
 from tenure.pipeline.writing.formats import CSV, OutColumn, Writing
-from tenure.sql.redaction import without_secrets
-from tenure.sql.statements import exporting
+from tenure.sql.statements.jobs import exporting
+from tenure.sql.text.redaction import without_secrets
 from tests.pipeline.waiting import await_true
 from tests.unit.sql.sessions import Said, Talk
 
@@ -395,18 +395,18 @@ def _cancel_elsewhere(node: Node, id: int) -> None:
     job, progress = jobs.get(store.snapshot(), id), jobs.progress(store.snapshot(), id)
     assert job is not None
     run = Run(store, jobs, job, progress, fence)
-    reverting = store.transact(lambda txn: jobs.step(txn, run.fence, State.REVERTING))
+    reverting = store.transact(lambda txn: jobs.step(txn, run.fence, JobState.REVERTING))
     assert reverting is not None
     run.fence = reverting
     export_job.Export(node.lake, node.locations, run).revert()
-    store.transact(lambda txn: jobs.step(txn, run.fence, State.CANCELED))
+    store.transact(lambda txn: jobs.step(txn, run.fence, JobState.CANCELED))
 
 
 def _query_by_hand(node: Node, location: str) -> Job:
     """The job of an export that only the test runs."""
     store, jobs = node.store, node.jobs
     writing = Writing(CSV, (OutColumn("a", TypeRef("int8")),))
-    payload = pack(Payload(location, writing, store.snapshot().at, "query", query="SELECT 1"))
+    payload = pack(ExportPayload(location, writing, store.snapshot().at, "query", query="SELECT 1"))
     job = store.transact(lambda txn: jobs.create(txn, kind=KIND, payload=payload, needs=["what nobody has"]))
     node.runner.leave(job.id)  # to revert it, nothing is needed
     return job
@@ -418,7 +418,7 @@ def test_a_query_that_does_not_hear_of_the_cancel_takes_away_what_it_has_written
     job = _query_by_hand(node, "unheard query")
     fence = node.store.transact(lambda txn: node.jobs.claim(txn, job.id, node.liveness.session().id))
     assert fence is not None and node.lake is not None
-    run = Run(node.store, node.jobs, job, Progress(job.id), fence)
+    run = Run(node.store, node.jobs, job, JobProgress(job.id), fence)
 
     def rows(*_: object) -> Iterator[Rows]:
         _cancel_elsewhere(node, job.id)
@@ -439,9 +439,9 @@ def test_a_run_of_a_query_that_comes_late_leaves_files_of_later_ones(node: Node,
     for _ in range(2):
         fence = store.transact(lambda txn: jobs.claim(txn, job.id, node.liveness.session().id))
     assert fence is not None and node.lake is not None
-    run = Run(store, jobs, job, Progress(job.id, data=pack(Saved())), fence)
+    run = Run(store, jobs, job, JobProgress(job.id, data=pack(ExportProgress())), fence)
     export_job.Export(node.lake, node.locations, run).run(lambda payload, check, by_rows: iter([[(1,)]]))
-    store.transact(lambda txn: jobs.step(txn, run.fence, State.SUCCEEDED))
+    store.transact(lambda txn: jobs.step(txn, run.fence, JobState.SUCCEEDED))
     found = sorted(path.name for path in place.glob("*.csv"))
     assert found == [f"query-{job.id}-{number}.0.csv" for number in (2, 3)]
 
@@ -480,6 +480,6 @@ def test_a_run_that_comes_after_another_finds_its_files_and_leaves_them(
     lines = exported(directory, said, "again").decode().splitlines()
     assert [line.partition(",")[0] for line in lines] == [str(number) for number in range(1, ROWS + 1)]
     control = node.jobs.control(node.store.snapshot(), int(str(said.rows[0][0]).split("-")[1]))
-    assert control is not None and control.state is State.SUCCEEDED and control.run > 1
+    assert control is not None and control.state is JobState.SUCCEEDED and control.run > 1
     job = node.jobs.get(node.store.begin(), control.id)
-    assert job is not None and unpack(job.payload, Payload).name == "t"
+    assert job is not None and unpack(job.payload, ExportPayload).name == "t"

@@ -6,10 +6,10 @@ from typing import IO, Any, NamedTuple
 
 from tenure.pipeline.reading import (
     Csv,
-    Input,
     ReadTask,
     Reject,
-    Target,
+    TargetColumn,
+    TaskInput,
     pieces,
     read,
     read_tasks,
@@ -45,12 +45,12 @@ def memory(most: int = 1 << 30, **files: bytes) -> OpenInput:
     return open_input
 
 
-def targets(*types: str) -> tuple[Target, ...]:
-    return tuple(Target("abcdefgh"[at], at + 1, named(type)) for at, type in enumerate(types))
+def targets(*types: str) -> tuple[TargetColumn, ...]:
+    return tuple(TargetColumn("abcdefgh"[at], at + 1, named(type)) for at, type in enumerate(types))
 
 
 def task(data: bytes, *types: str, format: Format = CSV, **more: Any) -> ReadTask:
-    return ReadTask(Input("f", len(data)), format, targets(*types), **more)
+    return ReadTask(TaskInput("f", len(data)), format, targets(*types), **more)
 
 
 def read_file(data: bytes, *types: str, most: int = 0, **more: Any) -> Read:

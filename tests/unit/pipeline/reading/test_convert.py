@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from tenure.base.errors import UserError
-from tenure.expr.datatype import Type
+from tenure.expr.types.datatype import Type
 from tenure.pipeline.reading.convert import Fault, convert
 from tenure.table.arrow import Unrepresentable, array
 from tests.postgres_server import Server

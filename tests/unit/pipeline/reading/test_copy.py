@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, Limits
+from tenure.pipeline.reading import BadInput, FileLimits
 from tenure.pipeline.reading.tasks import CopyText, Inserts
 from tests.postgres_server import Server
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, task
@@ -96,7 +96,7 @@ def test_a_range_of_a_file_is_read() -> None:
 
 
 def test_a_row_that_never_ends_is_given_up() -> None:
-    limits = Limits(row_bytes_max=1000)
+    limits = FileLimits(row_bytes_max=1000)
     with pytest.raises(BadInput, match="longer than 1000"):
         copied(b"x" * 5000, "text", limits=limits, most=100)
 

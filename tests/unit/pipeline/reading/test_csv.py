@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, Csv, Limits
+from tenure.pipeline.reading import BadInput, Csv, FileLimits
 from tenure.table.packing import unpack_columns
 from tests.postgres_server import Server
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split, task
@@ -205,7 +205,7 @@ def test_a_quote_that_is_never_closed_ends_the_reading_with_bounded_memory() -> 
     with pytest.raises(BadInput, match="unterminated CSV quoted field") as found:
         read_file(data, "text", rejects_max=10**6)
     assert found.value.where == 'file "f", line 2'
-    limits = Limits(row_bytes_max=1000)
+    limits = FileLimits(row_bytes_max=1000)
     with pytest.raises(BadInput, match="longer than 1000 bytes: is a quote left open") as found:
         read_file(data, "text", most=512, limits=limits)
     assert (found.value.sqlstate, found.value.where) == ("54000", 'file "f", line 2')
@@ -214,7 +214,7 @@ def test_a_quote_that_is_never_closed_ends_the_reading_with_bounded_memory() -> 
 
 
 def test_fields_and_rows_that_are_too_long_are_refused() -> None:
-    limits = Limits(field_bytes_max=10, row_bytes_max=15)
+    limits = FileLimits(field_bytes_max=10, row_bytes_max=15)
     data = b"a,b\n" + b"x" * 11 + b",c\n" + b"y" * 8 + b"," + b"z" * 8 + b"\n"
     found = read_file(data, "text", "text", limits=limits, rejects_max=9)
     assert found.rows == [("a", "b")]
@@ -226,9 +226,9 @@ def test_fields_and_rows_that_are_too_long_are_refused() -> None:
 
 def test_more_rows_or_columns_than_allowed_end_the_reading() -> None:
     with pytest.raises(BadInput, match="more than 2 rows"):
-        read_file(b"1\n2\n3\n", "int8", limits=Limits(rows_max=2))
+        read_file(b"1\n2\n3\n", "int8", limits=FileLimits(rows_max=2))
     with pytest.raises(BadInput, match="into 2 columns"):
-        read_file(b"1,2\n", "int8", "int8", limits=Limits(columns_max=1))
+        read_file(b"1,2\n", "int8", "int8", limits=FileLimits(columns_max=1))
 
 
 def test_a_record_of_very_many_fields_is_refused_without_cutting_them_all() -> None:

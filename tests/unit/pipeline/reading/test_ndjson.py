@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.pipeline.reading import BadInput, Input, Limits, NdJson, ReadTask, Target
+from tenure.pipeline.reading import BadInput, FileLimits, NdJson, ReadTask, TargetColumn, TaskInput
 from tenure.table.packing import unpack
 from tests.unit.expr.oracle import named
 from tests.unit.pipeline.reading.files import Read, memory, read_all, read_file, read_split
@@ -71,8 +71,8 @@ def test_what_is_wrong_with_a_line_is_said_with_its_number() -> None:
 
 def test_a_column_may_have_any_name() -> None:
     data = b'{"a\\"b": 1, "\\u00e9": 2}\n'
-    targets = (Target('a"b', 1, named("int8")), Target("é", 2, named("int8")))
-    given = ReadTask(Input("f", len(data)), NdJson(), targets)
+    targets = (TargetColumn('a"b', 1, named("int8")), TargetColumn("é", 2, named("int8")))
+    given = ReadTask(TaskInput("f", len(data)), NdJson(), targets)
     assert read_all([given], memory(f=data)).rows == [(1, 2)]
     plain = given.but(targets=targets[1:], format=LOOSE)
     assert read_all([plain], memory(f=data)).rows == [(2,)]
@@ -95,14 +95,14 @@ def test_deep_json_is_refused_before_it_is_read() -> None:
 
 def test_bytes_that_are_no_text_and_long_lines_are_refused() -> None:
     data = b'{"a": "\xff"}\n{"a": "' + b"x" * 90 + b'"}\n{"a": "ok"}\n'
-    limits = Limits(field_bytes_max=50)
+    limits = FileLimits(field_bytes_max=50)
     found = read_file(data, "text", format=NdJson(), limits=limits, rejects_max=9)
     assert [(each.line, each.column, each.sqlstate) for each in found.rejects] == [
         (1, "", "22021"),
         (2, "a", "54000"),
     ]
     with pytest.raises(BadInput, match="longer than 20 bytes"):
-        read_file(data, "text", format=NdJson(), most=8, rejects_max=9, limits=Limits(row_bytes_max=20))
+        read_file(data, "text", format=NdJson(), most=8, rejects_max=9, limits=FileLimits(row_bytes_max=20))
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 40), st.integers(1, 30))

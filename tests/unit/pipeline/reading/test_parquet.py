@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from tenure.pipeline.reading import (
     BadInput,
-    Limits,
+    FileLimits,
     Parquet,
     parquet_pages,
     parquet_rows,
@@ -152,7 +152,7 @@ def test_long_texts_that_stand_for_many_rows_come_in_small_batches() -> None:
 
 
 def test_a_field_that_is_too_long_is_refused() -> None:
-    found = read_column(pa.array(["x", "y" * 100, None]), "text", limits=Limits(field_bytes_max=50))
+    found = read_column(pa.array(["x", "y" * 100, None]), "text", limits=FileLimits(field_bytes_max=50))
     assert [(each.line, each.sqlstate) for each in found.rejects] == [(2, "54000")]
     assert found.lines == [1, 3]
 
@@ -163,9 +163,9 @@ def test_files_that_are_damaged_or_too_long_are_refused() -> None:
         with pytest.raises(BadInput, match="no Parquet file, or is damaged"):
             read_file(bad, "int8", format=Parquet())
     with pytest.raises(BadInput, match="more than 10 rows"):
-        read_file(data, "int8", format=Parquet(), limits=Limits(rows_max=10))
+        read_file(data, "int8", format=Parquet(), limits=FileLimits(rows_max=10))
     with pytest.raises(BadInput, match="more than 1 columns"):
-        read_file(written(a=[1], b=[2]), "int8", format=Parquet(), limits=Limits(columns_max=1))
+        read_file(written(a=[1], b=[2]), "int8", format=Parquet(), limits=FileLimits(columns_max=1))
 
 
 def bomb(**options: Any) -> bytes:

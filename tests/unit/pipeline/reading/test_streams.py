@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tenure.pipeline.reading import Limits
+from tenure.pipeline.reading import FileLimits
 from tenure.storage import decompression
 from tenure.storage.decompression import BadFile, TooLarge
 from tests.unit.pipeline.reading.files import read_file, read_split
@@ -40,7 +40,7 @@ def test_a_bomb_is_refused_while_it_grows(compression: str) -> None:
     bomb = COMPRESSED[compression](b"1,2\n" * 3_000_000)
     with pytest.raises(TooLarge):
         read_file(bomb, "int8", "int8")
-    wide = Limits(decompression=decompression.Limits(bytes_max=2_000_000, ratio_max=10**6))
+    wide = FileLimits(decompression=decompression.DecompressionLimits(bytes_max=2_000_000, ratio_max=10**6))
     with pytest.raises(TooLarge, match="more than 2000000 bytes"):
         read_file(bomb, "int8", "int8", limits=wide)
 

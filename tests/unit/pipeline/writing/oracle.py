@@ -7,8 +7,8 @@ from uuid import UUID
 
 import psycopg
 
-from tenure.expr.datatype import Type
-from tenure.expr.types import parse_type_name, type_of
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import parse_type_name, type_of
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.formats import OutColumn
 from tenure.table.arrow import Unrepresentable, array

@@ -5,8 +5,8 @@ from datetime import UTC
 import pyarrow as pa
 import pytest
 
-from tenure.catalog.descriptors import TypeRef
-from tenure.expr.types import type_of
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.expr.types.type_names import type_of
 from tenure.pipeline.writing.cells import Cells
 from tenure.pipeline.writing.csv_rows import SAMPLE_DISTINCT_MAX, SAMPLE_ROWS, csv_bytes
 from tenure.pipeline.writing.formats import CsvOut

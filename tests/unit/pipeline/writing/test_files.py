@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.catalog.descriptors import TypeRef
+from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.pipeline.writing.cells import cells_of_rows
 from tenure.pipeline.writing.files import OutputFiles
 from tenure.pipeline.writing.formats import CSV, OutColumn, Writing

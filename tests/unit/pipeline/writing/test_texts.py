@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from tenure.expr.zones import zone_named
+from tenure.expr.types.zones import zone_named
 from tenure.pipeline.writing.cells import cells_of_rows
 from tenure.pipeline.writing.csv_rows import csv_bytes, csv_header
 from tenure.pipeline.writing.formats import CsvOut

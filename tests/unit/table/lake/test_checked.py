@@ -11,11 +11,11 @@ import pytest
 from tenure.base.errors import BaseMoved, CorruptData
 from tenure.kv.records import replace
 from tenure.pipeline import merge as merging
-from tenure.pipeline import places
+from tenure.pipeline import remote_handles
 from tenure.pipeline.scan import scanned
-from tenure.sql.duck.taking import Duck
-from tenure.table.lake import checked, format
-from tenure.table.lake.checked import CheckedFiles
+from tenure.sql.duck.offload import Duck
+from tenure.table.lake import checked_files, format
+from tenure.table.lake.checked_files import CheckedFiles
 from tenure.table.lake.chunk_sums import Chunks
 from tenure.table.lake.damage import damage_in
 from tenure.table.lake.manifests import File
@@ -87,7 +87,7 @@ class World:
         for base in self.lake.bases.bases():
             base.groups.forget()
         self.lake.bases.checked.forget()
-        places.opened(self.lake.place).checked.forget()
+        remote_handles.opened(self.lake.place).checked.forget()
 
     def add(self) -> None:
         """A row after all others."""
@@ -99,7 +99,7 @@ class World:
         self.add()
         return merging.merge(
             self.lake.place,
-            places.Version(self.lake.table, ()),
+            remote_handles.TableVersion(self.lake.table, ()),
             self.lake.manifest(),
             self.lake.store,
             self.lake.store.snapshot().at,
@@ -347,7 +347,7 @@ class _Alike(bytes):
 
 MISTAKES: dict[str, tuple[object, str, object]] = {
     "sums of chunks not compared": (Chunks, "is_intact", lambda *_: True),
-    "footer not compared": (checked, "checksum", lambda *_: _Alike()),
+    "footer not compared": (checked_files, "checksum", lambda *_: _Alike()),
     "columns not checked before DuckDB reads them": (CheckedFiles, "check", lambda *_: None),
 }
 
@@ -371,7 +371,7 @@ def test_a_mistake_in_checking_is_found(
 def test_a_merge_that_does_not_verify_is_found(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = places.opened(world.lake.place)
+    opened = remote_handles.opened(world.lake.place)
     monkeypatch.setattr(merging, "CheckedFiles", lambda files, damage: opened.checked)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test_a_merge_takes_no_damaged_file_in_even_if_it_was_right_when_it_was_read(world, tmp_path)

@@ -10,12 +10,12 @@ import pytest
 
 from tenure.base.errors import CorruptData
 from tenure.storage.files import Files, open_files
-from tenure.table.lake.checked import CheckedFiles, Chunk
+from tenure.table.lake.checked_files import CheckedFiles, Chunk
 from tenure.table.lake.format import GROUP_ROWS, checksum, has_checksum, schema_of, write
-from tenure.table.lake.manifests import File, FileColumn, Shape
+from tenure.table.lake.manifests import File, FileColumn, FileShape
 from tests.unit.table.tables import INT
 
-SHAPE = Shape((FileColumn(1, INT, is_in_key=True), FileColumn(2, INT, is_in_key=False)))
+SHAPE = FileShape((FileColumn(1, INT, is_in_key=True), FileColumn(2, INT, is_in_key=False)))
 
 
 @pytest.fixture

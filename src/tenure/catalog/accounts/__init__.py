@@ -1,0 +1,1 @@
+"""Users, their passwords, and the cluster's own secrets."""

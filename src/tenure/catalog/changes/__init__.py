@@ -1,0 +1,1 @@
+"""Changes of the catalog: declared in a transaction's draft, then published."""

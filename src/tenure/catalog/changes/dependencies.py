@@ -1,0 +1,211 @@
+"""What depends on what: how far a DROP reaches, and how PostgreSQL tells of it.
+
+    table      foreign keys of others that refer to it, views that read it
+    column     foreign keys and views that use it, columns generated from it
+    view       views that read it
+    type       columns of tables that have it, views that use it
+    sequence   defaults that call it, views that do
+    schema     what is in it
+    database   its schemas
+
+A sequence that a column owns goes with it, as `public` with its database, and nobody is told; what
+depends on the sequence is in the way all the same. A part of what is going is in nobody's way.
+
+The order is PostgreSQL's: what depends goes before what it depends on, and newer objects first. A
+message lists the reverse.
+
+Walk: `catalog.changes.drops` asks `closure`, tells of it or drops it.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.catalog.changes.column_changes import generated_from
+from tenure.catalog.changes.table_changes import (
+    CatalogBelow,
+    descriptor_of,
+    owned_sequences,
+    referring_to,
+    table_of,
+    views_of,
+)
+from tenure.catalog.changes.table_parts import staying
+from tenure.catalog.descriptors.definitions import (
+    PUBLIC_SCHEMA,
+    AnyDescriptor,
+    Contained,
+    EnumType,
+    Schema,
+    Table,
+    is_dropped,
+)
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.drafts import Draft
+
+COLUMN, DEFAULT, CONSTRAINT = "column", "default", "constraint"
+
+
+class Thing(NamedTuple):
+    """A descriptor, or a part of a table."""
+
+    id: int
+    part: str = ""
+    element: int = 0
+
+
+class Going(NamedTuple):
+    thing: Thing
+    because: Thing
+    """What it depends on."""
+    is_owned: bool
+
+
+Contents = Mapping[int, Sequence[AnyDescriptor]]
+"""What lies in a schema or database, by its id."""
+
+
+def closure(
+    draft: Draft, known: CatalogBelow, roots: Sequence[Thing], contents: Contents | None = None
+) -> list[Going]:
+    """All that goes when the roots go, besides them, in the order in which it has to."""
+    reach = _Reach(draft, known, roots, contents or {})
+    for root in roots:
+        reach.follow(root)
+    return reach.going
+
+
+class _Reach:
+    def __init__(self, draft: Draft, known: CatalogBelow, roots: Sequence[Thing], contents: Contents) -> None:
+        self._draft = draft
+        self._known = known
+        self._contents = contents
+        self._inside = {each.id for inside in contents.values() for each in inside}
+        self._seen = set(roots)
+        self.going: list[Going] = []
+
+    def follow(self, thing: Thing) -> None:
+        found = [*self._dependents(thing)]
+        for each in sorted(found, key=_order):
+            if not self._is_going(each.thing):
+                self._seen.add(each.thing)
+                self.follow(each.thing)
+                self.going.append(each)
+
+    def _is_going(self, thing: Thing) -> bool:
+        """By itself, or as a part of what is."""
+        if thing.part and (thing.id in self._inside or Thing(thing.id) in self._seen):
+            return True
+        return thing in self._seen or (thing.part == DEFAULT and thing._replace(part=COLUMN) in self._seen)
+
+    def _dependents(self, thing: Thing) -> Iterator[Going]:
+        if thing.part == COLUMN:
+            yield from self._of_column(thing)
+        elif not thing.part:
+            yield from self._of_descriptor(thing)
+
+    def _of_descriptor(self, thing: Thing) -> Iterator[Going]:
+        descriptor = descriptor_of(self._draft, self._known, thing.id)
+        for each in self._contents.get(thing.id, ()):
+            yield Going(Thing(each.id), thing, _goes_untold(each))
+        for view in views_of(self._draft, self._known, thing.id):
+            yield Going(Thing(view.id), thing, False)
+        match descriptor:
+            case Table():
+                for referring in referring_to(self._draft, self._known, descriptor):
+                    yield Going(Thing(referring.table, CONSTRAINT, referring.key.id), thing, False)
+                for sequence in owned_sequences(self._draft, self._known, descriptor):
+                    yield Going(Thing(sequence.id), thing, True)
+            case EnumType():
+                for table in self._tables(descriptor.referents):
+                    for column in staying(table.columns):
+                        if column.type.enum == thing.id:
+                            yield Going(Thing(table.id, COLUMN, column.id), thing, False)
+            case SequenceDescriptor():
+                for table in self._tables(descriptor.dependents):
+                    for column in staying(table.columns):
+                        if column.default is not None and thing.id in column.default.sequences:
+                            yield Going(Thing(table.id, DEFAULT, column.id), thing, False)
+
+    def _of_column(self, thing: Thing) -> Iterator[Going]:
+        table = table_of(self._draft, self._known, thing.id)
+        for view in views_of(self._draft, self._known, table.id, thing.element):
+            yield Going(Thing(view.id), thing, False)
+        for each in referring_to(self._draft, self._known, table):
+            if thing.element in each.key.target_columns:
+                yield Going(Thing(each.table, CONSTRAINT, each.key.id), thing, False)
+        for column in generated_from(table, thing.element):
+            yield Going(Thing(table.id, COLUMN, column.id), thing, False)
+        for sequence in owned_sequences(self._draft, self._known, table, thing.element):
+            yield Going(Thing(sequence.id), thing, True)
+
+    def _tables(self, ids: Collection[int]) -> Iterator[Table]:
+        for id in ids:
+            table = descriptor_of(self._draft, self._known, id)
+            if isinstance(table, Table) and not is_dropped(table):
+                yield table
+
+
+def _order(going: Going) -> tuple[int, str, int]:
+    id, part, element = going.thing
+    return -id, part, element if part == COLUMN else -element
+
+
+def _goes_untold(descriptor: AnyDescriptor) -> bool:
+    match descriptor:
+        case SequenceDescriptor():
+            return descriptor.owned_by is not None
+        case Schema():
+            return descriptor.name == PUBLIC_SCHEMA
+        case _:
+            return False
+
+
+# ── telling ────────────────────────────────────────────────────────────────────────────────────
+
+
+Qualifies = Callable[[AnyDescriptor], bool]
+"""Whether an object needs its schema's name in front: it is not found without."""
+
+
+def never(descriptor: AnyDescriptor) -> bool:
+    return False
+
+
+def always(descriptor: AnyDescriptor) -> bool:
+    return True
+
+
+def lines(
+    draft: Draft, known: CatalogBelow, going: Sequence[Going], *, qualifies: Qualifies = never
+) -> list[str]:
+    """What is in the way, as PostgreSQL lists it: nearest first."""
+    return [
+        f"{name_of(draft, known, each.thing, qualifies=qualifies)} depends on "
+        f"{name_of(draft, known, each.because, qualifies=qualifies)}"
+        for each in reversed(going)
+        if not each.is_owned
+    ]
+
+
+def name_of(draft: Draft, known: CatalogBelow, thing: Thing, *, qualifies: Qualifies = never) -> str:
+    descriptor = descriptor_of(draft, known, thing.id)
+    assert descriptor is not None, f"there is no descriptor {thing.id}"
+    schema = None
+    if isinstance(descriptor, Contained) and qualifies(descriptor):
+        schema = descriptor_of(draft, known, descriptor.schema)
+    whole = title(descriptor, schema)
+    if not thing.part:
+        return whole
+    assert isinstance(descriptor, Table), "only a table has parts"
+    if thing.part == CONSTRAINT:
+        key = next(each for each in descriptor.foreign_keys if each.id == thing.element)
+        return f"constraint {key.name} on {whole}"
+    column = f"column {descriptor.column(thing.element).name} of {whole}"
+    return f"default value for {column}" if thing.part == DEFAULT else column
+
+
+def title(descriptor: AnyDescriptor, schema: AnyDescriptor | None = None) -> str:
+    """What it is called in messages."""
+    kind = "type" if isinstance(descriptor, EnumType) else type(descriptor).__name__.lower()
+    name = descriptor.name if schema is None else f"{schema.name}.{descriptor.name}"
+    return f"{kind} {name}"

@@ -1,0 +1,91 @@
+"""Names that are free or not: whether an object can stand in a place, and if not, why.
+
+A name that is draining belongs to its former owner until the leases that know it are gone. One that a
+transaction itself gives up, it may give out again: where nobody else uses the former object, all of
+it is one commit; else the commit is refused (55006).
+
+Walk: `object_changes` and `drops` ask before they give a name out.
+"""
+
+from tenure.base.errors import UserError
+from tenure.catalog.changes.table_changes import CatalogBelow, descriptor_of
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    Database,
+    EnumType,
+    NameKey,
+    Schema,
+    Sequence,
+    Table,
+    View,
+    is_dropped,
+    place_of,
+)
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.validation import NAME_BYTES_MAX
+from tenure.catalog.errors import (
+    DuplicateDatabase,
+    DuplicateObject,
+    DuplicateRelation,
+    DuplicateSchema,
+    InvalidName,
+    ObjectInUse,
+    UndefinedDatabase,
+    UndefinedSchema,
+)
+
+
+def require_free(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor) -> None:
+    """Raises if a descriptor cannot take the place that it names."""
+    require_name(descriptor.name)
+    place = place_of(descriptor)
+    id = draft.names[place] if place in draft.names else known.id_at(place)
+    if id is None and place not in draft.names:
+        return
+    holder = _draining_holder(draft, place) if id is None else descriptor_of(draft, known, id)
+    if holder is not None and holder.id == descriptor.id:
+        return  # its own former name
+    if holder is not None and holder.id in draft.declared and place in holder.draining:
+        return  # given up by this very transaction: whether it is free by then, its commit says
+    if holder is None or is_dropped(holder) or place_of(holder) != place:
+        raise ObjectInUse(
+            f'the name "{place.name}" is still in use by what had it before',
+            hint="It is free once all nodes know that it was given up; see SHOW BLOCKERS.",
+        )
+    raise _duplicate(holder)
+
+
+def require_name(name: str) -> None:
+    if not name or "\0" in name or len(name.encode()) > NAME_BYTES_MAX:
+        raise InvalidName(f'the name "{name}" is empty, too long or not printable')
+
+
+def schema_of(draft: Draft, known: CatalogBelow, id: int) -> Schema:
+    """A schema that can take objects."""
+    schema = descriptor_of(draft, known, id)
+    if not isinstance(schema, Schema) or is_dropped(schema):
+        raise UndefinedSchema(f'schema "{schema.name if schema else id}" does not exist')
+    return schema
+
+
+def database_of(draft: Draft, known: CatalogBelow, id: int) -> Database:
+    database = descriptor_of(draft, known, id)
+    if not isinstance(database, Database) or is_dropped(database):
+        raise UndefinedDatabase(f'database "{database.name if database else id}" does not exist')
+    return database
+
+
+def _draining_holder(draft: Draft, place: NameKey) -> AnyDescriptor | None:
+    return next((each for each in draft.declared.values() if place in each.draining), None)
+
+
+def _duplicate(holder: AnyDescriptor) -> UserError:
+    match holder:
+        case Database():
+            return DuplicateDatabase(f'database "{holder.name}" already exists')
+        case Schema():
+            return DuplicateSchema(f'schema "{holder.name}" already exists')
+        case Table() | View() | Sequence():
+            return DuplicateRelation(f'relation "{holder.name}" already exists')
+        case EnumType():
+            return DuplicateObject(f'type "{holder.name}" already exists')

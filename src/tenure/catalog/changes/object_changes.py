@@ -1,0 +1,297 @@
+"""Databases, schemas, tables and types as a whole: made, renamed and moved in a draft.
+
+Views are made by `catalog.changes.view_changes` and sequences by `catalog.changes.sequence_changes`; they are
+renamed, moved and commented here, like all others. What a table's columns own moves with it.
+
+Each function changes the descriptor, its name and its database's map of schemas together; a schema
+that comes, goes or changes its name gives its database a new version. Ids are handed in: they are
+the store's to give.
+
+Whoever puts an object into a schema relies on the schema's version, so that a schema that is being
+dropped accepts nothing any more.
+
+Walk: `sql` calls these for CREATE and ALTER ... RENAME; `catalog.changes.drops` is the other half.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.timestamp import ZERO_AT
+from tenure.catalog.changes.free_names import database_of, require_free, schema_of
+from tenure.catalog.changes.index_changes import key_parts
+from tenure.catalog.changes.table_changes import (
+    AddColumn,
+    CatalogBelow,
+    NamedKeyColumn,
+    TableChange,
+    alter,
+    declare,
+    descriptor_of,
+    owned_sequences,
+    row_id_column,
+)
+from tenure.catalog.changes.table_parts import require_not_null
+from tenure.catalog.descriptors.definitions import (
+    PUBLIC_SCHEMA,
+    AnyDescriptor,
+    Contained,
+    Database,
+    DescriptorState,
+    EnumType,
+    Expression,
+    Grant,
+    Index,
+    Schema,
+    Table,
+    place_of,
+    replace,
+)
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.descriptors.enum_members import added, enum_members, renamed
+from tenure.catalog.errors import NotSupported
+
+FIRST = 1
+"""The version of a new descriptor, and the id of a new table's primary index."""
+
+
+# ── creating ───────────────────────────────────────────────────────────────────────────────────
+
+
+def create_database(
+    draft: Draft,
+    known: CatalogBelow,
+    *,
+    id: int,
+    schema: int,
+    name: str,
+    owner: str,
+    privileges: tuple[Grant, ...] = (),
+) -> Database:
+    """A database with its schema `public`, whose id is handed in too."""
+    database = Database(id, FIRST, ZERO_AT, name, owner, DescriptorState.PUBLIC, privileges, ())
+    require_free(draft, known, database)
+    draft.create(database)
+    draft.create(
+        Schema(schema, FIRST, ZERO_AT, PUBLIC_SCHEMA, owner, DescriptorState.PUBLIC, (), (), database=id)
+    )
+    return database
+
+
+def create_schema(
+    draft: Draft,
+    known: CatalogBelow,
+    *,
+    id: int,
+    database: int,
+    name: str,
+    owner: str,
+    privileges: tuple[Grant, ...] = (),
+) -> Schema:
+    parent = database_of(draft, known, database)
+    schema = Schema(
+        id, FIRST, ZERO_AT, name, owner, DescriptorState.PUBLIC, privileges, (), database=database
+    )
+    require_free(draft, known, schema)
+    draft.create(schema)
+    draft.touch(parent)
+    return schema
+
+
+def create_table(
+    draft: Draft,
+    known: CatalogBelow,
+    *,
+    id: int,
+    schema: int,
+    name: str,
+    owner: str,
+    columns: Sequence[AddColumn],
+    row_id: Expression,
+    key: tuple[NamedKeyColumn, ...] = (),
+    key_name: str = "",
+    is_key_deferrable: bool = False,
+    changes: Sequence[TableChange] = (),
+    privileges: tuple[Grant, ...] = (),
+) -> Table:
+    """A table; without a key its rows are kept by a hidden row id, whose default is `row_id`.
+
+    Indexes and constraints come as changes. One that refers to tables which others write already
+    is `adding` first, until those know of it.
+    """
+    parent = schema_of(draft, known, schema)
+    bare = Table(
+        id,
+        FIRST,
+        ZERO_AT,
+        name,
+        owner,
+        DescriptorState.PUBLIC,
+        privileges,
+        (),
+        database=parent.database,
+        schema=schema,
+        columns=(),
+        primary=FIRST,
+        indexes=(),
+    )
+    require_free(draft, known, bare)
+    table = bare
+    for column in columns:
+        # A new table has no rows yet that would need a value.
+        table = replace(column, filled=None).apply(table)
+    if not key:
+        hidden = row_id_column(table, row_id)
+        table = hidden.apply(table)
+    parts = key or (NamedKeyColumn(hidden.name),)
+    name_of_key = key_name or f"{name}_pkey"
+    table = _with_primary(table, parts, name_of_key, is_constraint=bool(key), is_deferrable=is_key_deferrable)
+    draft.create(table)
+    draft.rely_on(parent)
+    table = declare(draft, known, bare, table)
+    for change in changes:
+        table = alter(draft, known, id, change)
+    return table
+
+
+def create_enum(
+    draft: Draft,
+    known: CatalogBelow,
+    *,
+    id: int,
+    schema: int,
+    name: str,
+    owner: str,
+    labels: Sequence[str],
+    privileges: tuple[Grant, ...] = (),
+) -> EnumType:
+    parent = schema_of(draft, known, schema)
+    members = enum_members(labels)
+    type_ = EnumType(
+        id,
+        FIRST,
+        ZERO_AT,
+        name,
+        owner,
+        DescriptorState.PUBLIC,
+        privileges,
+        (),
+        database=parent.database,
+        schema=schema,
+        members=members,
+    )
+    require_free(draft, known, type_)
+    draft.create(type_)
+    draft.rely_on(parent)
+    return type_
+
+
+def _with_primary(
+    table: Table, parts: tuple[NamedKeyColumn, ...], name: str, *, is_constraint: bool, is_deferrable: bool
+) -> Table:
+    primary = Index(
+        FIRST,
+        name,
+        key_parts(table, parts, "primary key constraint"),
+        is_unique=True,
+        primary=FIRST,
+        is_constraint=is_constraint,
+        is_deferrable=is_deferrable,
+    )
+    table = replace(table, indexes=(primary,), next_index=FIRST + 1)
+    for part in primary.parts:
+        table = require_not_null(table, table.column(part.column))
+    return table
+
+
+# ── changing ───────────────────────────────────────────────────────────────────────────────────
+
+
+def rename_object(draft: Draft, known: CatalogBelow, id: int, name: str) -> AnyDescriptor:
+    """Gives any kind of descriptor another name."""
+    former = _existing(draft, known, id)
+    return former if former.name == name else _move(draft, known, former, replace(former, name=name))
+
+
+def set_schema(draft: Draft, known: CatalogBelow, id: int, schema: int, *, name: str = "") -> AnyDescriptor:
+    """Moves what stands in a schema to another, which may be another database's."""
+    former = _existing(draft, known, id)
+    assert isinstance(former, Contained), "only these stand in a schema"
+    _require_unlinked(draft, known, former, "cannot move an owned sequence into another schema")
+    parent = schema_of(draft, known, schema)
+    moved = replace(former, database=parent.database, schema=schema, name=name or former.name)
+    if place_of(moved) == place_of(former):
+        return former
+    draft.rely_on(parent)
+    if isinstance(former, Table):
+        for sequence in owned_sequences(draft, known, former):
+            if sequence.schema != schema:
+                with_it = replace(sequence, database=parent.database, schema=schema)
+                _move(draft, known, sequence, with_it)
+    return _move(draft, known, former, moved)
+
+
+def set_owner(draft: Draft, known: CatalogBelow, id: int, owner: str) -> AnyDescriptor:
+    former = _existing(draft, known, id)
+    if former.owner != owner:
+        _require_unlinked(draft, known, former, f'cannot change owner of sequence "{former.name}"')
+    for sequence in owned_sequences(draft, known, former) if isinstance(former, Table) else ():
+        draft.declare(replace(sequence, owner=owner), made_from=sequence.version)
+    draft.declare(replace(former, owner=owner), made_from=former.version)
+    return draft.declared[id]
+
+
+def set_comment(draft: Draft, known: CatalogBelow, id: int, comment: str | None) -> AnyDescriptor:
+    """Says something of any kind of descriptor; None or nothing takes back what was said."""
+    former = _existing(draft, known, id)
+    draft.declare(replace(former, comment=comment or ""), made_from=former.version)
+    return draft.declared[id]
+
+
+def add_enum_value(
+    draft: Draft,
+    known: CatalogBelow,
+    id: int,
+    label: str,
+    *,
+    before: str | None = None,
+    after: str | None = None,
+) -> EnumType:
+    """Adds a label, at the end or beside a neighbour; it may be written once everybody can read it."""
+    type_ = _enum(draft, known, id)
+    changed = added(type_, label, before=before, after=after, is_seen=not draft.is_new(id))
+    draft.declare(changed, made_from=type_.version)
+    return changed
+
+
+def rename_enum_value(draft: Draft, known: CatalogBelow, id: int, label: str, to: str) -> EnumType:
+    type_ = _enum(draft, known, id)
+    changed = renamed(type_, label, to)
+    draft.declare(changed, made_from=type_.version)
+    return changed
+
+
+def _require_unlinked(draft: Draft, known: CatalogBelow, descriptor: AnyDescriptor, message: str) -> None:
+    """A sequence that a column owns follows its table."""
+    if isinstance(descriptor, SequenceDescriptor) and descriptor.owned_by is not None:
+        table = _existing(draft, known, descriptor.owned_by.table)
+        detail = f'Sequence "{descriptor.name}" is linked to table "{table.name}".'
+        raise NotSupported(message, detail=detail)
+
+
+def _move(draft: Draft, known: CatalogBelow, former: AnyDescriptor, moved: AnyDescriptor) -> AnyDescriptor:
+    require_free(draft, known, moved)
+    if isinstance(former, Schema):
+        draft.touch(database_of(draft, known, former.database))
+    return draft.move(former, moved)
+
+
+def _existing(draft: Draft, known: CatalogBelow, id: int) -> AnyDescriptor:
+    descriptor = descriptor_of(draft, known, id)
+    assert descriptor is not None, f"there is no descriptor {id}"
+    return descriptor
+
+
+def _enum(draft: Draft, known: CatalogBelow, id: int) -> EnumType:
+    type_ = _existing(draft, known, id)
+    assert isinstance(type_, EnumType), f"{id} is no enum"
+    return type_

@@ -1,0 +1,20 @@
+"""Tables that are offline: a job fills them, and until it is done nobody else reads or writes them.
+
+A foreign key is looked at from both sides. A row that refers to an offline table is checked against what that
+had before: if the import commits first, the other transaction starts over. But a row that rows of an offline
+table refer to, or may soon, cannot be deleted: so what the import has found there stays true.
+
+Walk: `sql.names.session_names` and `table.foreign_keys` call `refuse_offline`.
+"""
+
+from tenure.catalog.descriptors.definitions import DescriptorState, Table
+from tenure.catalog.errors import WrongState
+
+
+def refuse_offline(table: Table) -> None:
+    if table.state is DescriptorState.OFFLINE:
+        raise WrongState(
+            f'table "{table.name}" is being imported into',
+            detail=f"Job {table.job} has taken it offline.",
+            hint=f"SHOW JOB WHEN COMPLETE {table.job} waits for it, CANCEL JOB {table.job} ends it.",
+        )

@@ -1,0 +1,408 @@
+"""Descriptors: the stored definitions of databases, schemas, tables, views, sequences and types.
+
+A descriptor is a frozen, versioned value. A change makes the next version; `modified_at` is the
+commit timestamp of the transaction that wrote it, put there by the store. The parts of a table
+that writers must treat with care while they come and go are **elements**, each with a state and a
+goal:
+
+    state         writers                                        readers
+    delete_only   remove what they find, add nothing             do not see it
+    write_only    keep it up to date, enforce it                 do not see it, do not rely on it
+    public        keep it up to date, enforce it                 see it and rely on it
+
+    goal public: delete_only ──► write_only ──► (backfill, validate) ──► public
+    goal absent: public ──► write_only ──► delete_only ──► gone
+
+What an object is used by stands in the object itself too, changed in the same draft: foreign keys as
+`inbound`, views as `dependents`, tables as `referents` of a type and `dependents` of a sequence. So
+whoever drops an object sees from it what is in the way, and whoever comes to use an object gives it
+a new version, which a drop that runs meanwhile meets.
+
+Types and expressions stand here as data; `expr` gives them meaning. A column's `filled` is the
+value of rows that were written before it existed: fixed, whatever becomes of its default.
+
+Walk: `catalog.changes.table_changes` makes new versions, `catalog.descriptors.validation` judges them,
+`catalog.descriptors.catalog_records` keeps them, `catalog.leases.node_leases` hands them out.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TypeAlias, TypeVar
+
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.kv import records
+from tenure.kv.records import Record
+
+SYSTEM_DATABASE, SYSTEM_SCHEMA = 90, 91
+DEFAULT_DATABASE, DEFAULT_SCHEMA = 100, 101
+"""The ids that a new store starts with; the next descriptor gets the one after."""
+
+PUBLIC_SCHEMA = "public"
+ROOT = "root"
+
+
+class DescriptorState(Enum):
+    """Of a whole descriptor."""
+
+    PUBLIC = "public"
+    ADDING = "adding"
+    DROPPED = "dropped"
+    OFFLINE = "offline"
+
+
+class ElementState(Enum):
+    DELETE_ONLY = "delete_only"
+    WRITE_ONLY = "write_only"
+    PUBLIC = "public"
+
+
+class Goal(Enum):
+    PUBLIC = "public"
+    ABSENT = "absent"
+
+
+class Action(Enum):
+    """What a foreign key does when the row it refers to goes or changes."""
+
+    NO_ACTION = "no action"
+    RESTRICT = "restrict"
+    CASCADE = "cascade"
+    SET_NULL = "set null"
+    SET_DEFAULT = "set default"
+
+
+class NameKey(Record, frozen=True):
+    """Where a name stands in the namespace; databases stand in (0, 0), schemas in (database, 0)."""
+
+    database: int
+    schema: int
+    name: str
+
+
+class Grant(Record, frozen=True):
+    role: str
+    privileges: tuple[str, ...]
+    grantable: tuple[str, ...] = ()
+
+
+class Descriptor(Record, frozen=True):
+    """What all kinds have; a new field goes last in each kind, with a default."""
+
+    id: int
+    version: int
+    modified_at: Timestamp
+    name: str
+    owner: str
+    state: DescriptorState
+    privileges: tuple[Grant, ...]
+    draining: tuple[NameKey, ...]
+    """Former names that older leases may still resolve to this descriptor."""
+
+
+class Database(Descriptor, frozen=True, tag="database"):
+    """Its schemas are part of its value but kept as one key each: see `SchemaEntry`."""
+
+    comment: str = ""
+
+
+class Schema(Descriptor, frozen=True, tag="schema"):
+    database: int
+    comment: str = ""
+
+
+class TypeRef(Record, frozen=True):
+    """A column's type as data: "numeric" with modifiers (10, 2), an array of text, an enum by its id."""
+
+    name: str
+    modifiers: tuple[int, ...] = ()
+    is_array: bool = False
+    enum: int = 0
+
+
+class Expression(Record, frozen=True):
+    """A typed expression, encoded by `expr`; `columns` are the ids of those it reads."""
+
+    tree: bytes
+    text: str
+    columns: tuple[int, ...] = ()
+    sequences: tuple[int, ...] = ()
+    """The sequences it calls for values."""
+
+
+class Column(Record, frozen=True):
+    id: int
+    name: str
+    type: TypeRef
+    state: ElementState = ElementState.PUBLIC
+    goal: Goal = Goal.PUBLIC
+    is_nullable: bool = True
+    default: Expression | None = None
+    filled: bytes | None = None
+    is_hidden: bool = False
+    computed: Expression | None = None
+    """Of a column that takes over from another: how its value follows from the row, until public."""
+    replaces: int = 0
+    """The column whose name and place it takes when it becomes public."""
+    reverse: Expression | None = None
+    """How the column it replaces follows from it: the one's `computed`, once this one is public."""
+    identity: str = ""
+    """How it was declared GENERATED ... AS IDENTITY: "always", "by default", or not at all."""
+    generated: Expression | None = None
+    """GENERATED ALWAYS AS ... STORED: its value in every row, from the row's other columns."""
+    comment: str = ""
+
+
+class KeyPart(Record, frozen=True):
+    column: int
+    is_descending: bool = False
+
+
+class Index(Record, frozen=True):
+    """The primary index holds whole rows; the entries of another point into `primary`."""
+
+    id: int
+    name: str
+    parts: tuple[KeyPart, ...]
+    is_unique: bool = False
+    state: ElementState = ElementState.PUBLIC
+    goal: Goal = Goal.PUBLIC
+    predicate: Expression | None = None
+    primary: int = 0
+    """The primary index its entries point into; its own id, of a primary index."""
+    replaces: int = 0
+    """The index it takes over from when it becomes public."""
+    is_constraint: bool = False
+    """Made by UNIQUE or PRIMARY KEY: goes by DROP CONSTRAINT, and clients are told of a constraint."""
+    comment: str = ""
+    is_unread: bool = False
+    """About to go: kept up and enforced as ever, but nobody reads it or relies on its uniqueness any more."""
+    is_deferrable: bool = False
+    """Of a constraint: rows may be equal in it while a statement runs, if they are not at its end."""
+
+
+class Check(Record, frozen=True):
+    id: int
+    name: str
+    expression: Expression
+    state: ElementState = ElementState.PUBLIC
+    goal: Goal = Goal.PUBLIC
+    not_null: int = 0
+    """The column whose NOT NULL this stands for while it comes or goes; its expression has no tree."""
+    is_validated: bool = True
+    """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    comment: str = ""
+
+
+class ForeignKey(Record, frozen=True):
+    id: int
+    name: str
+    columns: tuple[int, ...]
+    target: int
+    """The table referred to, which has an `Inbound` for it."""
+    target_columns: tuple[int, ...]
+    on_delete: Action = Action.NO_ACTION
+    on_update: Action = Action.NO_ACTION
+    state: ElementState = ElementState.PUBLIC
+    goal: Goal = Goal.PUBLIC
+    is_validated: bool = True
+    """False of one added NOT VALID: enforced for new rows, not relied upon."""
+    comment: str = ""
+
+
+class Inbound(Record, frozen=True):
+    """A foreign key of another table that refers to this one."""
+
+    table: int
+    constraint: int
+
+
+class Table(Descriptor, frozen=True, tag="table"):
+    database: int
+    schema: int
+    columns: tuple[Column, ...]
+    primary: int
+    indexes: tuple[Index, ...]
+    checks: tuple[Check, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    inbound: tuple[Inbound, ...] = ()
+    next_column: int = 1
+    next_index: int = 1
+    next_constraint: int = 1
+    job: int = 0
+    """The schema change under way; one at a time."""
+    is_locked: bool = False
+    comment: str = ""
+    dependents: tuple[int, ...] = ()
+    """The views that read it."""
+    sequences: tuple[int, ...] = ()
+    """The sequences that its columns own, which go with them."""
+    is_closed: bool = False
+    """A transaction is about to empty it: nobody else reads or writes it until the job has ended."""
+
+    def column(self, id: int) -> Column:
+        return next(column for column in self.columns if column.id == id)
+
+    def index(self, id: int) -> Index:
+        return next(index for index in self.indexes if index.id == id)
+
+    def column_named(self, name: str) -> Column | None:
+        """The column that readers know by this name."""
+        return next((each for each in visible(self.columns) if each.name == name), None)
+
+
+class EnumMember(Record, frozen=True):
+    label: str
+    physical: bytes
+    """How rows hold it: its order among the others, never changed."""
+    state: ElementState = ElementState.PUBLIC
+    """Write_only of one that is on its way: it may be read, not yet written."""
+
+
+class EnumType(Descriptor, frozen=True, tag="enum"):
+    database: int
+    schema: int
+    members: tuple[EnumMember, ...] = ()
+    referents: tuple[int, ...] = ()
+    """The tables and views that use it: it cannot be dropped while there are any."""
+    job: int = 0
+    comment: str = ""
+
+
+class ViewColumn(Record, frozen=True):
+    """A column of a view; its number, from 1 on, is what others know it by."""
+
+    name: str
+    type: TypeRef
+    comment: str = ""
+
+
+class SearchPath(Record, frozen=True):
+    """Where names were looked for when a view was made."""
+
+    database: int
+    schemas: tuple[str, ...]
+
+
+class ViewSource(Record, frozen=True):
+    """What a name in a view's text meant when the view was made, whatever it is called by now."""
+
+    name: tuple[str, ...]
+    """Its parts, as written."""
+    id: int
+    columns: tuple[tuple[str, int], ...]
+    """The names that its columns had, with their ids; numbers, of a view's."""
+
+
+class Depends(Record, frozen=True):
+    """What a view cannot be without: columns of a table or view, a type, a sequence."""
+
+    id: int
+    columns: tuple[int, ...] = ()
+
+
+class View(Descriptor, frozen=True, tag="view"):
+    """A query under a name. Its text is kept as written; `sources` say what the names in it mean."""
+
+    database: int
+    schema: int
+    query: str
+    columns: tuple[ViewColumn, ...]
+    path: SearchPath
+    sources: tuple[ViewSource, ...] = ()
+    depends: tuple[Depends, ...] = ()
+    dependents: tuple[int, ...] = ()
+    """The views that read it."""
+    comment: str = ""
+
+
+class OwnedBy(Record, frozen=True):
+    """The column that a sequence goes with."""
+
+    table: int
+    column: int
+
+
+class Sequence(Descriptor, frozen=True, tag="sequence"):
+    """What a sequence is like; the values are elsewhere, since they belong to no transaction."""
+
+    database: int
+    schema: int
+    value_type: TypeRef
+    """int2, int4 or int8."""
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int = 1
+    is_cycle: bool = False
+    owned_by: OwnedBy | None = None
+    dependents: tuple[int, ...] = ()
+    """The tables whose defaults call it, and the views that do."""
+    comment: str = ""
+
+
+AnyDescriptor: TypeAlias = Database | Schema | Table | EnumType | View | Sequence
+Contained: TypeAlias = Table | EnumType | View | Sequence
+"""What stands in a schema."""
+Element: TypeAlias = Column | Index | Check | ForeignKey
+
+D = TypeVar("D", bound=Descriptor)
+E = TypeVar("E", Column, Index, Check, ForeignKey)
+
+replace = records.replace
+
+
+class SchemaEntry(Record, frozen=True):
+    """One entry of a database's map of its schemas."""
+
+    database: int
+    name: str
+    id: int
+    state: DescriptorState
+
+
+def visible(elements: tuple[E, ...]) -> Iterator[E]:
+    """What readers see and rely on."""
+    return (each for each in elements if each.state is ElementState.PUBLIC)
+
+
+def readable(indexes: tuple[Index, ...]) -> Iterator[Index]:
+    """The indexes that may be read, and relied upon to be unique."""
+    return (each for each in visible(indexes) if not each.is_unread)
+
+
+def written(elements: tuple[E, ...]) -> Iterator[E]:
+    """What writers keep up to date and enforce."""
+    return (each for each in elements if each.state is not ElementState.DELETE_ONLY)
+
+
+def elements(table: Table) -> Iterator[Element]:
+    yield from table.columns
+    yield from table.indexes
+    yield from table.checks
+    yield from table.foreign_keys
+
+
+def unfinished(table: Table) -> bool:
+    """Whether some element is on its way."""
+    return any((each.state, each.goal) != (ElementState.PUBLIC, Goal.PUBLIC) for each in elements(table))
+
+
+def place_of(descriptor: AnyDescriptor) -> NameKey:
+    """Where its name stands."""
+    match descriptor:
+        case Database():
+            return NameKey(0, 0, descriptor.name)
+        case Schema():
+            return NameKey(descriptor.database, 0, descriptor.name)
+        case _:
+            return NameKey(descriptor.database, descriptor.schema, descriptor.name)
+
+
+def is_dropped(descriptor: Descriptor) -> bool:
+    return descriptor.state is DescriptorState.DROPPED
+
+
+def next_version(descriptor: D) -> D:
+    """The same as the next version, to be written; the store gives it its time."""
+    return replace(descriptor, version=descriptor.version + 1, modified_at=ZERO_AT)

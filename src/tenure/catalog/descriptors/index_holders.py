@@ -1,0 +1,47 @@
+"""Which tables have an index of a name: an index has no entry in the namespace, and belongs to its table.
+
+    (schema, index name) ─► ids of tables
+
+It is made when it is first asked for, by a pass over all tables, and kept up with each version of the
+cache from then on: whoever names an index in a large catalog must not look through all of it.
+
+What it tells are candidates. One that is overtaken by a newer version may name a table that has the
+index no more; whoever asks looks at the tables themselves.
+
+Walk: `catalog.leases.catalog_cache` makes it, and `moved`s it from version to version;
+`sql.statements.ddl.naming` asks.
+"""
+
+from collections.abc import Iterable
+
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
+
+Name = tuple[int, str]
+
+
+class IndexHolders:
+    def __init__(self, descriptors: Iterable[AnyDescriptor]) -> None:
+        self._names_of: dict[int, frozenset[Name]] = {}
+        self._holders: dict[Name, frozenset[int]] = {}
+        for each in descriptors:
+            self.moved(each.id, each)
+
+    def of(self, schema: int, name: str) -> frozenset[int]:
+        return self._holders.get((schema, name), frozenset())
+
+    def moved(self, id: int, descriptor: AnyDescriptor | None) -> None:
+        """Takes in what a descriptor is now; None if it is gone."""
+        names: frozenset[Name] = frozenset()
+        if isinstance(descriptor, Table):
+            names = frozenset((descriptor.schema, each.name) for each in descriptor.indexes)
+        before = self._names_of.pop(id, frozenset())
+        if names:
+            self._names_of[id] = names
+        for name in names - before:
+            self._holders[name] = self.of(*name) | {id}
+        for name in before - names:
+            left = self.of(*name) - {id}
+            if left:
+                self._holders[name] = left
+            else:
+                del self._holders[name]

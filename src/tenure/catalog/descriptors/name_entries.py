@@ -1,0 +1,129 @@
+"""Which entries of the namespace and of a database's map a descriptor has: derived, never chosen.
+
+    a descriptor's entries   its name (unless it is dropped) and the names that drain
+    a schema's map entries   its name, public; the names that drain, dropped
+
+So publishing a version moves names by the difference between two descriptors, in the same
+transaction, and I38 holds by construction.
+
+Invariant (I39): while a name drains, nobody else can take it.
+
+Walk: `catalog.changes.publisher` applies the differences.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.errors import UserError
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    Database,
+    DescriptorState,
+    EnumType,
+    NameKey,
+    Schema,
+    SchemaEntry,
+    Table,
+    View,
+    place_of,
+)
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.kv.transaction import Transaction
+
+
+class NameTaken(UserError):
+    sqlstate = "42710"
+
+    def __init__(self, descriptor: AnyDescriptor) -> None:
+        kind, self.sqlstate = _TAKEN[type(descriptor)]
+        super().__init__(f'{kind} "{descriptor.name}" already exists')
+
+
+class NameDraining(UserError):
+    sqlstate = "55006"
+
+
+_TAKEN = {
+    Database: ("database", "42P04"),
+    Schema: ("schema", "42P06"),
+    EnumType: ("type", "42710"),
+    Table: ("relation", "42P07"),
+    View: ("relation", "42P07"),
+    SequenceDescriptor: ("relation", "42P07"),
+}
+
+
+def places(descriptor: AnyDescriptor | None) -> frozenset[NameKey]:
+    """The namespace entries that a descriptor has."""
+    if descriptor is None:
+        return frozenset()
+    own = () if descriptor.state is DescriptorState.DROPPED else (place_of(descriptor),)
+    return frozenset((*own, *descriptor.draining))
+
+
+def map_entries(descriptor: AnyDescriptor | None) -> dict[tuple[int, str], SchemaEntry]:
+    """The entries that a schema has in the maps of databases."""
+    if not isinstance(descriptor, Schema):
+        return {}
+    current = place_of(descriptor)
+    return {
+        (place.database, place.name): SchemaEntry(
+            place.database,
+            place.name,
+            descriptor.id,
+            DescriptorState.PUBLIC
+            if place == current and descriptor.state is DescriptorState.PUBLIC
+            else DescriptorState.DROPPED,
+        )
+        for place in places(descriptor)
+    }
+
+
+Move = tuple[AnyDescriptor | None, AnyDescriptor]
+"""A descriptor as it was and as it becomes."""
+
+
+def move_names(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
+    """Brings names and maps from some versions to the next; returns the databases whose map changed.
+
+    All that is given up goes first: one of these may take what another of them had.
+    """
+    for former, descriptor in moves:
+        for place in sorted(places(former) - places(descriptor), key=_order):
+            catalog.delete_name(txn, place)
+    for former, descriptor in moves:
+        for place in sorted(places(descriptor) - places(former), key=_order):
+            _check_free(txn, catalog, place, descriptor)
+            catalog.put_name(txn, place, descriptor.id)
+    return _move_entries(txn, catalog, moves)
+
+
+def _move_entries(txn: Transaction, catalog: Catalog, moves: Sequence[Move]) -> frozenset[int]:
+    gone: set[tuple[int, str]] = set()
+    changed: dict[tuple[int, str], SchemaEntry] = {}
+    for former, descriptor in moves:
+        before, after = map_entries(former), map_entries(descriptor)
+        gone |= before.keys() - after.keys()
+        changed |= {key: entry for key, entry in after.items() if before.get(key) != entry}
+    for database, name in sorted(gone - changed.keys()):
+        catalog.delete_schema_entry(txn, database, name)
+    for key in sorted(changed):
+        catalog.put_schema_entry(txn, changed[key])
+    return frozenset(database for database, _ in gone | changed.keys())
+
+
+def _check_free(txn: Transaction, catalog: Catalog, place: NameKey, descriptor: AnyDescriptor) -> None:
+    id = catalog.id_at(txn, place)
+    if id is None or id == descriptor.id:
+        return
+    holder = catalog.get(txn, id)
+    if holder is not None and place in holder.draining:
+        raise NameDraining(
+            f'name "{place.name}" was given up by descriptor {id} and is still in use under older leases',
+            hint="Give it up and take it in two transactions; SHOW BLOCKERS names those that use it.",
+        )
+    raise NameTaken(descriptor)
+
+
+def _order(place: NameKey) -> tuple[int, int, str]:
+    return place.database, place.schema, place.name

@@ -1,0 +1,1 @@
+"""Leases: the right of a node to use cached schema, and how others wait for it."""

@@ -1,0 +1,149 @@
+"""The two tables of lease rows, as whoever waits for them sees them.
+
+    system.schema_lease   covers a descriptor as of L; its holder is dead when its session is gone
+    system.lease          covers one version of one descriptor; dead when it has expired
+
+A row that holds a wait up is a `Blocker`: what it covers of what is awaited, whose it is, and how to
+get rid of it if its holder is dead. Rows that hold a wait up never appear, so they are read fresh.
+
+Invariant (I15): the row of a holder that may still use it is never deleted here.
+
+Walk: `catalog.leases.lease_waits` asks for `blockers`, and `is_used_by_others` for a publisher; `node.py`
+says which tables this node respects, and has them swept now and then.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from tenure.base.errors import RetryError, TooEarly
+from tenure.base.timestamp import seconds_between
+from tenure.catalog.leases.expiring_lease_rows import LeaseOwner, OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
+from tenure.catalog.leases.wait_records import Awaited
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.kv.keys import Span
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+from tenure.kv.transaction import Transaction
+
+AGAIN_SECONDS = 0.02
+"""Between two tries to delete what somebody else is about to change."""
+
+SWEPT_ROWS_MAX = 1_000
+"""How many rows are looked at in one sweep; what dead nodes leave is far less."""
+
+
+class Blocker(NamedTuple):
+    row: LeaseRow | OldLeaseRow
+    covered: Sequence[Awaited]
+    """What it covers of what is awaited."""
+    is_own: bool
+    clear: Callable[[], float | None]
+    """Deletes it if its holder is dead; else says when to look again."""
+    session: SessionId | None = None
+    """Whose death ends it; None of one that expires by itself."""
+
+
+class LeaseTable(Protocol):
+    def span(self) -> Span: ...
+
+    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]: ...
+
+    def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
+        """Whether another node's row covers any of these, in whatever version."""
+        ...
+
+    def sweep(self) -> int:
+        """Deletes what dead holders have left, a limited number; returns how many rows there were."""
+        ...
+
+
+class SchemaLeaseTable:
+    def __init__(self, store: Store, rows: LeaseRows, deaths: Deaths, own: Callable[[], SessionId]) -> None:
+        self._store = store
+        self._rows = rows
+        self._deaths = deaths
+        self._own = own
+
+    def span(self) -> Span:
+        return self._rows.span()
+
+    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]:
+        own = self._own()
+        for row in self._rows.before(source, max(each.before_at for each in awaited)):
+            covered = [
+                each for each in awaited if row.lease_at < each.before_at and row.covers(each.descriptor)
+            ]
+            if covered:
+                yield self._blocker(row, covered, own)
+
+    def _blocker(self, row: LeaseRow, covered: Sequence[Awaited], own: SessionId) -> Blocker:
+        return Blocker(row, covered, row.session == own, lambda: self._clear(row), row.session)
+
+    def _clear(self, row: LeaseRow) -> float | None:
+        expires_at = self._deaths.expiry(row.session)
+        if expires_at is not None:
+            seconds = seconds_between(self._store.clock.now(), expires_at)
+            if seconds > 0:
+                return seconds
+            if not self._deaths.bury(row.session):
+                return AGAIN_SECONDS
+        try:
+            self._store.transact(lambda txn: self._rows.delete_abandoned(txn, row))
+        except RetryError:
+            return AGAIN_SECONDS
+        return None
+
+    def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
+        own = self._own()
+        others = (row for row in self._rows.list(source) if row.session != own)
+        return any(row.covers(id) for row in others for id in ids)
+
+    def sweep(self) -> int:
+        found = list(islice(self._rows.list(self._store.snapshot()), SWEPT_ROWS_MAX))
+        for row in found:
+            if self._deaths.expiry(row.session) is None:
+                self._clear(row)
+        return len(found)
+
+
+class ExpiringLeaseTable:
+    def __init__(self, store: Store, rows: OldLeaseRows, own: Callable[[], LeaseOwner]) -> None:
+        self._store = store
+        self._rows = rows
+        self._own = own
+
+    def span(self) -> Span:
+        return self._rows.span()
+
+    def blockers(self, source: Snapshot, awaited: Sequence[Awaited]) -> Iterator[Blocker]:
+        own = self._own()
+        for each in awaited:
+            for row in self._rows.of(source, each.descriptor) if each.version else ():
+                if row.version < each.version:
+                    yield self._blocker(row, each, own)
+
+    def _blocker(self, row: OldLeaseRow, awaited: Awaited, own: LeaseOwner) -> Blocker:
+        return Blocker(row, (awaited,), row.owner == own, lambda: self._clear(row))
+
+    def _clear(self, row: OldLeaseRow) -> float | None:
+        seconds = seconds_between(self._store.clock.now(), row.expires_at)
+        if seconds > 0:
+            return seconds
+        try:
+            self._store.transact(lambda txn: self._rows.delete_expired(txn, row))
+        except (TooEarly, RetryError):
+            return AGAIN_SECONDS
+        return None
+
+    def is_used_by_others(self, source: Transaction | Snapshot, ids: Sequence[int]) -> bool:
+        own = self._own()
+        return any(row.owner != own for id in ids for row in self._rows.of(source, id))
+
+    def sweep(self) -> int:
+        found = list(islice(self._rows.list(self._store.snapshot()), SWEPT_ROWS_MAX))
+        for row in found:
+            self._clear(row)
+        return len(found)

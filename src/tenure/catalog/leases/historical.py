@@ -1,0 +1,41 @@
+"""The catalog as of a fixed time: for reads of the past, which need no lease.
+
+A version that was current at a time stays so for ever, so a read at a fixed timestamp may use it
+without a lease and without a deadline. Where the node's newest lease already has the version that
+was current then, the store is not asked; otherwise it is read at that time.
+
+    modified_at <= at <= L      the leased version was current at `at`
+    else                        read at `at`
+
+A writer never needs this: it binds to a lease first and takes its `read_at` after that, so what it
+reads is never older than its lease.
+
+Invariant (I18): a read at T uses the version that was current at T.
+
+Walk: SQL's `AS OF SYSTEM TIME` makes one; it has the same questions as `catalog.leases.uses`.
+"""
+
+from tenure.catalog.descriptors.catalog_records import Catalog
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.leases.catalog_cache import CatalogView
+from tenure.kv.snapshot import Snapshot
+
+
+class HistoricalUse:
+    def __init__(self, catalog: Catalog, leased: CatalogView | None, snapshot: Snapshot) -> None:
+        self._catalog = catalog
+        self._leased = leased
+        self.snapshot = snapshot
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        if self._leased is not None and self.snapshot.at <= self._leased.at:
+            leased = self._leased.descriptor(id)
+            if leased is not None and leased.modified_at <= self.snapshot.at:
+                return leased
+        return self._catalog.get(self.snapshot, id)
+
+    def id_at(self, place: NameKey) -> int | None:
+        return self._catalog.id_at(self.snapshot, place)
+
+    def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
+        return self._catalog.schema_entry(self.snapshot, database, name)

@@ -1,0 +1,99 @@
+"""Ends this node's own transactions when others have waited for them too long.
+
+A schema change that has to wait for a transaction says so in a wait record. Once a record is older
+than `lease.holder_grace`, the node that runs the transaction ends it: its next statement or its
+commit fails with 40001. A transaction that nobody waits for is left alone, however old it is.
+
+Walk: `node.py` runs `step` in a loop; it calls `LeaseScheme.end`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tenure.base.errors import BaseMoved, SnapshotTooOld
+from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
+from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
+from tenure.catalog.leases.lease_scheme import LeaseScheme
+from tenure.catalog.leases.uses import Use
+from tenure.catalog.leases.wait_records import LeaseWait, WaitRecords
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.kv.store import Store
+from tenure.kv.watch import Watch
+
+GAP_SECONDS = 0.1
+"""Between two looks while others commit something else: a wait has a grace of seconds at least."""
+
+AGAIN_SECONDS = 0.2
+"""Between two tries to end a transaction whose commit is under way."""
+
+
+class Holders:
+    def __init__(
+        self,
+        store: Store,
+        leases: LeaseScheme,
+        waits: WaitRecords,
+        deaths: Deaths,
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._waits = waits
+        self._deaths = deaths
+        self._settings = settings
+        self._watch: Watch | None = None
+        self._due = 0.0
+
+    def step(self) -> float:
+        """Waits for a wait that concerns this node, and ends what has been waited for too long."""
+        self._follow(max(0.0, self._due - self._store.env.monotonic()))
+        settings = self._settings()
+        now_at = self._store.clock.now()
+        pause_seconds: float = settings[LEASE_POLL_INTERVAL]
+        for wait in list(self._waits.list(self._store.snapshot())):
+            if not self._deaths.is_alive(wait.session):
+                self._forget(wait)
+                continue
+            due_at = add_seconds(wait.since_at, settings[LEASE_HOLDER_GRACE])
+            pause_seconds = min(pause_seconds, self._attend(wait, due_at, now_at))
+        self._due = self._store.env.monotonic() + pause_seconds
+        return 0.0
+
+    def _attend(self, wait: LeaseWait, due_at: Timestamp, now_at: Timestamp) -> float:
+        """Ends what holds a wait up, if it is time; returns when to look at it again."""
+        if now_at < due_at:
+            return seconds_between(now_at, due_at)
+        reason = f"it held up a schema change for {seconds_between(wait.since_at, now_at):.0f} s"
+        ended = [self._leases.end(use, reason) for use in list(self._holding(wait))]
+        return float("inf") if all(ended) else AGAIN_SECONDS
+
+    def _holding(self, wait: LeaseWait) -> Iterator[Use]:
+        awaited = {each.descriptor: each.before_at for each in wait.awaited}
+        for use in self._leases.uses():
+            pins = list(use.pins.items())
+            if any(id in awaited and pin.lease.at < awaited[id] for id, pin in pins):
+                yield use
+
+    def _forget(self, wait: LeaseWait) -> None:
+        """The record of a waiter that died goes with whoever finds it."""
+        self._store.transact(lambda txn: self._waits.delete(txn, wait))
+
+    def _follow(self, seconds: float) -> None:
+        if self._watch is None:
+            snapshot = self._store.snapshot()
+            self._watch = self._store.watch(
+                [self._waits.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
+            )
+            return
+        try:
+            self._watch.next(seconds, changes_only=True)
+        except (SnapshotTooOld, BaseMoved):
+            self.close()
+
+    def wake(self) -> None:
+        if self._watch is not None:
+            self._watch.wake()
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None

@@ -1,0 +1,293 @@
+"""A transaction's use of the catalog: bound to one lease, pinning what it takes.
+
+    bind ──► read_at ──► descriptor(id), descriptor(id) ... ──► commit, with F as deadline ──► over
+                              each is pinned before it is handed out
+
+All its descriptors are the catalog as of its lease's L, whatever is renewed meanwhile. Each use
+pins (lease, descriptor); as long as the pin is there, the node's lease row covers the descriptor,
+and nobody publishes the version after the next. Lookups are in memory and never wait for the
+store.
+
+A transaction that has written descriptors uses its own copy of them, which nobody else sees.
+
+A transaction that waits for somebody's lock uses nothing meanwhile, and the one it waits for may be about
+to change what it has pinned. So it gives its pins up (`pause`), and goes on only if it can pin the very
+same again (`resume`).
+
+Invariant (I10): a commit uses version v only within [M(v), M(v+2)).
+Invariant (I16): a pin is given up for good only when the outcome of its transaction is known.
+
+Walk: `catalog.leases.node_leases` makes them; SQL asks `descriptor`, `id_at` and `schema_entry`, then
+`commit` (or `submit`, and `finish_commit` once it is done) or `close`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from tenure.base.errors import DeadlinePassed, RetryError, SessionLost
+from tenure.base.interruptible import Check, unchecked
+from tenure.base.timestamp import Timestamp, to_text
+from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.leases.catalog_cache import CatalogView
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.kv.scope import TransactionState
+from tenure.kv.transaction import Transaction
+
+
+class UseState(Enum):
+    OPEN = "open"
+    COMMITTING = "committing"
+    OVER = "over"
+
+
+class Scheme(Protocol):
+    """How a lease scheme answers what a use asks."""
+
+    def pin(self, use: "Use", id: int) -> AnyDescriptor | None:
+        """Hands a descriptor out, with a pin that keeps it usable until the use is over."""
+        ...
+
+    def pin_known(self, use: "Use", ids: Iterable[int]) -> bool:
+        """Pins descriptors that the lease it is bound to is known to have; False: ask for each."""
+        ...
+
+    def unpin(self, use: "Use", ids: Iterable[int]) -> None: ...
+
+    def id_at(self, use: "Use", place: NameKey) -> int | None: ...
+
+    def schema_entry(self, use: "Use", database: int, name: str) -> SchemaEntry | None: ...
+
+    def frontier_at(self, use: "Use") -> Timestamp:
+        """Below what everything that was handed out must be used."""
+        ...
+
+    def start_commit(self, use: "Use") -> None: ...
+
+    def finish(self, use: "Use") -> None: ...
+
+
+L = TypeVar("L")
+
+
+class Pin(Generic[L]):
+    """All uses of one descriptor under one lease; the lease's `at` says how old what it stands for is."""
+
+    __slots__ = ("lease", "uses")
+
+    def __init__(self, lease: L) -> None:
+        self.lease = lease
+        self.uses: dict[Use, None] = {}
+
+
+class Lease:
+    """A lease of this node, from its acknowledgement to the deletion of its row."""
+
+    def __init__(self, version: CatalogView, session: NodeSession) -> None:
+        self.at = version.at
+        self.version = version
+        self.session = session
+        self.is_closed = False
+        """To new pins: a newer lease is there."""
+        self.pins: dict[int, Pin[Lease]] = {}
+        self.written: frozenset[int] | None = None
+        """What its row covers, as last acknowledged; None is everything."""
+        self.deleted_by: Transaction | None = None
+        """What was to delete its row on the way, last."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.deleted_by is not None and self.deleted_by.state is TransactionState.COMMITTED
+
+    @property
+    def frontier_at(self) -> Timestamp:
+        """Up to where it may be used: its own session's expiration, as last acknowledged."""
+        return self.session.expires_at
+
+
+class Use:
+    __slots__ = (
+        "_found",
+        "_paused",
+        "_scheme",
+        "draft",
+        "ended",
+        "lease",
+        "number",
+        "on_commit",
+        "pins",
+        "started_at",
+        "state",
+        "statement",
+        "txn",
+    )
+
+    def __init__(
+        self, scheme: Scheme, lease: Lease | None, txn: Transaction, *, number: int, started_at: Timestamp
+    ) -> None:
+        self._scheme = scheme
+        self._found: dict[int, AnyDescriptor] = {}
+        self._paused: list[int] = []
+        """What it had pinned before it began to wait."""
+        self.lease = lease
+        """What it is bound to, where one lease stands for the whole catalog."""
+        self.txn = txn
+        txn.on_read = self.check_frontier
+        self.number = number
+        self.started_at = started_at
+        self.statement = ""
+        """What it is doing, for those who wait for it."""
+        self.state = UseState.OPEN
+        self.ended = ""
+        """Why it must not go on, if it must not."""
+        self.on_commit: Callable[[Transaction], None] | None = None
+        """What else its commit depends on: called before it, and may lower its deadline or raise."""
+        self.pins: dict[int, Pin[Any]] = {}
+        self.draft = Draft()
+
+    # ── looking up ─────────────────────────────────────────────────────────────────────────────
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        found = self._found.get(id)
+        if found is not None and not self.draft:
+            return found
+        if id in self.draft.descriptors:
+            return self.draft.descriptors[id]
+        if found is None:
+            found = self._scheme.pin(self, id)
+            if found is not None:
+                self._found[id] = found
+        return found
+
+    def take_known(self, known: Mapping[int, AnyDescriptor]) -> bool:
+        """Takes descriptors as the lease that it is bound to has them, all at once, before any other.
+
+        False if that cannot be: then each is to be asked for.
+        """
+        if self._found or self.draft or not self._scheme.pin_known(self, known):
+            return False
+        self._found.update(known)
+        return True
+
+    def id_at(self, place: NameKey) -> int | None:
+        if place in self.draft.names:
+            return self.draft.names[place]
+        return self._scheme.id_at(self, place)
+
+    def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
+        if (database, name) in self.draft.entries:
+            return self.draft.entries[database, name]
+        return self._scheme.schema_entry(self, database, name)
+
+    # ── ending ─────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """Raises if the transaction must not go on."""
+        if self.ended:
+            raise RetryError(f"the transaction was ended: {self.ended}")
+        assert self.state is not UseState.OVER, "the transaction is over"
+
+    def check_frontier(self) -> None:
+        """Raises if what was read lies beyond what the lease may be used for."""
+        check_below(self._scheme.frontier_at(self), self.txn.read_at)
+
+    def refresh(self) -> None:
+        """Moves `read_at` up, if nothing that was read has changed."""
+        self.check()
+        self.txn.refresh()
+
+    def commit(self, check: Check = unchecked) -> Timestamp:
+        """Commits below the frontier, whatever the commit timestamp turns out to be."""
+        with self._ending():
+            self._start_commit()
+            return self.txn.commit(check)
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        """Begins to commit and returns; once `on_done` was called, `finish_commit` ends it.
+
+        `on_done` may be called before this returns, or from another thread, and must be quick. If this
+        raises, nothing was sent, the use is over and `on_done` is not called.
+        """
+        try:
+            self._start_commit()
+            self.txn.submit(on_done)
+        except BaseException:
+            with self._ending():
+                raise
+
+    def finish_commit(self) -> Timestamp:
+        """Returns, or raises, what `commit` would have; must be called for whatever was submitted."""
+        try:
+            return self.txn.finish()
+        except SessionLost as error:
+            raise _lost() from error
+        finally:
+            self.close()
+
+    def _start_commit(self) -> None:
+        self._scheme.start_commit(self)
+        frontier_at = self._scheme.frontier_at(self)
+        if self.txn.has_read:
+            check_below(frontier_at, self.txn.read_at)
+        if self.on_commit is not None:
+            self.on_commit(self.txn)
+        deadline_at = self.txn.deadline_at
+        self.txn.deadline_at = frontier_at if deadline_at is None else min(deadline_at, frontier_at)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+        except SessionLost as error:
+            raise _lost() from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Gives the transaction and all its pins up; again is harmless.
+
+        What was submitted is over only with `finish_commit`: until the outcome is known, its pins stay.
+        """
+        if self.state is UseState.OVER:
+            return
+        self.txn.rollback()
+        if self.txn.state is not TransactionState.SUBMITTED:
+            self._scheme.finish(self)
+
+    def give_up(self, ids: Iterable[int]) -> None:
+        """Gives pins up before waiting for what they would block; their use is over."""
+        self._scheme.unpin(self, ids)
+        for id in ids:
+            self._found.pop(id, None)
+
+    def pause(self) -> None:
+        """Gives all pins up while the transaction waits for a lock; `resume` before it goes on."""
+        self._paused += self.pins
+        self._scheme.unpin(self, list(self.pins))
+
+    def resume(self) -> None:
+        """Pins again what was given up; RetryError if that has changed, and then it must not go on."""
+        paused, self._paused = self._paused, []
+        try:
+            for id in paused:
+                again = self._scheme.pin(self, id)
+                if again is None or again.version != self._found[id].version:
+                    raise RetryError(f'"{self._found[id].name}" was changed while the transaction waited')
+        except RetryError as error:
+            self.ended = self.ended or str(error)
+            raise
+
+
+def check_below(frontier_at: Timestamp, at: Timestamp) -> None:
+    if not at < frontier_at:
+        raise DeadlinePassed(
+            f"this node's lease could be used up to {to_text(frontier_at)}",
+            hint="It lost touch with the store for longer than liveness.ttl; try again.",
+        )
+
+
+def _lost() -> RetryError:
+    """Nothing of it landed: whoever deleted the session closed its way to the store first."""
+    return RetryError("this node's session was lost, and its schema lease with it")

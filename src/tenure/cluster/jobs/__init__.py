@@ -1,0 +1,1 @@
+"""Jobs: as records, claimed by a session, run exactly once at a time."""

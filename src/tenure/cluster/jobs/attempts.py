@@ -1,0 +1,80 @@
+"""One attempt at a job: what its failure says about the job, and when the next attempt is due.
+
+    somebody in the way, a store that is away    passing: tried again, after a pause that doubles
+    no space, no permission                      tried again as often as the kind allows, then failed
+    any other error                              the job has failed, and is taken back
+
+A job that fails for want of space is taken back like any other: its tables come back, and whoever waits
+for it is told why. Waiting longer would keep the tables away until somebody comes to look.
+
+Walk: `cluster.jobs.runner` calls `attempt` for a job's function and for its revert.
+"""
+
+import logging
+from collections.abc import Callable
+
+from tenure.base.errors import (
+    DiskFull,
+    NoPermission,
+    OutcomeUnknown,
+    RetryError,
+    SessionLost,
+    StoreError,
+    TenureError,
+    for_operator,
+)
+from tenure.cluster.jobs.job_records import DETAIL
+from tenure.cluster.jobs.job_table import FenceLost
+from tenure.cluster.jobs.runs import JobKind, Lacking, Run, Stopped
+
+RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 300.0
+"""Pauses after an attempt that failed for a passing reason: doubled each time, up to the second."""
+
+PASSING = (RetryError, StoreError, OutcomeUnknown)
+"""Failures that say nothing about the job: the store was away, or somebody was in the way."""
+
+BLOCKED = (DiskFull, NoPermission)
+"""Of these, those that last until an operator acts: a kind says how often they are tried."""
+
+BLOCKED_ATTEMPTS_MAX = 5
+"""For jobs that a client waits for: 15 s of pauses, in which another job may give space back."""
+
+ENDLESS = JobKind(lambda run: None)
+"""Tries for ever: what a revert does."""
+
+_log = logging.getLogger(__name__)
+
+
+def attempt(work: Callable[[Run], None], run: Run, kind: JobKind = ENDLESS) -> str | None:
+    """Runs a job's function; returns what is wrong with the job itself, if anything."""
+    try:
+        work(run)
+        return None
+    except (RetryError, *BLOCKED) as error:
+        is_blocked = isinstance(error, BLOCKED)
+        attempts_max = kind.blocked_attempts_max if is_blocked else kind.attempts_max
+        if attempts_max is None or run.attempts + 1 < attempts_max:
+            raise
+        _log.warning("job %d failed, tried %d times: %s", run.job.id, attempts_max, for_operator(error))
+        return described(error)
+    except (FenceLost, SessionLost, Stopped, Lacking, *PASSING):
+        raise
+    except Exception as error:
+        if run.is_stopped():
+            raise Stopped from error  # whatever a stopped function ends in says nothing about the job
+        # An error of our own tree says all in its message; any other is a bug and shows where.
+        is_expected = isinstance(error, TenureError)
+        _log.warning("job %d failed: %s", run.job.id, for_operator(error), exc_info=not is_expected)
+        return described(error)
+
+
+def described(error: Exception) -> str:
+    """What a job's record says of an error: the SQLSTATE first, so that whoever waits can raise it."""
+    if isinstance(error, TenureError):
+        return f"{error.sqlstate} {error}" + (f"{DETAIL}{error.detail}" if error.detail else "")
+    return f"{TenureError.sqlstate} {type(error).__name__}: {error}"
+
+
+def retry_seconds(attempts: int) -> float:
+    # The exponent is bounded as well: after days of failures the power would not fit a float.
+    return min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2.0 ** min(attempts, 30))

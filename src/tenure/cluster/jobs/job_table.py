@@ -1,0 +1,306 @@
+"""Jobs as records: who asked for what, who may run it, how far it is.
+
+    job        id -> kind, owner, description, payload      written by whoever creates it
+    control    id -> state, claim, run, errors              open jobs: states and claims
+    ended      id -> the same, of jobs that are over        so that adopting looks at open ones alone
+    progress   id -> fraction, status, data                 written often, by the run alone
+
+Three keys, so that progress does not conflict with control. A job is created in the caller's
+transaction: it exists if and only if what it belongs to does.
+
+**The fence** is (session, run, state). Each adoption and each resume takes the next run number.
+Every write of a run, and every effect it has in the store, goes through `fenced`, which reads all
+three in the same transaction and observes the session; so a run whose claim is gone, or that was
+asked to stop, commits nothing more, however late it finds out.
+
+**Claims.** A claim is taken over only in a transaction that finds the claiming session absent. An
+expired session that nobody has deleted still holds its claims.
+
+Invariant (I22): a claim moves from one session to another only where the former is absent.
+Invariant (I23): a run writes only under its fence.
+Invariant (I24): of two runs of a job only the one with the greater run number can have effects.
+
+Walk: statements call `create`, `request_pause`, `resume`, `request_cancel`; `cluster.jobs.runner` calls
+`claim`, then `fenced`, `checkpoint` and `step` for the run it started.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tenure.base.clock import Clock
+from tenure.base.errors import TenureError, UserError
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.jobs.claims import Claims, SessionClaims
+from tenure.cluster.jobs.job_records import NOBODY, Fence, Job, JobControl, JobProgress
+from tenure.cluster.jobs.job_states import CLAIMABLE, TERMINAL, JobState, check_step
+from tenure.cluster.sessions.session_records import SessionId, Sessions
+from tenure.kv.encoding import decode
+from tenure.kv.keys import JOB_CONTROL, JOB_PROGRESS, JOBS, JOBS_ENDED, Keyspace, Span
+from tenure.kv.records import Records, replace
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.storage.engine import HEAD_BYTES
+
+ERRORS_MAX = 10
+"""How many errors of former attempts a job remembers."""
+
+ERROR_CHARS_MAX = 1_000
+PAST_ERROR_CHARS_MAX = 200
+"""How much of its error, and of each that it remembers, a job keeps: a control record is written again
+with every claim and step, and read by every node."""
+
+__all__ = ["NOBODY", "Fence", "FenceLost", "Job", "JobControl", "JobProgress", "Jobs", "UnknownJob"]
+
+
+class FenceLost(TenureError):
+    """The run may no longer write: its claim moved on, or its job was asked to stop."""
+
+    sqlstate = "57P01"
+
+
+class UnknownJob(UserError):
+    sqlstate = "42704"
+
+
+class Jobs:
+    """The jobs of one tenant; every function belongs to the caller's transaction."""
+
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        sessions: Sessions,
+        clock: Clock,
+        claims: Callable[[], Claims] | None = None,
+    ) -> None:
+        by_session = SessionClaims(sessions)
+        self.claims: Callable[[], Claims] = claims or (lambda: by_session)
+        """How jobs are held just now: changes once, when an upgrade is finalized."""
+        self._clock = clock
+        self._jobs = Records(keyspace, JOBS, Job, key=("id",))
+        self._control = Records(keyspace, JOB_CONTROL, JobControl, key=("id",))
+        self._ended = Records(keyspace, JOBS_ENDED, JobControl, key=("id",))
+        self._progress = Records(keyspace, JOB_PROGRESS, JobProgress, key=("id",))
+
+    def open_span(self) -> Span:
+        """Where the control of open jobs is kept: what a watch for work looks at."""
+        return self._control.span()
+
+    def id_of(self, key: bytes) -> int:
+        (id,) = decode(key[HEAD_BYTES:])
+        assert isinstance(id, int)
+        return id
+
+    def decode_control(self, value: bytes) -> JobControl:
+        return self._control.decode(value)
+
+    def encode_control(self, control: JobControl) -> tuple[bytes, bytes]:
+        """A control record as it is stored: key and value."""
+        return self._control.key_of(control), self._control.encode(control)
+
+    # ── asked for by users ─────────────────────────────────────────────────────────────────────
+
+    def create(
+        self,
+        txn: Transaction,
+        *,
+        kind: str,
+        id: int | None = None,
+        payload: bytes = b"",
+        owner: str = "",
+        description: str = "",
+        needs: Iterable[str] = (),
+    ) -> Job:
+        """Makes a job; processes that have what it `needs` adopt it. `id` is a fresh one, if any is given."""
+        if id is None:
+            id = self.fresh_id(txn)
+        job = Job(id, kind, owner, description, payload, self._clock.now())
+        self._jobs.put(txn, job)
+        self._control.put(txn, JobControl(id, kind, needs=tuple(needs)))
+        return job
+
+    def fresh_id(self, txn: Transaction) -> int:
+        """For a job whose payload has to know it.
+
+        Ids follow the time of creation; two nodes that draw the same one find it taken.
+        """
+        while True:
+            id = self._clock.now()
+            if self._jobs.get(txn, id) is None:
+                return id
+
+    def request_pause(self, txn: Transaction, id: int) -> None:
+        self._request(txn, id, JobState.PAUSE_REQUESTED)
+
+    def request_cancel(self, txn: Transaction, id: int) -> None:
+        self._request(txn, id, JobState.CANCEL_REQUESTED)
+
+    def resume(self, txn: Transaction, id: int) -> None:
+        """Lets a paused job go on, or takes back a request to pause; the next run is a new one."""
+        control = self._open(txn, id)
+        if control.state in (JobState.PENDING, JobState.RUNNING):
+            return
+        check_step(id, control.state, JobState.PENDING)
+        self._control.put(txn, replace(control, state=JobState.PENDING, retry_at=ZERO_AT))
+
+    def _request(self, txn: Transaction, id: int, state: JobState) -> None:
+        control = self._open(txn, id)
+        if control.state is state:
+            return
+        check_step(id, control.state, state)
+        self._control.put(txn, replace(control, state=state, retry_at=ZERO_AT))
+
+    def _open(self, txn: Transaction, id: int) -> JobControl:
+        control = self.control(txn, id)
+        if control is None:
+            raise UnknownJob(f"job {id} does not exist")
+        return control
+
+    # ── read by everybody ──────────────────────────────────────────────────────────────────────
+
+    def get(self, txn: Transaction | Snapshot, id: int) -> Job | None:
+        return self._jobs.get(txn, id)
+
+    def among(self, snapshot: Snapshot, ids: Sequence[int]) -> dict[int, Job]:
+        """Those of these jobs that are there; whose ids lie close together come by one scan."""
+        if not ids:
+            return {}
+        span = Span(self._jobs.key(min(ids)), self._jobs.key(max(ids)) + b"\0")
+        near = [self._jobs.decode(value) for _, value in snapshot.scan(span, limit=2 * len(ids))]
+        found = {job.id: job for job in near if job.id in ids}
+        is_whole = len(near) < 2 * len(ids)
+        others = [] if is_whole else [self._jobs.get(snapshot, id) for id in ids if id not in found]
+        return found | {job.id: job for job in others if job is not None}
+
+    def control(self, txn: Transaction | Snapshot, id: int) -> JobControl | None:
+        return self._control.get(txn, id) or self._ended.get(txn, id)
+
+    def progress(self, txn: Transaction | Snapshot, id: int) -> JobProgress:
+        return self._progress.get(txn, id) or JobProgress(id)
+
+    def list(self, txn: Transaction | Snapshot) -> Iterator[tuple[Job, JobControl, JobProgress]]:
+        for job in self._jobs.scan(txn):
+            control = self.control(txn, job.id)
+            assert control is not None, "a job has no control record"
+            yield job, control, self.progress(txn, job.id)
+
+    def open(self, txn: Transaction | Snapshot) -> Iterator[JobControl]:
+        return self._control.scan(txn)
+
+    def is_open(self, txn: Transaction | Snapshot, id: int) -> bool:
+        """Whether there is such a job that has not ended."""
+        return bool(id) and self._control.get(txn, id) is not None
+
+    # ── done by whoever claims ─────────────────────────────────────────────────────────────────
+
+    def claim(self, txn: Transaction, id: int, session: SessionId) -> Fence | None:
+        """Takes a job for a session, as its next run; None if it is not to be had."""
+        control = self._control.get(txn, id)
+        if control is None or control.state not in CLAIMABLE:
+            return None
+        claims = self.claims()
+        if not claims.is_free(txn, control, session):
+            return None
+        state = JobState.RUNNING if control.state is JobState.PENDING else control.state
+        claimed = replace(
+            claims.taken(control, session),
+            state=state,
+            run=control.run + 1,
+            started_at=control.started_at or self._clock.now(),
+        )
+        self._control.put(txn, claimed)
+        return Fence(id, session, claimed.run, state)
+
+    def fenced(self, txn: Transaction, fence: Fence) -> JobControl:
+        """Makes a transaction of a run one that commits only while the run may write."""
+        control = self._control.get(txn, fence.job)
+        if (
+            control is None
+            or (control.run, control.state) != (fence.run, fence.state)
+            or not self.claims().holds(txn, control, fence.session)
+        ):
+            raise FenceLost(f"run {fence.run} of job {fence.job} may no longer write")
+        return control
+
+    def checkpoint(self, txn: Transaction, fence: Fence, progress: JobProgress) -> None:
+        """Saves how far a run is, together with whatever effects the transaction has."""
+        control = self.fenced(txn, fence)
+        # One that starts over each time gets as far as before each time: only what the next run goes on from
+        # counts, or the pauses between attempts would never grow.
+        if control.attempts and progress.data != self.progress(txn, fence.job).data:
+            self._control.put(txn, replace(control, attempts=0))
+        self._progress.put(txn, progress)
+
+    def step(self, txn: Transaction, fence: Fence, state: JobState, *, error: str = "") -> Fence | None:
+        """Takes a run to its next state; returns the fence it goes on with, None if it is over."""
+        control = self.fenced(txn, fence)
+        check_step(fence.job, control.state, state)
+        canceled = control.canceled or control.state is JobState.CANCEL_REQUESTED
+        control = replace(_with_error(control, error), state=state, canceled=canceled)
+        if state in TERMINAL:
+            self._end(txn, control)
+            return None
+        if state is JobState.REVERTING:
+            self._control.put(txn, control)
+            return fence._replace(state=state)
+        self._control.put(txn, _unclaimed(control))
+        return None
+
+    def retry(self, txn: Transaction, fence: Fence, *, error: str, retry_at: Timestamp) -> None:
+        """Gives a run's claim up for now: somebody may take it again after `retry_at`."""
+        control = _with_error(self.fenced(txn, fence), error)
+        state = JobState.PENDING if control.state is JobState.RUNNING else control.state
+        again = replace(control, state=state, attempts=control.attempts + 1, retry_at=retry_at)
+        self._control.put(txn, _unclaimed(again))
+
+    def release(self, txn: Transaction, fence: Fence) -> None:
+        """Gives a run's claim up because its node is going: the job waits for the next one."""
+        control = self.fenced(txn, fence)
+        state = JobState.PENDING if control.state is JobState.RUNNING else control.state
+        self._control.put(txn, _unclaimed(replace(control, state=state)))
+
+    def hand_over(self, txn: Transaction, fence: Fence, needs: Iterable[str]) -> None:
+        """Gives a run's claim up because it turned out to need more: it waits for a process that has that."""
+        control = self.fenced(txn, fence)
+        state = JobState.PENDING if control.state is JobState.RUNNING else control.state
+        self._control.put(txn, _unclaimed(replace(control, state=state, needs=tuple(needs))))
+
+    def _end(self, txn: Transaction, control: JobControl) -> None:
+        self._control.delete(txn, control.id)
+        self._ended.put(txn, _unclaimed(replace(control, finished_at=self._clock.now())))
+
+    # ── upkeep ─────────────────────────────────────────────────────────────────────────────────
+
+    def forget_ended(
+        self, txn: Transaction, before_at: Timestamp, *, after: int = 0, limit: int
+    ) -> int | None:
+        """Looks at so many ended jobs above the id `after` and deletes those that ended before a time.
+
+        Returns the id to go on after, None when all have been looked at: they are kept by id, so
+        old ones may stand behind any number of young ones.
+        """
+        span = Span(self._ended.key(after) + b"\0", self._ended.span().hi)
+        looked = [self._ended.decode(value) for _, value in txn.scan(span, limit=limit)]
+        for control in looked:
+            if control.finished_at < before_at:
+                for records in (self._jobs, self._ended, self._progress):
+                    records.delete(txn, control.id)
+        return looked[-1].id if len(looked) == limit else None
+
+
+def _unclaimed(control: JobControl) -> JobControl:
+    return replace(
+        control,
+        claim_instance=NOBODY.instance,
+        claim_epoch_at=NOBODY.epoch_at,
+        lease_instance=NOBODY.instance,
+    )
+
+
+def _with_error(control: JobControl, error: str) -> JobControl:
+    if not error:
+        return control
+    errors = (*control.errors, _cut(error, PAST_ERROR_CHARS_MAX))[-ERRORS_MAX:]
+    return replace(control, error=_cut(error, ERROR_CHARS_MAX), errors=errors)
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"

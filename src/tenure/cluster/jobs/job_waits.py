@@ -1,0 +1,132 @@
+"""Waiting for jobs: the one place where statements and schema changes wait for what a job comes to.
+
+    await_jobs ──► look ──► as wanted: the store as of then
+                    ▲  │
+                    └──┴── not yet: until the watch tells of a change
+                       └── the store is away: look again, for AWAY_SECONDS_MAX, then OutcomeUnknown (40003)
+
+A job goes on without whoever waits for it. So what the waiter meets after the job was created says nothing
+about the job: a statement that lost sight of it must not say that it failed. What is not known is 40003, with
+the job's number and how to look.
+
+Invariant (job-outcome): who waited for a job is told what the job came to, or that this is not known.
+
+Walk: `sql.statements.jobs.waiting_statements`, `sql.statements.jobs.job_statements` and
+`schema_change.changer` call `await_jobs`, inside `outcome_of`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from tenure.base.errors import (
+    BaseMoved,
+    OutcomeUnknown,
+    RetryError,
+    SessionLost,
+    SnapshotTooOld,
+    StoreError,
+)
+from tenure.cluster.jobs.job_states import JobState
+from tenure.cluster.jobs.job_table import Jobs
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+
+AWAY_SECONDS_MAX = 30.0
+"""How long a wait outlasts a store that cannot be asked: a restart of PostgreSQL takes some seconds."""
+
+AWAY_PAUSE_SECONDS = 0.2
+
+
+def await_jobs(
+    store: Store,
+    jobs: Jobs,
+    ids: Sequence[int],
+    is_done: Callable[[JobState], bool],
+    *,
+    check: Callable[[], None],
+    look_seconds: float,
+    on_look: Callable[[Snapshot], None] = lambda snapshot: None,
+) -> Snapshot:
+    """Returns when all of these jobs are as wanted, with the store as of then; one that is gone is done.
+
+    `check` is called often and raises if the wait shall end; `on_look` with the store as of each look.
+    """
+    return _Wait(store, jobs, ids, is_done, check, look_seconds, on_look).run()
+
+
+class _Wait:
+    def __init__(
+        self,
+        store: Store,
+        jobs: Jobs,
+        ids: Sequence[int],
+        is_done: Callable[[JobState], bool],
+        check: Callable[[], None],
+        look_seconds: float,
+        on_look: Callable[[Snapshot], None],
+    ) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._ids = ids
+        self._is_done = is_done
+        self._check = check
+        self._look_seconds = look_seconds
+        self._on_look = on_look
+        self._away_since: float | None = None
+
+    def run(self) -> Snapshot:
+        while True:
+            try:
+                return self._follow()
+            except (SnapshotTooOld, BaseMoved):
+                continue  # it has fallen behind what is kept: looks again, from now on
+            except StoreError as error:
+                self._outlast(error)
+
+    def _follow(self) -> Snapshot:
+        snapshot = self._store.snapshot()
+        watch = self._store.watch([self._jobs.open_span()], since_at=snapshot.at)
+        try:
+            while not self._all_done(snapshot):
+                self._away_since = None
+                self._check()
+                self._on_look(snapshot)
+                with self._store.env.waiting():
+                    watch.next(self._look_seconds, changes_only=True)
+                snapshot = self._store.snapshot()
+            return snapshot
+        finally:
+            watch.close()
+
+    def _all_done(self, snapshot: Snapshot) -> bool:
+        controls = (self._jobs.control(snapshot, id) for id in self._ids)
+        return all(control is None or self._is_done(control.state) for control in controls)
+
+    def _outlast(self, error: StoreError) -> None:
+        now = self._store.env.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        if now - self._away_since >= AWAY_SECONDS_MAX:
+            raise unknown(self._ids, error) from error
+        self._check()
+        with self._store.env.waiting():
+            self._store.env.sleep(AWAY_PAUSE_SECONDS)
+
+
+@contextmanager
+def outcome_of(*ids: int) -> Iterator[None]:
+    """What fails in here fails after the jobs were created: nobody may take it for a refusal."""
+    try:
+        yield
+    except (StoreError, RetryError, SessionLost) as error:
+        raise unknown(ids, error) from error
+
+
+def unknown(ids: Sequence[int], error: Exception) -> OutcomeUnknown:
+    which = f"job {ids[0]}" if len(ids) == 1 else f"jobs {', '.join(map(str, ids))}"
+    ask = f"SHOW JOB {ids[0]}" if len(ids) == 1 else f"SHOW JOBS VALUES ({'), ('.join(map(str, ids))})"
+    return OutcomeUnknown(
+        f"what came of {which} is not known: {error}",
+        detail="The job goes on by itself, and may have ended already.",
+        hint=f"{ask} tells, once the store can be reached; look before you run the statement again.",
+    )

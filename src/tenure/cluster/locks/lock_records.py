@@ -1,0 +1,174 @@
+"""Locks between nodes, as records: a place in line, and the line itself says who holds.
+
+    name, session, ticket  ──►  owner, mode, since_at = the commit timestamp of this very record
+
+To ask for a lock is to write a record, which never conflicts with anybody's. Commit order is timestamp
+order, so the records of a name are a line in the order in which they came; a record holds its lock as
+soon as nothing before it stands in its way. Nobody grants anything: one looks. To release is to delete
+the record; those of a dead session stand in nobody's way, and whoever finds them deletes them.
+
+    a: shared        b: shared        c: exclusive      a: exclusive
+    holds            holds            waits for a, b    waits for b; not for c, who waits for a
+
+Owners of one node settle among themselves who is first, in its memory; so a record is in the way of other
+sessions' records alone. An owner that waits in memory for long leaves a *notice* of whom it waits for. It
+is no place in line: it only lets others see a cycle that leads through that node.
+
+Tickets are drawn by the node and never used again under its session, so that a deletion that comes late
+cannot take a later lock away.
+
+Invariant (lock-exclusion): of two records that conflict, at most one holds at any time.
+Invariant (I9): of a cycle of waiting owners, the youngest gives way, and no other.
+
+Walk: `cluster.locks.lock_waits` writes and reads them; the functions at the end decide.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.base.timestamp import ZERO_AT, Timestamp
+from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name, conflict
+from tenure.cluster.sessions.session_records import SessionId
+from tenure.kv.keys import ADVISORY_LOCKS, ROW_LOCKS, TABLE_LOCKS, Keyspace, Span
+from tenure.kv.records import Record, Records
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+
+SCANS_MAX = 8
+"""More names than this are read by one scan over them all: few locks of others lie between them."""
+
+Lines = Mapping[Name, Sequence["LockRecord"]]
+
+
+class LockHolder(NamedTuple):
+    """Who a record belongs to, among all nodes."""
+
+    session: SessionId
+    number: int
+
+
+class LockRecord(Record, frozen=True):
+    key: bytes
+    instance: int
+    epoch_at: Timestamp
+    ticket: int
+    owner: int
+    mode: int
+    started_at: Timestamp
+    since_at: Timestamp = ZERO_AT
+    awaits: tuple[int, ...] | None = None
+    """Of a notice: the owners of its own session that it waits for, in memory."""
+
+    @property
+    def session(self) -> SessionId:
+        return SessionId(self.instance, self.epoch_at)
+
+    @property
+    def holder(self) -> LockHolder:
+        return LockHolder(self.session, self.owner)
+
+    def is_before(self, other: "LockRecord") -> bool:
+        return (self.since_at, self.ticket) < (other.since_at, other.ticket)
+
+
+class LockRecords:
+    """The locks of one tenant; every function belongs to the caller's transaction."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._tables = {
+            table: Records(keyspace, table, LockRecord, key=("key", "instance", "epoch_at", "ticket"))
+            for table in (ROW_LOCKS, ADVISORY_LOCKS, TABLE_LOCKS)
+        }
+
+    def put(
+        self,
+        txn: Transaction,
+        name: Name,
+        session: SessionId,
+        ticket: int,
+        owner: LockOwner,
+        mode: LockMode,
+        *,
+        awaits: tuple[int, ...] | None = None,
+    ) -> bytes:
+        """Takes a place in line, or leaves a notice; returns the key to delete it by."""
+        record = LockRecord(name.key, *session, ticket, owner.number, mode, owner.started_at, awaits=awaits)
+        self._tables[name.table].put(txn, record, stamp="since_at")
+        return self._tables[name.table].key_of(record)
+
+    def key_of(self, table: int, record: LockRecord) -> bytes:
+        return self._tables[table].key_of(record)
+
+    def span(self, name: Name) -> Span:
+        return self._tables[name.table].span(name.key)
+
+    def lines(self, source: Transaction | Snapshot, names: Sequence[Name]) -> Lines:
+        """The records of these names, in no order."""
+        if len(names) <= SCANS_MAX:
+            return {name: list(self._tables[name.table].scan(source, name.key)) for name in names}
+        lines: dict[Name, list[LockRecord]] = {name: [] for name in names}
+        for table in {name.table for name in names}:
+            spans = [self.span(name) for name in names if name.table == table]
+            for _, value in source.scan(Span(min(spans).lo, max(spans).hi)):
+                record = self._tables[table].decode(value)
+                if (name := Name(table, record.key)) in lines:
+                    lines[name].append(record)
+        return lines
+
+    def table_span(self, table: int) -> Span:
+        return self._tables[table].span()
+
+    def of_table(self, source: Transaction | Snapshot, table: int) -> Iterator[LockRecord]:
+        return self._tables[table].scan(source)
+
+    def all(self, source: Transaction | Snapshot) -> Lines:
+        lines: dict[Name, list[LockRecord]] = {}
+        for table, records in self._tables.items():
+            for record in records.scan(source):
+                lines.setdefault(Name(table, record.key), []).append(record)
+        return lines
+
+
+def in_the_way(
+    record: LockRecord, line: Sequence[LockRecord], firm: Sequence[LockRecord]
+) -> list[LockRecord]:
+    """What a record waits for: what came before it elsewhere, conflicts, and does not wait for its holder.
+
+    `firm` are the records by which the same holder has the lock already: whoever came between those and
+    this one, for a stronger mode, waits for them. A record that only stood in line must not count there.
+    """
+    return [
+        each
+        for each in line
+        if each.session != record.session
+        and each.awaits is None
+        and each.is_before(record)
+        and conflict(each.mode, record.mode)
+        and not any(mine.is_before(each) and conflict(mine.mode, each.mode) for mine in firm)
+    ]
+
+
+def must_give_way(mine: LockHolder, lines: Iterable[Sequence[LockRecord]]) -> bool:
+    """Whether `mine` is in a cycle of waits and the youngest there; exactly one of each cycle is."""
+    awaited: dict[LockHolder, set[LockHolder]] = {}
+    ages: dict[LockHolder, tuple[Timestamp, LockHolder]] = {}
+    for line in lines:
+        for record in line:
+            ages[record.holder] = record.started_at, record.holder
+            awaited.setdefault(record.holder, set()).update(_awaited(record, line))
+    ahead, known = list(awaited.get(mine, ())), {mine}
+    while ahead:
+        holder = ahead.pop()
+        if holder == mine:
+            return True
+        if holder not in known and holder in ages and ages[holder] < ages[mine]:
+            ahead += awaited[holder]
+            known.add(holder)
+    return False
+
+
+def _awaited(record: LockRecord, line: Sequence[LockRecord]) -> set[LockHolder]:
+    if record.awaits is not None:
+        return {LockHolder(record.session, number) for number in record.awaits}
+    firm = [each for each in line if each.holder == record.holder and each.is_before(record)]
+    return {each.holder for each in in_the_way(record, line, firm)}

@@ -1,0 +1,276 @@
+"""Acquiring locks: in this node's memory first, then, where other nodes are about, in the store.
+
+    acquire ──► LockTable: wait for those of this node ──► a record: wait for those of other nodes ──► held
+    release ──► LockTable: the next of this node goes on ──► the record is deleted
+
+So of each node at most one exclusive owner stands in a name's line in the store, and nodes take turns.
+The records are written and deleted in small transactions of their own, never the user's, and read
+outside any refresh span: whatever becomes of a lock, a transaction is right or is refused.
+
+A wait hangs on nobody's good will. It wakes for every change of the line, reads the store anew, finds
+out for itself whether those before it are alive, deletes sessions that have expired, and passes over
+what the dead have left. From time to time it looks whether it may go on at all (`canceled`), and after a
+while whether it waits in a cycle with other nodes. Those who wait in memory leave a notice by then, so that
+others can see all of the cycle.
+
+What could not be deleted (the store was away) is deleted later, and goes with the session at the latest.
+
+Walk: `cluster.locks.row_locks` (rows) and `cluster.locks.advisory_locks` are its two faces; `LockTable` and
+`StoredLocks` know who is first; `node.py` runs `tidy` in a slow loop.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from tenure.base.errors import BaseMoved, LockNotAvailable, RetryError, SessionLost, SnapshotTooOld
+from tenure.cluster.locks.lock_table import LockMode, LockOwner, LockTable, Name
+from tenure.cluster.locks.stored_locks import RECORDS_MAX, StoredLocks
+from tenure.cluster.sessions.deaths import Deaths
+from tenure.cluster.sessions.liveness import NodeSession
+from tenure.kv.keys import ADVISORY_LOCKS
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.store import Store
+from tenure.kv.watch import Watch
+
+DEADLOCK_SECONDS = 1.0
+DEADLOCK_SECONDS_MAX = 4.0
+"""How long a wait is before it looks for a cycle, as PostgreSQL's deadlock_timeout; and then between two
+such looks, doubling up to the greatest: each reads all locks there are."""
+
+CANCEL_SECONDS = 0.1
+"""How often a wait asks whether it shall go on: a person who cancels does not notice."""
+
+
+class WaitPolicy(Enum):
+    WAIT = "wait"
+    NOWAIT = "nowait"
+    """LockNotAvailable at once if any of it is not to be had."""
+    SKIP = "skip"
+    """What is not to be had is left out."""
+
+
+class How(NamedTuple):
+    """How a lock is asked for."""
+
+    wait: WaitPolicy = WaitPolicy.WAIT
+    timeout: float | None = None
+    """Seconds; LockNotAvailable after that."""
+    canceled: Callable[[], None] = lambda: None
+    """Called often while it waits; raises if it shall not go on."""
+    what: str = "row"
+    """What the error says it is."""
+
+
+class AcquiredLock(NamedTuple):
+    names: list[Name]
+    """All that were asked for, but those skipped."""
+    has_waited: bool
+
+
+Held = Mapping[Name, LockMode]
+
+
+class LockWaits:
+    def __init__(
+        self, store: Store, deaths: Deaths, session: Callable[[], NodeSession], is_alone: Callable[[], bool]
+    ) -> None:
+        self.env = store.env
+        self.table = LockTable(store.env)
+        self.stored = StoredLocks(store, deaths, session)
+        self._session = session
+        self._is_alone = is_alone
+
+    def try_acquire(self, owner: LockOwner, names: Sequence[Name], mode: LockMode, held: Held) -> bool:
+        """Acquires all or nothing without waiting, or asking the store; `held` as for `acquire`."""
+        if any(map(self.is_stored, names)):
+            return False
+        for position, name in enumerate(names):
+            if not self.table.try_acquire(owner, name, mode):
+                self.give_back(owner, names[:position], held)
+                return False
+        return True
+
+    def give_back(self, owner: LockOwner, names: Sequence[Name], held: Held) -> None:
+        """Undoes what was got here: what was held before, in a weaker mode, is held so again."""
+        for name in names:
+            if name in held:
+                self.table.lower(owner, name, held[name])
+        self.table.release(owner, [name for name in names if name not in held])
+
+    def acquire(
+        self, owner: LockOwner, names: Sequence[Name], mode: LockMode, how: How, held: Held
+    ) -> AcquiredLock:
+        """Acquires names that are not held in this mode yet; if it raises, none of them.
+
+        `held` says what the owner holds already; what it holds in a weaker mode may be asked for again.
+        """
+        attempt = _Attempt(self, owner, mode, how, held)
+        try:
+            for name in names:
+                attempt.acquire_here(name)
+            stored = [name for name in attempt.got if self.is_stored(name)]
+            if stored:
+                attempt.acquire_in_store(stored)
+        except BaseException as error:
+            attempt.undo()
+            if isinstance(error, SessionLost):
+                raise RetryError("this node's session was lost, and its locks with it") from error
+            raise
+        self.stored.keep(owner, attempt.keys)
+        return AcquiredLock(attempt.got, attempt.has_waited)
+
+    def session(self) -> NodeSession:
+        try:
+            return self._session()
+        except SessionLost as error:
+            raise RetryError(str(error)) from error
+
+    def release(self, owner: LockOwner, names: Sequence[Name], *, at_once: bool = False) -> None:
+        """Gives names up; those who wait on other nodes move up soon, or before this returns."""
+        keys = self.stored.take(owner, names)
+        try:
+            if at_once and keys:
+                self.stored.delete_now(keys)
+                return
+        finally:
+            self.table.release(owner, names)
+        self.stored.delete(keys)
+
+    def is_stored(self, name: Name) -> bool:
+        """Whether it needs a record: row locks while others are about, advisory locks always."""
+        return name.table == ADVISORY_LOCKS or not self._is_alone()
+
+    def tidy(self) -> None:
+        """Deletes records that could not be deleted before: a slow step for a loop."""
+        self.stored.delete(())
+
+
+class _Attempt:
+    """One call of `acquire`: what it has got so far, and how long it has waited."""
+
+    def __init__(self, locks: LockWaits, owner: LockOwner, mode: LockMode, how: How, held: Held) -> None:
+        self._locks = locks
+        self._table, self._stored = locks.table, locks.stored
+        self._held = held
+        self._owner = owner
+        self._mode = mode
+        self._how = how
+        self._began = locks.env.monotonic()
+        self._cycle_due = self._began + DEADLOCK_SECONDS
+        self._cycle_pause = DEADLOCK_SECONDS
+        self.got: list[Name] = []
+        self.keys: dict[Name, bytes] = {}
+        self.has_waited = False
+
+    def acquire_here(self, name: Name) -> None:
+        if not self._table.try_acquire(self._owner, name, self._mode):
+            if self._how.wait is WaitPolicy.SKIP:
+                return
+            if self._how.wait is WaitPolicy.NOWAIT:
+                raise self._refusal()
+            self._await_here(name)
+        self.got.append(name)
+
+    def _await_here(self, name: Name) -> None:
+        waiter = self._table.join(self._owner, name, self._mode)
+        ticket, notices = self._stored.draw_ticket(), list[bytes]()
+        try:
+            with self._locks.env.waiting():
+                while not waiter.is_granted.wait(self._pause()):
+                    self.has_waited = True
+                    self._check()
+                    if self._is_cycle_due() and self._locks.is_stored(name):
+                        awaits = self._table.awaited(waiter)
+                        notices = [self._stored.put_notice(self._owner, name, ticket, awaits)]
+                        self._stored.check_cycle(self._owner)
+        except BaseException:
+            if not self._table.leave(waiter):
+                self.got.append(name)  # granted just now, and to be given back with the rest
+            raise
+        finally:
+            self._stored.delete(notices)
+        self.has_waited = True
+
+    def acquire_in_store(self, names: Sequence[Name]) -> None:
+        if self._how.wait is WaitPolicy.WAIT:
+            self.keys = self._stored.put(self._owner, names, self._mode)
+            self._await_in_store(names)
+            return
+        for first in range(0, len(names), RECORDS_MAX):
+            part = names[first : first + RECORDS_MAX]
+            self.keys |= self._stored.put_free(self._owner, part, self._mode)
+        missed = [name for name in names if name not in self.keys]
+        if missed and self._how.wait is WaitPolicy.NOWAIT:
+            raise self._refusal()
+        self._locks.give_back(self._owner, missed, self._held)
+        self.got = [name for name in self.got if name not in missed]
+
+    def _await_in_store(self, names: Sequence[Name]) -> None:
+        """Waits until nothing is in the way of any of its records; what is free once, stays so."""
+        watch: Watch | None = None
+        try:
+            while True:
+                snapshot = self._stored.store.snapshot()
+                names = self._blocked(snapshot, names)
+                if not names:
+                    return
+                self.has_waited = True
+                self._check()
+                if self._is_cycle_due():
+                    self._stored.delete(())
+                    self._stored.check_cycle(self._owner)
+                if watch is None:
+                    watch = self._stored.watch(names, snapshot)
+                watch = self._follow(watch)
+        finally:
+            if watch is not None:
+                watch.close()
+
+    def _blocked(self, snapshot: Snapshot, names: Sequence[Name]) -> list[Name]:
+        blocked = []
+        for name, line in self._stored.records.lines(snapshot, names).items():
+            key_of = self._stored.records.key_of
+            own = [record for record in line if key_of(name.table, record) == self.keys[name]]
+            if not own:
+                raise SessionLost("this node's session was lost while it waited for a lock")
+            if self._stored.blockers(self._owner, name, own[0], line):
+                blocked.append(name)
+        return blocked
+
+    def _follow(self, watch: Watch) -> Watch | None:
+        try:
+            with self._locks.env.waiting():
+                watch.next(self._pause(), changes_only=True)
+            return watch
+        except (SnapshotTooOld, BaseMoved):
+            watch.close()
+            return None
+
+    def _check(self) -> None:
+        self._how.canceled()
+        timeout = self._how.timeout
+        if timeout is not None and self._waited() >= timeout:
+            raise LockNotAvailable("canceling statement due to lock timeout")
+
+    def _waited(self) -> float:
+        return self._locks.env.monotonic() - self._began
+
+    def _pause(self) -> float:
+        timeout = self._how.timeout
+        return CANCEL_SECONDS if timeout is None else max(0.0, min(CANCEL_SECONDS, timeout - self._waited()))
+
+    def _is_cycle_due(self) -> bool:
+        now = self._locks.env.monotonic()
+        if now < self._cycle_due:
+            return False
+        self._cycle_pause = min(DEADLOCK_SECONDS_MAX, 2 * self._cycle_pause)
+        self._cycle_due = now + self._cycle_pause
+        return True
+
+    def _refusal(self) -> LockNotAvailable:
+        return LockNotAvailable(f"could not obtain lock on {self._how.what}")
+
+    def undo(self) -> None:
+        self._locks.give_back(self._owner, self.got, self._held)
+        self._stored.delete(list(self.keys.values()))

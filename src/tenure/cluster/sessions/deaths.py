@@ -1,0 +1,180 @@
+"""Who is dead: asked cheaply where a mistake is harmless, and of the store where it is not.
+
+    is_dead(id)       from memory, in a microsecond; "no" may only mean "not known yet"
+    is_alive(id)      from the store; what it says was so when it looked
+    await_death(id)   returns when the session is gone, and deletes it once it has expired
+
+The dead stay dead, so a death may be remembered for ever; that somebody lives may not. Therefore
+the memory holds deaths alone, and no wait rests on not finding one there: a wait reads the store,
+wakes at the session's expiry, and does the deleting itself, so that nothing hangs on some other
+node's good will. Whoever deletes a session closes its lanes: a commit of the dead that is still
+on its way lands nowhere.
+
+    delete the session, note its lanes ──► close the lanes ──► remove the note
+                                       any node's `reap` goes on from here
+
+Never the other way round: until it is deleted, a session may turn out to live.
+
+Invariant (I21): "dead" is said only of a session whose existence was found absent.
+Invariant (dead-lanes): a lane is closed before the note that names it goes.
+
+Walk: `node.py` runs `follow` and `reap` in loops; jobs and leases call the other three.
+"""
+
+from collections.abc import Callable
+
+from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TooEarly
+from tenure.base.timestamp import Timestamp, seconds_between
+from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
+from tenure.kv.store import Store
+from tenure.kv.watch import Watch
+
+DEATHS_MAX = 20_000
+"""Deaths remembered; a forgotten one costs a read, nothing else."""
+
+PAUSE_SECONDS = 0.05
+"""Between two tries to delete a session that has expired by this node's clock, but not by the store's."""
+
+GAP_SECONDS = 0.1
+"""Between two looks for deaths while others commit: what is learnt here saves reads and decides nothing."""
+
+FOLLOW_SECONDS = 1.0
+"""How long one step of `follow` waits for news at most."""
+
+
+class Deaths:
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._dead: dict[SessionId, None] = {}
+        self.on_death: Callable[[], None] = lambda: None
+        """Called after `follow` has learnt of a death."""
+        self._lock = store.env.lock()
+        self._watch = self._watch_deaths(gap_seconds=GAP_SECONDS)
+
+    def _watch_deaths(self, *, gap_seconds: float) -> Watch:
+        since_at = self._store.snapshot().at
+        return self._store.watch([self._sessions.span()], since_at=since_at, gap_seconds=gap_seconds)
+
+    def is_dead(self, session: SessionId) -> bool:
+        """Whether it is known here to be dead; if not, nothing is said."""
+        return session in self._dead
+
+    def is_alive(self, session: SessionId) -> bool:
+        """Whether it exists, expired or not, by the store's own word."""
+        return session not in self._dead and self._find(session) is not None
+
+    def await_death(self, session: SessionId, *, timeout: float | None = None) -> bool:
+        """Waits until the session is gone, deleting it when it has expired; False after `timeout`."""
+        env = self._store.env
+        deadline = None if timeout is None else env.monotonic() + timeout
+        watch = self._watch_deaths(gap_seconds=0.0)
+        try:
+            while True:
+                pause_seconds = self._bury_or_pause(session)
+                if pause_seconds is None:
+                    return True
+                left = pause_seconds if deadline is None else deadline - env.monotonic()
+                if left <= 0:
+                    return False
+                watch = self._next_change(watch, min(left, pause_seconds))
+        finally:
+            watch.close()
+
+    def _next_change(self, watch: Watch, seconds: float) -> Watch:
+        """Waits for news of sessions; returns the watch to go on with, or a new one."""
+        try:
+            with self._store.env.waiting():
+                watch.next(seconds, changes_only=True)
+            return watch
+        except (SnapshotTooOld, BaseMoved):
+            # It has fallen behind what is kept. Whoever waits looks at the session itself next.
+            fresh = self._watch_deaths(gap_seconds=0.0)
+            watch.close()
+            return fresh
+
+    def _bury_or_pause(self, session: SessionId) -> float | None:
+        """None if it is gone now; else how long to wait before looking again."""
+        present = None if session in self._dead else self._find(session)
+        if present is None:
+            return None
+        seconds = seconds_between(self._store.clock.now(), present.expires_at)
+        if seconds > 0:
+            return seconds
+        return None if self.bury(session) else PAUSE_SECONDS
+
+    def bury(self, session: SessionId) -> bool:
+        """Deletes a session that has expired; False if it is still there afterwards."""
+        txn = self._store.begin()
+        try:
+            present = self._sessions.delete_expired(txn, session)
+            txn.commit()
+        except (TooEarly, RetryError):
+            return False
+        finally:
+            txn.rollback()
+        self._remember(session)
+        if present is not None and present.lanes:
+            self._close_lanes(session, present.lanes)
+        return True
+
+    def _close_lanes(self, session: SessionId, lanes: tuple[bytes, ...]) -> None:
+        """Does what is left to do for a dead session; again, or by two at once, is harmless."""
+        for lane in lanes:
+            self._store.engine.close_lane(lane)
+        self._store.transact(lambda txn: self._sessions.forget_lanes(txn, session))
+
+    def reap(self) -> None:
+        """Deletes what has expired and nobody waits for, and ends burials that were broken off.
+
+        A slow step for a loop.
+        """
+        now_at = self._store.clock.now()
+        snapshot = self._store.snapshot()
+        for session, lanes in list(self._sessions.dead_lanes(snapshot)):
+            self._close_lanes(session, lanes)
+        for present in list(self._sessions.list(snapshot)):
+            if present.expires_at < now_at:
+                self.bury(present.id)
+
+    def expiry(self, session: SessionId) -> Timestamp | None:
+        """When it may be deleted, as things stand; None if it is dead."""
+        present = None if session in self._dead else self._find(session)
+        return None if present is None else present.expires_at
+
+    def follow(self) -> float:
+        """Learns of deaths as they happen: one step for a loop."""
+        try:
+            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
+        except (SnapshotTooOld, BaseMoved):
+            # It has fallen behind what is kept. What it missed is not remembered here; no harm.
+            fresh = self._watch_deaths(gap_seconds=GAP_SECONDS)
+            self._watch.close()
+            self._watch = fresh
+            return 0.0
+        deaths = [revision.key for revision in batch.revisions if revision.value is None]
+        for key in deaths:
+            self._remember(self._sessions.id_of(key))
+        if deaths:
+            self.on_death()
+        return 0.0
+
+    def _find(self, session: SessionId) -> Present | None:
+        # A transaction, because it starts over by itself if history is collected between its reads.
+        present = self._store.transact(lambda txn: self._sessions.find(txn, session))
+        if present is None:
+            self._remember(session)
+        return present
+
+    def _remember(self, session: SessionId) -> None:
+        with self._lock:
+            self._dead[session] = None
+            if len(self._dead) > DEATHS_MAX:
+                del self._dead[next(iter(self._dead))]
+
+    def wake(self) -> None:
+        """Ends the wait of a `follow` in progress."""
+        self._watch.wake()
+
+    def close(self) -> None:
+        self._watch.close()

@@ -1,0 +1,1 @@
+"""Aggregates and window functions: the table of all of them, and a module for each family."""

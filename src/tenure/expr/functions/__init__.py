@@ -1,0 +1,1 @@
+"""Functions and operators, a module for each subject."""

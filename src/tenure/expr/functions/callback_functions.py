@@ -1,0 +1,49 @@
+"""Functions that somebody else answers: advisory locks, the liveness of sessions.
+
+They are asked by name through the Context, since what they need lies above expressions.
+
+Walk: `expr.function_table` lists these; `sql.session.session_facts` answers.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tenure.expr.errors import NotSupported
+from tenure.expr.functions.function import Context, Function, Volatility
+from tenure.expr.types.datatype import Datum
+
+_KEYS = (("int8",), ("int4", "int4"))
+LIVENESS = "tenure_sql_liveness_is_alive"
+
+
+def functions() -> Iterator[Function]:
+    for name, result in (
+        ("pg_advisory_lock", "void"),
+        ("pg_advisory_lock_shared", "void"),
+        ("pg_advisory_xact_lock", "void"),
+        ("pg_advisory_xact_lock_shared", "void"),
+        ("pg_try_advisory_lock", "bool"),
+        ("pg_try_advisory_lock_shared", "bool"),
+        ("pg_try_advisory_xact_lock", "bool"),
+        ("pg_try_advisory_xact_lock_shared", "bool"),
+        ("pg_advisory_unlock", "bool"),
+        ("pg_advisory_unlock_shared", "bool"),
+    ):
+        for arguments in _KEYS:
+            yield _asked(name, arguments, result)
+    yield _asked("pg_advisory_unlock_all", (), "void")
+    yield _asked(LIVENESS, ("bytea",), "bool")
+
+
+def _asked(name: str, arguments: tuple[str, ...], result: str) -> Function:
+    return Function(name, arguments, result, _asking(name), Volatility.VOLATILE, wants_context=True)
+
+
+def _asking(name: str) -> Callable[..., Datum]:
+    def ask(context: Context, *arguments: Datum) -> Datum:
+        if None in arguments:
+            return None
+        if context.ask is None:
+            raise NotSupported(f"{name} cannot be used here")
+        return context.ask(name, arguments)
+
+    return ask

@@ -1,0 +1,127 @@
+"""What a function or operator is to the type checker and to the compiler.
+
+Its id, such as "lower(text)" or "+(int4,int4)", is what stored expressions hold: a function may
+be added, and its faults mended, but an id never comes to mean something else.
+
+Walk: the modules of each family list their functions; `expr.function_table` gathers them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from enum import Enum
+from typing import Protocol
+from uuid import UUID
+
+from tenure.expr.errors import NotSupported
+from tenure.expr.types.datatype import Datum
+
+_RANDOM_MASK = 2**52 - 1
+"""The last bits of a uuid are all random; a float8 holds as many."""
+
+
+class Volatility(Enum):
+    IMMUTABLE = "immutable"
+    """Depends on its arguments alone: may stand in a CHECK or an index predicate."""
+    STABLE = "stable"
+    """Fixed within a statement, as now() is."""
+    VOLATILE = "volatile"
+
+
+class SequenceValues(Protocol):
+    """The values of sequences, by descriptor id, as a session knows them."""
+
+    def next(self, id: int) -> int: ...
+
+    def current(self, id: int) -> int:
+        """The value that this session was given last by this sequence."""
+        ...
+
+    def last(self) -> int:
+        """The value that this session was given last by any."""
+        ...
+
+    def set(self, id: int, value: int, is_called: bool) -> int: ...
+
+
+@dataclass(slots=True)
+class Context:
+    """What expressions may know besides the row; times are microseconds since 1970, UTC.
+
+    Nobody changes one. It is not declared frozen because each statement makes one, and that costs three times
+    as much then.
+    """
+
+    now_micros: int
+    """When the transaction began."""
+    statement_micros: int
+    uuid: Callable[[], UUID]
+    rowid: Callable[[], int]
+    clock_micros: Callable[[], int] | None = None
+    """The time right now, for clock_timestamp(); the statement's if nobody gives it."""
+    given: Sequence[Datum] = ()
+    """The values of `Given` nodes, by number."""
+    nested: Sequence[Callable[..., Datum]] = ()
+    """What answers `Nested` nodes, by number: called with this Context and the arguments."""
+    zone: tzinfo = UTC
+    """The session's TimeZone, in which timestamptz is read, written and taken apart."""
+    sequences: SequenceValues | None = None
+    session: Mapping[str, Datum] = field(default_factory=dict)
+    """Facts for current_user and its like, by the names in `expr.functions.session_functions.FACTS`."""
+    setting: Callable[[str], str | None] | None = None
+    """The text of a session's setting, for current_setting(); None if there is none of the name."""
+    set_setting: Callable[[str, str | None, bool], str] | None = None
+    """For set_config(name, value, is_local); returns the new text."""
+    sleep: Callable[[float], None] | None = None
+    """For pg_sleep(): waits, or raises if the statement is canceled."""
+    find_object: Callable[[str, Datum], Datum] | None = None
+    """The Reg of an object by its kind ("regclass") and its name or oid; raises if there is none."""
+
+    ask: Callable[[str, tuple[Datum, ...]], Datum] | None = None
+    """Answers a function of `expr.functions.callback_functions` by its name."""
+
+    def object(self, kind: str, sought: Datum) -> Datum:
+        if self.find_object is None:
+            raise NotSupported(f"a value of type {kind} cannot be looked up here")
+        return self.find_object(kind, sought)
+
+    def random(self) -> float:
+        """From 0 up to 1, from the same source as the uuids."""
+        return (self.uuid().int & _RANDOM_MASK) / (_RANDOM_MASK + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    arguments: tuple[str, ...]
+    """Families of types, or or PostgreSQL's anyelement, anyarray, anycompatible and their like."""
+    result: str
+    run: Callable[..., Datum]
+    volatility: Volatility = Volatility.IMMUTABLE
+    is_strict: bool = True
+    """NULL if any argument is; `run` never sees one."""
+    is_variadic: bool = False
+    """The last argument may come once or more."""
+    wants_types: bool = False
+    """`run(*types)` gives the function proper, for the types of the arguments."""
+    wants_context: bool = False
+    """The Context comes before the arguments."""
+    names: tuple[str, ...] = ()
+    """Of the arguments, where a call may name them: make_interval(days => 3)."""
+    default: str | None = None
+    """What an argument is that such a call leaves out."""
+
+    @property
+    def id(self) -> str:
+        dots = "..." if self.is_variadic else ""
+        return f"{self.name}({','.join(self.arguments)}{dots})"
+
+    @property
+    def is_operator(self) -> bool:
+        return not self.name[0].isalpha()
+
+
+def function(name: str, signature: str, run: Callable[..., Datum]) -> Function:
+    """A plain function: function("lower", "text -> text", str.lower)."""
+    arguments, _, result = signature.partition("->")
+    return Function(name, tuple(arguments.replace(",", " ").split()), result.strip(), run)

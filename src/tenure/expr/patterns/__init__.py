@@ -1,0 +1,1 @@
+"""Regular expressions: their syntax, their matching in linear time, their functions."""

@@ -1,0 +1,150 @@
+"""Regular expressions that no pattern can make slow: RE2 behind PostgreSQL's syntax.
+
+RE2 matches in time linear in the text, whatever the pattern, and within bounded memory. It prefers
+the longest match, as PostgreSQL does; where all quantifiers are of the short kind, the shortest.
+
+How large the factor is depends on the pattern. Of a few atoms it is small for sure; of more it is the size
+of the program, and the product with the text's length is bounded (54000): a search cannot be stopped.
+
+Invariant (regex-linear): no pattern makes matching take more than time linear in the text.
+
+Walk: `expr.patterns.regex_functions` calls these; `re2` is known to this file alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from tenure.base.interruptible import check_now
+from tenure.expr.errors import LimitExceeded, NotSupported
+from tenure.expr.patterns.regex_syntax import InvalidRegex, RegexOptions, Translated, translate
+
+COMPILED_MAX = 64
+"""Expressions that stay compiled: each may keep as much memory as it may take."""
+
+MEMORY_MAX = 8 << 20
+"""Bytes for one compiled pattern."""
+
+PATTERN_CHARS_MAX = 1 << 16
+"""As it is given to RE2, which takes 0.3 s to see that so much is too large. More could not fit either."""
+
+CACHED_CHARS_MAX = 1000
+"""Longer patterns are compiled at each use, and not kept."""
+
+SURE_POSITIONS_MAX = 8
+"""A pattern of so few atoms has an automaton that is small enough to be made: each character costs a
+nanosecond."""
+
+STEPS_MAX = 200_000_000
+"""Of others, instructions times characters: where the automaton becomes too large, RE2 takes some 6 ns for
+each. A search cannot be stopped."""
+
+MATCHES_PER_CHECK = 256
+
+
+@dataclass(frozen=True)
+class Regex:
+    compiled: Any
+    quick: Any
+    """The same without groups: says where a match is, not what is in it."""
+    is_mixed: bool
+    has_boundaries: bool
+    is_sure: bool
+    """Whether finding takes little time, however long the text."""
+
+    @property
+    def groups(self) -> int:
+        return int(self.compiled.groups)
+
+    def is_in(self, text: str) -> bool:
+        self._check_text(text)
+        self._check_work(self.quick, len(text))
+        return self.quick.search(text) is not None
+
+    def search(self, text: str, start: int = 0) -> Any:
+        """The leftmost match from there on: has start(), end(), group(n), as those of `re`."""
+        return next(self.matches(text, start), None)
+
+    def matches(self, text: str, start: int = 0, *, wants_groups: bool = True) -> Iterator[Any]:
+        """All matches from left to right; after an empty one the search goes on one character later.
+
+        The text is encoded once for all of them: one search after the other would take quadratic time.
+        """
+        self._check_mixed()
+        self._check_text(text)
+        self._check_work(self.quick, len(text))
+        if start > len(text):  # RE2 would look at the end
+            return
+        last = None
+        for number, found in enumerate(self._found(text, start, wants_groups=wants_groups), 1):
+            if number % MATCHES_PER_CHECK == 0:
+                check_now()
+            if found.span() != last:  # RE2 tells an empty match twice that it had to look for
+                yield found
+            last = found.span()
+
+    def _found(self, text: str, start: int, *, wants_groups: bool) -> Iterator[Any]:
+        """To fill groups RE2 goes through a match without an automaton: a long one is too much of that."""
+        if not wants_groups or not self.groups:
+            yield from self.quick.finditer(text, start)
+        elif len(text) * self.compiled.programsize <= STEPS_MAX:
+            yield from self.compiled.finditer(text, start)
+        else:
+            filled = self.compiled.finditer(text, start)
+            for found in self.quick.finditer(text, start):
+                self._check_steps(self.compiled, found.end() - found.start())
+                yield next(filled)
+
+    def _check_mixed(self) -> None:
+        if self.is_mixed:
+            raise NotSupported("quantifiers of both kinds in one regular expression are not supported")
+
+    def _check_text(self, text: str) -> None:
+        if self.has_boundaries and not text.isascii():
+            raise NotSupported("word boundaries in text that is not ASCII are not supported")
+
+    def _check_work(self, compiled: Any, length: int) -> None:
+        if not self.is_sure:
+            self._check_steps(compiled, length)
+
+    def _check_steps(self, compiled: Any, length: int) -> None:
+        if length * compiled.programsize > STEPS_MAX:
+            raise LimitExceeded(
+                f"regular expression is too complex for a text of {length} characters",
+                hint="Use a shorter expression, or one on parts of the text.",
+            )
+
+
+def compile_regex(pattern: str, options: RegexOptions) -> Regex:
+    """Raises InvalidRegex (2201B), or NotSupported for what cannot be matched in linear time."""
+    return (_kept_regex if len(pattern) <= CACHED_CHARS_MAX else _compile_regex)(pattern, options)
+
+
+def _compile_regex(pattern: str, options: RegexOptions) -> Regex:
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise InvalidRegex("regular expression is too complex: it is too long")
+    made = translate(pattern, options._replace(is_global=False))
+    if len(made.pattern) > PATTERN_CHARS_MAX:
+        raise InvalidRegex("regular expression is too complex: it is too long")
+    compiled = _compiled(made, captures=True)
+    quick = _compiled(made, captures=False) if compiled.groups else compiled
+    is_sure = made.positions <= SURE_POSITIONS_MAX
+    return Regex(compiled, quick, made.is_mixed, made.has_boundaries, is_sure)
+
+
+_kept_regex = lru_cache(maxsize=COMPILED_MAX)(_compile_regex)
+
+
+def _compiled(made: Translated, *, captures: bool) -> Any:
+    settings = re2.Options()
+    settings.longest_match = not made.is_shortest
+    settings.never_capture = not captures
+    settings.log_errors = False
+    settings.max_mem = MEMORY_MAX
+    try:
+        return re2.compile(made.pattern, settings)
+    except re2.error as error:
+        raise InvalidRegex(f"regular expression is too complex: {error}") from None

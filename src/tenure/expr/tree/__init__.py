@@ -1,0 +1,1 @@
+"""Expressions as trees: built, resolved, rewritten, folded, compiled and written as SQL."""

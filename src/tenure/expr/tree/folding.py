@@ -1,0 +1,213 @@
+"""Constants worked out before the first row, as PostgreSQL does when it plans.
+
+    UPDATE t SET small = 40000 WHERE false        fails (22003), although no row is changed
+    CASE WHEN id < 0 THEN 1 / 0 END               fails (22012), whatever the ids are
+    CASE WHEN false THEN 1 / 0 END                does not: the branch is left out first
+
+An expression is folded from the leaves up. Constants and the statement's parameters are known; so is what an
+immutable function makes of them, and NULL wherever a strict one is given NULL. AND, OR, CASE and COALESCE
+leave out what a known part decides. Everything else varies. The value itself is of no interest here: the
+expression is evaluated again for each row; what counts is whether folding it fails.
+
+What is refused here (0A000) is left for the row that needs it: PostgreSQL would have a value.
+
+Walk: `sql.plans.constant_errors` keeps the expressions that `has_constants`; `sql.rows.runner` runs their
+`folds`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from tenure.base.errors import UserError
+from tenure.expr.errors import NotSupported
+from tenure.expr.function_table import function_with_id
+from tenure.expr.functions.function import Context, Volatility
+from tenure.expr.tree.compiled import check, compile
+from tenure.expr.tree.expressions import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Const,
+    ContextValue,
+    InList,
+    Nested,
+    Node,
+    Or,
+    children,
+    nodes,
+)
+from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.casts import asks_catalog, zoned_cast
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.type_names import EnumLookup, type_of
+
+VARIES: Any = object()
+Fold: TypeAlias = Callable[[Context], Any]
+"""Gives the value, or VARIES. Raises as evaluating it does."""
+
+_STABLE = frozenset(
+    (
+        *("to_char", "to_number", "to_date", "make_timestamptz", "convert_from", "convert_to", "pg_typeof"),
+        *("enum_first", "enum_last", "enum_range", "overlaps"),
+    )
+)
+"""Depend on their arguments alone, but are stable in PostgreSQL, which waits for a row with them."""
+_STRINGS = ("text", "varchar", "char", "name", "unknown")
+_READ_BY_SETTINGS = ("date", "time", "timestamp", "timestamptz", "interval")
+"""Their texts depend on settings in PostgreSQL: casts from and to strings are stable."""
+
+
+def has_constants(tree: Node, parameters: int) -> bool:
+    """Whether there is something to fold; `parameters` is how many Given numbers are the statement's own."""
+    return any(
+        all(_is_known(each, parameters) for each in children(node)) and not _is_leaf(node)
+        for node in nodes(tree)
+    )
+
+
+def folds(trees: Iterable[Node], parameters: int, enum: EnumLookup | None) -> tuple[Fold, ...]:
+    folder = _Folder(parameters, enum)
+    return tuple(folder.fold(each) for each in trees if has_constants(each, parameters))
+
+
+def is_lazy(tree: Node) -> bool:
+    """Whether evaluating it may leave out a part that is folded."""
+    return any(isinstance(each, And | Or | Case | Coalesce | InList) for each in nodes(tree))
+
+
+def _is_known(node: Node, parameters: int) -> bool:
+    return isinstance(node, Const) or (isinstance(node, ContextValue) and node.number < parameters)
+
+
+def _is_leaf(node: Node) -> bool:
+    return isinstance(node, Const | ContextValue | ColumnRef)
+
+
+class _Folder:
+    def __init__(self, parameters: int, enum: EnumLookup | None) -> None:
+        self._parameters = parameters
+        self._enum = enum
+
+    def fold(self, tree: Node) -> Fold:
+        return self._folded(tree) or self._value(tree)
+
+    def _folded(self, tree: Node) -> Fold | None:
+        """None of what is constant as a whole: whoever needs it evaluates it as one."""
+        if _is_leaf(tree):
+            return None if _is_known(tree, self._parameters) else _varies
+        found = [self._folded(each) for each in children(tree)]
+        if not any(found) and self._is_foldable(tree):
+            return None
+        parts = [run or self._value(each) for each, run in zip(children(tree), found, strict=True)]
+        match tree:
+            case And() | Or():
+                return _logic(parts, decided_by=isinstance(tree, Or))
+            case Case():
+                return _case(parts, len(tree.branches))
+            case Coalesce():
+                return _coalesce(parts)
+            case Call() if not function_with_id(tree.function).is_strict:
+                return _rest(parts, is_strict=False)
+            case _:
+                return _rest(parts, is_strict=isinstance(tree, Call | Cast))
+
+    def _value(self, tree: Node) -> Fold:
+        evaluate = compile(tree, {}, self._enum)
+
+        def value(context: Context) -> Any:
+            try:
+                return evaluate((), context)
+            except UserError as error:
+                if error.sqlstate == NotSupported.sqlstate:
+                    return VARIES
+                raise
+
+        return value
+
+    def _is_foldable(self, tree: Node) -> bool:
+        match tree:
+            case Call():
+                function = function_with_id(tree.function)
+                return function.volatility is Volatility.IMMUTABLE and function.name not in _STABLE
+            case Cast():
+                return self._is_fixed(tree)
+            case Nested():
+                return False
+            case _:
+                return True
+
+    def _is_fixed(self, tree: Cast) -> bool:
+        """Whether a cast gives the same in every session. A literal is read at once in any case."""
+        source, target = check(tree.operand, {}, self._enum), type_of(tree.type, self._enum)
+        if source.family == "unknown":
+            return True
+        if asks_catalog(source, target) or zoned_cast(source, target, tree.context) is not None:
+            return False
+        by_text = [each for each in (source, target) if each.family in _STRINGS]
+        return len(by_text) != 1 or not any(_depends_on_settings(each) for each in (source, target))
+
+
+def _depends_on_settings(kind: Type) -> bool:
+    return kind.family in _READ_BY_SETTINGS or isinstance(kind, ArrayOf | EnumOf)
+
+
+def _varies(context: Context) -> Any:
+    return VARIES
+
+
+def _rest(parts: Sequence[Fold], *, is_strict: bool) -> Fold:
+    def rest(context: Context) -> Any:
+        values = [each(context) for each in parts]
+        return None if is_strict and None in values else VARIES
+
+    return rest
+
+
+def _logic(parts: Sequence[Fold], *, decided_by: bool) -> Fold:
+    def logic(context: Context) -> Any:
+        values = []
+        for each in parts:
+            value = each(context)
+            if value is decided_by:
+                return value
+            values.append(value)
+        if VARIES in values:
+            return VARIES
+        return None if None in values else not decided_by
+
+    return logic
+
+
+def _case(parts: Sequence[Fold], count: int) -> Fold:
+    def case(context: Context) -> Any:
+        has_varied = False
+        for at in range(count):
+            condition = parts[2 * at](context)
+            if condition is VARIES:
+                has_varied = True
+                parts[2 * at + 1](context)
+            elif condition is True:
+                value = parts[2 * at + 1](context)
+                return VARIES if has_varied else value
+        value = parts[2 * count](context) if len(parts) > 2 * count else None
+        return VARIES if has_varied else value
+
+    return case
+
+
+def _coalesce(parts: Sequence[Fold]) -> Fold:
+    def coalesce(context: Context) -> Any:
+        has_varied = False
+        for each in parts:
+            value = each(context)
+            if value is VARIES:
+                has_varied = True
+            elif value is not None:
+                return VARIES if has_varied else value
+        return VARIES if has_varied else None
+
+    return coalesce

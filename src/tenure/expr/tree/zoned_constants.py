@@ -1,0 +1,54 @@
+"""What an expression takes from the session's time zone: fixed where it is constant, found where it is not.
+
+    at > '2024-05-01 12:00'::timestamptz     the constant is read once, in the zone of who defines it
+    at::date                                 depends on the zone of who evaluates it: not immutable
+
+Invariant (zone-fixed): what is stored of an expression means the same in every session.
+
+Walk: `statements.ddl.definition` fixes what it stores, and refuses what depends on the zone.
+"""
+
+from collections.abc import Mapping
+from datetime import tzinfo
+
+from tenure.expr.tree.build import const
+from tenure.expr.tree.compiled import check
+from tenure.expr.tree.expressions import Cast, Const, Node, nodes
+from tenure.expr.tree.rewrite import rewrite
+from tenure.expr.types.casts import zoned_cast
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import EnumLookup, type_of
+
+
+def fix_constants(tree: Node, zone: tzinfo, enum: EnumLookup | None = None) -> Node:
+    """The same with literals that the zone decides already read. Raises as reading them does."""
+
+    def fixed(node: Node) -> Node | None:
+        literal = node.operand if isinstance(node, Cast) else None
+        if not isinstance(node, Cast) or not isinstance(literal, Const) or literal.type.name != "unknown":
+            return None
+        target = type_of(node.type, enum)
+        convert = zoned_cast(type_of(literal.type), target, node.context)
+        if convert is None or literal.packed is None:
+            return None
+        return const(convert(literal.packed, zone), target).node
+
+    return rewrite(tree, fixed)
+
+
+_TEXTS = ("text", "varchar", "bpchar", "name")
+_DAYS = ("date", "timestamp", "timestamptz", "timetz")
+
+
+def depends_on_session(tree: Node, columns: Mapping[int, Type], enum: EnumLookup | None = None) -> bool:
+    """Whether a cast in it may give another value in another session, as PostgreSQL counts it."""
+    casts = (node for node in nodes(tree) if isinstance(node, Cast))
+    return any(_is_stable(each, check(each.operand, columns, enum), enum) for each in casts)
+
+
+def _is_stable(cast: Cast, source: Type, enum: EnumLookup | None) -> bool:
+    target = type_of(cast.type, enum)
+    if zoned_cast(source, target, cast.context) is not None:
+        return True
+    pair = source.family, target.family
+    return (pair[0] in _TEXTS and pair[1] in _DAYS) or (pair[0] in _DAYS and pair[1] in _TEXTS)

@@ -1,0 +1,112 @@
+"""Who is connected: limits, the numbers by which a connection is cancelled, and their secrets.
+
+    pid = instance * 2^16 + number     the instance says which process has the connection
+
+Some seats are kept for root, so that whoever must look after a full node still gets in; and no other user has
+more than a part of them, so that one does not keep the others out. Connections
+that have not logged in yet do not sit; they are few, as the server counts them too.
+
+Invariant (cancel-needs-secret): a request to cancel has an effect only with the connection's secret.
+Invariant (root-gets-in): other users never take the seats that are kept for root.
+
+Walk: `pgwire.login.startup` takes a seat after the login and asks for cancels; `pgwire.server` leaves it.
+"""
+
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from typing import NamedTuple
+
+from tenure.catalog.descriptors.definitions import ROOT
+from tenure.pgwire.refusals import TooManyConnections
+
+SEATS_MAX = 5000
+"""The door keeps about 5 kB for each, its session more. Whoever has more clients needs a pooler."""
+
+KEPT_FOR_ROOT = 3
+"""As PostgreSQL's superuser_reserved_connections."""
+
+SECRET_BYTES_OLD, SECRET_BYTES = 4, 32
+"""Protocol 3.0 has room for four bytes; 3.2 lets the server choose, up to 256."""
+
+_NUMBERS = 1 << 16
+_INSTANCES = 1 << 15
+"""What is left of a signed int4. Instances whose ids differ by a multiple of it share their part."""
+
+
+class Seat(NamedTuple):
+    pid: int
+    secret: bytes
+    user: str
+    cancel: Callable[[], None]
+
+
+class ConnectionSlots:
+    def __init__(
+        self,
+        instance: int,
+        *,
+        seats_max: int = SEATS_MAX,
+        kept_for_root: int = KEPT_FOR_ROOT,
+        user_seats_max: Callable[[], int] = lambda: SEATS_MAX,
+    ) -> None:
+        assert kept_for_root < seats_max < _NUMBERS
+        self._first_pid = instance % _INSTANCES * _NUMBERS
+        self._seats_max = seats_max
+        self._kept_for_root = kept_for_root
+        self._last_number = 0
+        self._user_seats_max = user_seats_max
+        self._taken: dict[int, Seat] = {}
+        self._users: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def take(self, user: str, cancel: Callable[[], None], *, secret_bytes: int) -> Seat:
+        if len(self._taken) >= self._seats_max:
+            raise TooManyConnections("sorry, too many clients already")
+        if user != ROOT and len(self._taken) >= self._seats_max - self._kept_for_root:
+            raise TooManyConnections(f'remaining connection slots are reserved for "{ROOT}"')
+        if user != ROOT and self._users[user] >= self._user_seats_max():
+            raise TooManyConnections(
+                f'too many connections for role "{user}"',
+                hint="Close some, or have the cluster setting sql.user_connections_max raised.",
+            )
+        seat = Seat(self._free_pid(), secrets.token_bytes(secret_bytes), user, cancel)
+        self._taken[seat.pid] = seat
+        self._users[user] += 1
+        return seat
+
+    def _free_pid(self) -> int:
+        """Numbers go round, so that a late cancel seldom meets a new connection with an old number."""
+        while True:
+            self._last_number = self._last_number % (_NUMBERS - 1) + 1
+            pid = self._first_pid + self._last_number
+            if pid not in self._taken:
+                return pid
+
+    def leave(self, seat: Seat) -> None:
+        if self._taken.pop(seat.pid, None) is not None:
+            self._users[seat.user] -= 1
+            if not self._users[seat.user]:
+                del self._users[seat.user]
+
+    def has(self, pid: int) -> bool:
+        """Whether it is one of this process, taken or not."""
+        return pid & ~(_NUMBERS - 1) == self._first_pid
+
+    def cancel(self, pid: int, secret: bytes) -> bool:
+        """Returns whether it was the right secret; who asks is told nothing, whatever comes of it."""
+        seat = self._taken.get(pid)
+        is_right = seat is not None and hmac.compare_digest(seat.secret, secret)
+        if seat is not None and is_right:
+            seat.cancel()
+        return is_right
+
+    def cancel_by_digest(self, pid: int, digest: bytes) -> None:
+        """The same for a request that another process took."""
+        seat = self._taken.get(pid)
+        if seat is not None and hmac.compare_digest(sha256(seat.secret).digest(), digest):
+            seat.cancel()

@@ -1,0 +1,78 @@
+"""Connections that are logging in, and which of them makes room when there are too many.
+
+    the network with the most of them ─► those who got least far ─► the user with the most ─► who came first
+
+A login takes some milliseconds, and each step of it brings the connection out of reach of those who are
+behind. So a flood of connections that are silent, or stop half-way, evicts itself; and it evicts those of
+its own network first.
+
+Invariant (proceeding-stay): a connection makes room only when none of its network is less far.
+
+Walk: `pgwire.threads.server_state` adds who arrives and asks for the `slowest`; `pgwire.door` tells of
+progress, and removes who is in or gone.
+"""
+
+from typing import Generic, NamedTuple, TypeVar
+
+from tenure.pgwire.login.startup import Progress
+from tenure.pgwire.login.throttle import network_of
+
+A = TypeVar("A")
+
+
+class Step(NamedTuple):
+    """How far one has come, and as whom: nobody, until it has said so."""
+
+    progress: Progress
+    user: str
+
+
+class _Network(Generic[A]):
+    def __init__(self) -> None:
+        self.size = 0
+        self._steps: dict[Step, dict[A, None]] = {}
+        """In the order of arrival at the step."""
+
+    def add(self, one: A, step: Step) -> None:
+        self._steps.setdefault(step, {})[one] = None
+        self.size += 1
+
+    def remove(self, one: A, step: Step) -> None:
+        del self._steps[step][one]
+        if not self._steps[step]:
+            del self._steps[step]
+        self.size -= 1
+
+    def slowest(self) -> A:
+        least = min(step.progress for step in self._steps)
+        groups = [group for step, group in self._steps.items() if step.progress is least]
+        largest = max(groups, key=len)
+        return next(iter(largest))
+
+
+class Arrivals(Generic[A]):
+    def __init__(self) -> None:
+        self._networks: dict[str, _Network[A]] = {}
+        self._places: dict[A, tuple[str, Step]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def move(self, one: A, address: str, progress: Progress, user: str) -> None:
+        """It has arrived, or come further."""
+        place = network_of(address), Step(progress, user)
+        if self._places.get(one) != place:
+            self.remove(one)
+            self._places[one] = place
+            self._networks.setdefault(place[0], _Network()).add(one, place[1])
+
+    def remove(self, one: A) -> None:
+        place = self._places.pop(one, None)
+        if place is not None:
+            network = self._networks[place[0]]
+            network.remove(one, place[1])
+            if not network.size:
+                del self._networks[place[0]]
+
+    def slowest(self) -> A:
+        return max(self._networks.values(), key=lambda network: network.size).slowest()

@@ -1,0 +1,252 @@
+"""From the first byte to ReadyForQuery: TLS, version, login, session.
+
+    SSLRequest        S and a handshake, or N
+    GSSENCRequest     N
+    CancelRequest     done, and the connection ends without a word
+    StartupMessage    version 3.0 to 3.2, settings    NegotiateProtocolVersion, where newer is asked for
+    login             SCRAM, or nothing               AuthenticationOk
+    session           Clients.open                    ParameterStatus ..., BackendKeyData, ReadyForQuery
+
+Whatever goes wrong here is FATAL.
+
+How far a connection has come is its `Progress`: those who stop half-way make room for others first.
+
+Invariant (no-stuffing): bytes that come with an SSLRequest, before the handshake, are never read as
+if they had come through TLS.
+
+Walk: `pgwire.connection` runs `start_up` as its first talk.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+from typing import Protocol
+
+from tenure.pgwire.connection_slots import SECRET_BYTES, SECRET_BYTES_OLD, ConnectionSlots, Seat
+from tenure.pgwire.errors import LoginRefused, ProtocolViolation
+from tenure.pgwire.guesses import Guesses
+from tenure.pgwire.messages import (
+    AUTHENTICATION_OK,
+    CANCEL_REQUEST,
+    GSSENC_REQUEST,
+    MINOR_MAX,
+    SSL_REQUEST,
+    UINT4,
+    Body,
+    Startup,
+    authentication_sasl,
+    authentication_sasl_continue,
+    authentication_sasl_final,
+    backend_key,
+    negotiate_version,
+    parameter_statuses,
+    read_sasl_initial,
+    read_startup,
+)
+from tenure.pgwire.refusals import NotOffered
+from tenure.pgwire.turns import Turns, untimed
+from tenure.pgwire.waits import Delay, InThread, Lane, Need, Talk
+from tenure.sql.session.answers import Client, Clients, Endpoints
+
+PASSWORD = ord("p")
+
+_ALREADY_MEANT = ("user", "database", "options", "replication")
+_OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z_][\w.-]*)=((?:\\.|[^\s\\])*)", re.DOTALL)
+
+
+class Progress(IntEnum):
+    """How far a connection has come; the furthest last."""
+
+    DELAYED = 0
+    """It has guessed wrong, and waits for that."""
+    SILENT = 1
+    NAMED = 2
+    """Its start-up packet is there."""
+    ANSWERED = 3
+    """It has taken up the exchange of SCRAM."""
+    PROVED = 4
+    """It has sent its proof, which may be wrong."""
+    LET_IN = 5
+
+
+class Login(Protocol):
+    """One SCRAM exchange, two messages each way. Raises 28P01 where it fails, with `delay_seconds`."""
+
+    @property
+    def mechanisms(self) -> Sequence[str]: ...
+
+    def begin(self, mechanism: str, first: bytes | None) -> bytes: ...
+
+    def wait_seconds(self) -> float:
+        """How long to wait before `finish`, because of wrong passwords; asked again until it is 0."""
+        ...
+
+    def finish(self, final: bytes) -> bytes: ...
+
+
+class Authenticator(Protocol):
+    def login(self, *, user: str, address: str, binding: bytes | None) -> Login | None:
+        """Called in a thread. `binding` is the TLS channel's data, None without TLS. Returns None for
+        whom it lets in without a password.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a connection knows of its server."""
+
+    clients: Clients
+    authenticator: Authenticator
+    seats: ConnectionSlots
+    route_cancel: Callable[[int, bytes], None] = lambda _pid, _secret: None
+    """For a pid that belongs to another process; called in a thread."""
+    has_tls: bool = False
+    turns: Turns = field(default_factory=untimed)
+    guesses: Guesses = field(default_factory=Guesses)
+    monotonic: Callable[[], float] = lambda: 0.0
+
+
+class Starting(Protocol):
+    """The connection, as it starts."""
+
+    endpoints: Endpoints
+    output: list[bytes]
+    seat: Seat | None
+    client: Client | None
+    user: str
+    progress: Progress
+
+    @property
+    def buffered(self) -> int: ...
+
+    def cancel(self) -> None: ...
+
+
+def start_up(connection: Starting, service: Service) -> Talk[Client | None]:
+    """Returns the session; None: the connection wanted no more than a cancel."""
+    packet, binding = yield from _negotiate_encryption(connection, service)
+    if UINT4.unpack_from(packet)[0] == CANCEL_REQUEST:
+        yield from _cancel(connection, packet, service)
+        return None
+    startup = read_startup(packet)
+    _negotiate_version(connection, startup)
+    user = connection.user = startup.parameters.get("user", "")
+    connection.progress = Progress.NAMED
+    if not user:
+        raise LoginRefused("no PostgreSQL user name specified in startup packet")
+    if startup.parameters.get("replication", "false") not in ("false", "off", "no", "0"):
+        raise NotOffered("replication connections are not supported")
+    yield from _log_in(connection, service, user, binding)
+    secret_bytes = SECRET_BYTES if startup.minor >= 2 else SECRET_BYTES_OLD
+    connection.seat = seat = service.seats.take(user, connection.cancel, secret_bytes=secret_bytes)
+    yield InThread(partial(_open, connection, service.clients, startup.parameters), lane=Lane.OPENING)
+    client = connection.client
+    assert client is not None
+    connection.output += (parameter_statuses(client.parameters()), backend_key(seat.pid, seat.secret))
+    return client
+
+
+def _negotiate_encryption(connection: Starting, service: Service) -> Talk[tuple[bytes, bytes | None]]:
+    """Each may be asked for once. Returns the packet after that."""
+    binding: bytes | None = None
+    asked: set[int] = set()
+    while True:
+        packet: bytes = yield Need.PACKET
+        code = UINT4.unpack_from(packet)[0]
+        if code not in (SSL_REQUEST, GSSENC_REQUEST) or code in asked:
+            return packet, binding
+        asked.add(code)
+        if code == SSL_REQUEST and service.has_tls:
+            if connection.buffered:
+                raise ProtocolViolation("received unencrypted data after SSL request")
+            connection.output.append(b"S")
+            binding = yield Need.TLS
+        else:
+            connection.output.append(b"N")
+
+
+def _cancel(connection: Starting, packet: bytes, service: Service) -> Talk[None]:
+    body = Body(packet, 4)
+    pid, secret = body.number(), body.rest()
+    is_here = service.seats.has(pid)
+    if is_here and len(secret) >= SECRET_BYTES:
+        service.seats.cancel(pid, secret)  # too long to be guessed
+        return
+    address = connection.endpoints.client_address
+    while (seconds := service.guesses.wait_seconds(address, service.monotonic())) > 0:
+        connection.progress = Progress.DELAYED
+        yield Delay(seconds)
+    if is_here and service.seats.cancel(pid, secret):
+        return
+    service.guesses.guessed(address, service.monotonic())
+    if not is_here:
+        yield InThread(partial(service.route_cancel, pid, secret), lane=Lane.CANCEL)
+
+
+def _negotiate_version(connection: Starting, startup: Startup) -> None:
+    unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
+    if startup.minor > MINOR_MAX or unknown:
+        connection.output.append(negotiate_version(startup.minor, unknown))
+
+
+def _log_in(connection: Starting, service: Service, user: str, binding: bytes | None) -> Talk[None]:
+    find = partial(
+        service.authenticator.login, user=user, address=connection.endpoints.client_address, binding=binding
+    )
+    login: Login | None = yield InThread(find, lane=Lane.LOOKUP)
+    if login is not None:
+        try:
+            yield from _exchange(connection, login)
+        except Exception as error:
+            connection.progress = Progress.DELAYED
+            yield Delay(getattr(error, "delay_seconds", 0.0))
+            raise
+    connection.progress = Progress.LET_IN
+    connection.output.append(AUTHENTICATION_OK)
+
+
+def _exchange(connection: Starting, login: Login) -> Talk[None]:
+    connection.output.append(authentication_sasl(login.mechanisms))
+    mechanism, first = read_sasl_initial(Body((yield from _password())))
+    if mechanism not in login.mechanisms:
+        raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
+    connection.output.append(authentication_sasl_continue(login.begin(mechanism, first)))
+    connection.progress = Progress.ANSWERED
+    final = yield from _password()
+    connection.progress = Progress.PROVED
+    while (seconds := login.wait_seconds()) > 0:
+        yield Delay(seconds)
+    connection.output.append(authentication_sasl_final(login.finish(final)))
+
+
+def _password() -> Talk[bytes]:
+    kind, body = yield Need.MESSAGE
+    if kind != PASSWORD:
+        raise ProtocolViolation(f"expected SASL response, got message type {kind}")
+    return bytes(body)
+
+
+def _open(connection: Starting, clients: Clients, parameters: dict[str, str]) -> None:
+    """The connection may be gone when this is done: it has the client by then, and closes it."""
+    user = parameters["user"]
+    connection.client = clients.open(
+        user=user,
+        database=parameters.get("database") or user,
+        options=settings_of(parameters),
+        endpoints=connection.endpoints,
+        pid=0 if connection.seat is None else connection.seat.pid,
+    )
+
+
+def settings_of(parameters: dict[str, str]) -> dict[str, str]:
+    """The settings of a start-up packet: its own names, and what `options` says (-c name=value)."""
+    named = {
+        name: value
+        for name, value in parameters.items()
+        if name not in _ALREADY_MEANT and not name.startswith("_pq_.")
+    }
+    found = _OPTION.findall(parameters.get("options", ""))
+    return {name.replace("-", "_"): re.sub(r"\\(.)", r"\1", value) for name, value in found} | named

@@ -1,0 +1,1 @@
+"""Which statements run at once, in whose turn, and in which threads."""

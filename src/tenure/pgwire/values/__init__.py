@@ -1,0 +1,1 @@
+"""Values and rows as bytes, in PostgreSQL's text and binary formats."""

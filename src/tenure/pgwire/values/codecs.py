@@ -1,0 +1,92 @@
+"""Values to bytes and back, in PostgreSQL's text and binary formats.
+
+    encode = encoder(type, TEXT)     once per column of a portal
+    encode(value)                    once per value; NULL never gets here
+
+Text is what the types of `expr` parse and render; what is sent most goes a shorter way to the same
+bytes (`quick_text`). The text of timestamptz follows the session's time zone: whoever keeps encoders
+makes new ones when that changes. A type with modifiers, such as varchar(10), is held to
+them when it is read, as COPY needs it; parameters have none.
+
+Invariant (codec-exact): in either format, decoding what was encoded gives the value to the last digit,
+and PostgreSQL reads and writes the same bytes.
+
+Walk: `pgwire` asks for encoders when a portal is bound and for decoders when Bind comes in.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import partial
+
+from tenure.base.errors import InvalidParameter
+from tenure.expr.types.arrays import ArrayOf
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.enums import EnumOf
+from tenure.expr.types.json_values import JsonbType
+from tenure.pgwire.values.binary import (
+    DECODERS,
+    ENCODERS,
+    Decode,
+    Encode,
+    decode_as_text,
+    decode_jsonb,
+    encode_jsonb,
+    text_of,
+)
+from tenure.pgwire.values.binary_arrays import array_decoder, array_encoder
+from tenure.pgwire.values.oids import TypeInfo, oid_of, type_with_oid
+from tenure.pgwire.values.quick_text import QUICK_DECODERS, QUICK_ENCODERS, type_name
+
+__all__ = ["BINARY", "TEXT", "TypeInfo", "decoder", "encoder", "oid_of", "type_with_oid"]
+
+TEXT, BINARY = 0, 1
+
+
+def encoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[Datum], bytes]:
+    """`zone` is the session's, for text alone."""
+    if format == TEXT:
+        return _text_encoder(type, zone)
+    _require_binary(format)
+    if isinstance(type, ArrayOf):
+        return array_encoder(type.element, encoder(type.element, BINARY))
+    if isinstance(type, JsonbType):
+        return encode_jsonb(type)
+    return str.encode if isinstance(type, EnumOf) else ENCODERS[type.ref.name]
+
+
+def decoder(type: Type, format: int, zone: tzinfo = UTC) -> Callable[[bytes], Datum]:
+    """What it returns raises what PostgreSQL does: 22P02, 22P03, 22021, 08P01, or the type's own."""
+    if format == TEXT:
+        return _text_decoder(type, zone)
+    _require_binary(format)
+    if isinstance(type, ArrayOf):
+        return array_decoder(type.element, decoder(type.element, BINARY))
+    if isinstance(type, JsonbType):
+        return decode_jsonb(type)
+    if isinstance(type, EnumOf) or type.ref.name not in DECODERS:
+        return decode_as_text(type)
+    decode = DECODERS[type.ref.name]
+    return _held_to_modifiers(type, decode) if type.ref.modifiers else decode
+
+
+def _require_binary(format: int) -> None:
+    if format != BINARY:
+        raise InvalidParameter(f"unsupported format code: {format}")
+
+
+def _held_to_modifiers(type: Type, decode: Decode) -> Decode:
+    return lambda data: type.accept(decode(data))
+
+
+def _text_encoder(type: Type, zone: tzinfo) -> Encode:
+    if zone is not UTC and type.follows_zone:
+        return lambda value: type.render_in(value, zone).encode()
+    render = type.render
+    return QUICK_ENCODERS.get(type_name(type)) or (lambda value: render(value).encode())
+
+
+def _text_decoder(type: Type, zone: tzinfo) -> Decode:
+    parse = partial(type.parse_in, zone=zone) if zone is not UTC and type.follows_zone else type.parse
+    if quick := QUICK_DECODERS.get(type_name(type)):
+        return quick(type, parse)
+    return lambda data: parse(text_of(data))

@@ -1,0 +1,79 @@
+"""Where a process of the pipeline finds what it works on: the store and the lake, opened again by address.
+
+An executor's Python process serves many tasks: what it has opened it keeps, until it is told to close it.
+
+Walk: kernels call `opened(place)`.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.base.env import SystemEnv
+from tenure.catalog.descriptors.definitions import EnumType, Table
+from tenure.kv.store import Store
+from tenure.storage.addresses import open_engine
+from tenure.storage.bucket import Credentials
+from tenure.storage.files import Files, open_files
+from tenure.table.lake.identity import LakeIdentity
+
+if TYPE_CHECKING:
+    from tenure.table.lake.checked_files import CheckedFiles
+
+OPENED_MAX = 4
+
+
+class StoreHandle(NamedTuple):
+    store: str
+    lake: str
+    tenant: int
+    credentials: Credentials | None = None
+    """Of the lake, if they are not in the environment; never shown."""
+    identity: str = ""
+    """The id that store and lake carry; empty in tests that need none."""
+
+
+class TableVersion(NamedTuple):
+    """A table as of a time, as it can be sent to other processes."""
+
+    table: Table
+    enums: tuple[EnumType, ...]
+
+
+class Opened(NamedTuple):
+    store: Store
+    lake: Files
+    checked: "CheckedFiles"
+    """The lake's files as they are read by whoever wants rows."""
+
+    def close(self) -> None:
+        self.store.close()
+        self.store.engine.close()
+
+
+def opened(place: StoreHandle) -> Opened:
+    """Store and lake of a task; refused if the lake that is there is not the store's.
+
+    Each task asks: another machine may have another directory at the same path, or its disk not mounted.
+    """
+    found = _opened(place)
+    if place.identity:
+        LakeIdentity(found.store, found.lake, place.identity).check()
+    return found
+
+
+@lru_cache(maxsize=OPENED_MAX)
+def _opened(place: StoreHandle) -> Opened:
+    # Arrow is imported when there is something to read: nodes know places, and need not have it for that.
+    from tenure.table.lake.checked_files import CheckedFiles
+    from tenure.table.lake.damage import damage_in
+
+    env = SystemEnv()
+    store = Store(open_engine(place.store, env), env, tenant=place.tenant)
+    files = open_files(place.lake, place.credentials)
+    return Opened(store, files, CheckedFiles(files, damage_in(store)))
+
+
+def close(place: StoreHandle) -> None:
+    """For a process that goes on and has no more tasks there."""
+    _opened(place).close()
+    _opened.cache_clear()

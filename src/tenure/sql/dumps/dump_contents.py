@@ -1,0 +1,243 @@
+"""What a dump makes, as descriptors: its statements are run in a draft that is never committed by itself.
+
+    statements ──► a block's draft ──► descriptors, with new ids, for the job to publish with their rows
+
+A primary key that the dump adds to a table after its rows is put into the table's own statement: so the table
+never has another one. Everything else keeps the dump's order, which pg_dump chose by what depends on what.
+
+Whatever the dump uses must be in it: what is there already would have to be changed, and changed back if the
+import fails.
+
+Walk: `sql.statements.jobs.import_dump` -> `make` -> `sql.planning` for each statement, as for any other.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.base.errors import RetryError, UserError
+from tenure.bulk.dumps.faults import BadDump, where
+from tenure.bulk.dumps.scan import CopiedRows, Inserted
+from tenure.bulk.importing.records import COPY, INSERTS, DumpRange, SequenceValue
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Column, Database, Table, replace, visible
+from tenure.catalog.descriptors.elements import finished
+from tenure.catalog.errors import DuplicateColumn, UndefinedColumn
+from tenure.sql.dumps.rules import RuledItem, Ruling, called, constant
+from tenure.sql.names.sequence_names import path_of as path_in_text
+from tenure.sql.planning import Planner
+from tenure.sql.session.block import Block
+from tenure.sql.session.execution import Execution
+from tenure.sql.statement import Control
+from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.text.parse import Tree, child, items, kind, names, option
+from tenure.sql.text.quoting import quoted
+from tenure.table.sequences import SequenceOutOfRange
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+ATTEMPTS = 10
+PAUSE_SECONDS = 0.05
+
+
+class RowsOf(NamedTuple):
+    """Where the rows of a table are."""
+
+    table: int
+    columns: tuple[int, ...]
+    format: str
+    generated: tuple[int, ...]
+
+
+@dataclass
+class DumpContents:
+    descriptors: tuple[AnyDescriptor, ...] = ()
+    values: list[SequenceValue] = field(default_factory=list)
+    rows: dict[RowsOf, list[DumpRange]] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def make(session: "Session", steps: Sequence[RuledItem], file: str) -> DumpContents:
+    """Raises what is wrong with a statement, with its line. Nothing is changed."""
+    told, variables = len(session.notices), session.variables.state
+    for left in reversed(range(ATTEMPTS)):
+        block = Block(session.parts, variables=variables)
+        try:
+            return _Making(session, block, file).made(_with_keys(steps))
+        except RetryError:
+            if not left:
+                raise
+            del session.notices[told:]
+        finally:
+            block.close()
+            session.variables.restore(variables)
+        session.interrupts.pause(PAUSE_SECONDS)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _with_keys(steps: Sequence[RuledItem]) -> list[RuledItem]:
+    """Primary keys go to where their tables are made."""
+    path: tuple[object, ...] = ()
+    tables: dict[tuple[object, ...], Tree] = {}
+    made: list[RuledItem] = []
+    for step in steps:
+        tree = step.tree
+        if step.ruling is Ruling.PATH:
+            path = tuple(search_path(tree))
+        elif kind(tree) == "CreateStmt":
+            tree = type(tree)()
+            tree.CopyFrom(step.tree)
+            tables[path, *path_of(tree.relation)] = tree
+            step = step._replace(tree=tree)
+        elif kind(tree) == "AlterTableStmt" and _adds_key(tree):
+            table = tables.get((path, *path_of(tree.relation)))
+            if table is not None:
+                table.table_elts.add().constraint.CopyFrom(child(items(tree.cmds)[0], "def"))
+                continue
+        made.append(step)
+    return made
+
+
+def _adds_key(tree: Tree) -> bool:
+    actions = items(tree.cmds)
+    if len(actions) != 1 or option(actions[0], "subtype") != "AT_AddConstraint":
+        return False
+    return option(child(actions[0], "def"), "contype") == "CONSTR_PRIMARY"
+
+
+def search_path(tree: Tree) -> list[str]:
+    """Which one a statement sets."""
+    if kind(tree) == "SelectStmt":
+        _, arguments = called(tree)
+        return [str(arguments[1])] if arguments[1] else []
+    return [quoted(str(constant(each))) for each in items(tree.args)]
+
+
+class _Making:
+    def __init__(self, session: "Session", block: Block, file: str) -> None:
+        self._session = session
+        self._block = block
+        self._file = file
+        self._made = DumpContents()
+
+    def made(self, steps: Sequence[RuledItem]) -> DumpContents:
+        for step in steps:
+            self._session.check()
+            try:
+                self._do(step)
+            except BadDump:
+                raise
+            except UserError as error:
+                at = where(self._file, step.item.line)
+                error.detail = f"{error.detail} It is in {at}." if error.detail else at
+                error.position = 0  # it is one in another text than the client's
+                raise
+        draft = self._block.use.draft
+        for id, each in draft.declared.items():
+            if not draft.is_new(id) and not isinstance(each, Database):
+                raise BadDump(f'the dump uses "{each.name}", which it does not make', self._file, 1, "0A000")
+        self._made.descriptors = tuple(replace(finished(each), version=0) for each in draft.made().values())
+        return self._made
+
+    def _do(self, step: RuledItem) -> None:
+        match step.ruling:
+            case Ruling.DEFINE:
+                self._define(step.tree, step.item.text)
+            case Ruling.PATH:
+                self._session.variables.set_local("search_path", ", ".join(search_path(step.tree)))
+            case Ruling.VALUE:
+                self._made.values.append(self._value(step.tree))
+            case Ruling.ROWS:
+                self._rows(step)
+            case Ruling.SKIP:
+                self._made.skipped[_words(step.item.text)] += 1
+            case Ruling.NOTHING:
+                pass
+
+    def _define(self, tree: Tree, text: str) -> None:
+        if kind(tree) == "CreateSchemaStmt" and tree.schemaname == "public":
+            tree.if_not_exists = True  # every database has it
+        statement = Planner(self._session, self._block, text, ()).plan(tree)
+        assert not isinstance(statement, Control), "it defines something"
+        statement.run(self._execution())
+
+    def _execution(self) -> Execution:
+        return Execution(self._session, self._block, ())
+
+    def _definer(self) -> Definer:
+        return Definer(self._execution())
+
+    def _value(self, tree: Tree) -> SequenceValue:
+        _, arguments = called(tree)
+        sequence = self._definer().sequence(path_in_text(str(arguments[0])))
+        value = arguments[1]
+        assert isinstance(value, int), "as the rules have it"
+        if not sequence.minimum <= value <= sequence.maximum:
+            raise SequenceOutOfRange(
+                f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
+                f" ({sequence.minimum}..{sequence.maximum})"
+            )
+        return SequenceValue(sequence.id, value, is_called=len(arguments) < 3 or bool(arguments[2]))
+
+    # ── rows ───────────────────────────────────────────────────────────────────────────────────
+
+    def _rows(self, step: RuledItem) -> None:
+        item = step.item
+        assert isinstance(item, CopiedRows | Inserted)
+        table = self._definer().table(path_of(step.tree.relation))
+        if not self._block.use.draft.is_new(table.id):
+            raise BadDump(
+                f'there are rows of "{table.name}", which the dump does not make',
+                self._file,
+                item.line,
+                "0A000",
+            )
+        if not item.ranges:
+            return
+        rows = self._copied(table, step.tree) if isinstance(item, CopiedRows) else _inserted(table, step.tree)
+        if not rows.columns:
+            raise BadDump("rows without columns are not supported", self._file, item.line, "0A000")
+        known = next((each for each in self._made.rows if each.table == table.id), rows)
+        if known != rows:
+            reason = f'the rows of "{table.name}" come with different columns, or in different ways'
+            raise BadDump(reason, self._file, item.line, "0A000")
+        self._made.rows.setdefault(rows, []).extend(item.ranges)
+
+    def _copied(self, table: Table, tree: Tree) -> RowsOf:
+        wanted = names(tree.attlist)
+        shown = _shown(table)
+        columns = _named(table, wanted) if wanted else [each for each in shown if each.generated is None]
+        return RowsOf(table.id, tuple(each.id for each in columns), COPY, ())
+
+
+def _inserted(table: Table, tree: Tree) -> RowsOf:
+    wanted = [each.name for each in items(tree.cols)]
+    columns = _named(table, wanted) if wanted else _shown(table)
+    generated = tuple(place for place, each in enumerate(columns) if each.generated is not None)
+    ids = tuple(each.id for each in columns if each.generated is None)
+    return RowsOf(table.id, ids, INSERTS, generated)
+
+
+def _shown(table: Table) -> list[Column]:
+    return [each for each in visible(table.columns) if not each.is_hidden]
+
+
+def _named(table: Table, wanted: Sequence[str]) -> list[Column]:
+    shown = {each.name: each for each in _shown(table)}
+    found = []
+    for name in wanted:
+        if name not in shown:
+            raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        if shown[name] in found:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+        found.append(shown[name])
+    return found
+
+
+def _words(text: str) -> str:
+    """What was left out, as a user would look for it."""
+    words = text.upper().split()
+    if "OWNER" in words:
+        return "OWNER TO"
+    return " ".join(words[:2] if words[0] in ("ALTER", "COMMENT", "CREATE") else words[:1])

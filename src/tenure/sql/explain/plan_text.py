@@ -1,0 +1,165 @@
+"""Plans as text, in PostgreSQL's look: EXPLAIN and EXPLAIN ANALYZE.
+
+    Sort
+      Sort Key: name DESC
+      ->  Hash Join
+            Hash Cond: (id = person)
+            ->  Index Scan using people_city on people
+                  Index Cond: city = 'x'
+                  Filter: (age > 5)
+            ->  Seq Scan on orders
+
+    lines(query, run)                       how it would run
+    analyzed(query, runner, run, clock)     runs it, and says how many rows passed and how long it took
+
+The time of a node includes that of the nodes below it, as in PostgreSQL. What DuckDB takes over is one
+node here, and says so.
+
+Walk: `sql.statements.show.explain` calls these; `sql.explain.node_text` writes a node.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tenure.expr.functions.function import Context
+from tenure.sql.explain.node_text import NodeWriter
+from tenure.sql.plans.free_values import nested_in
+from tenure.sql.plans.plan import Plan, Query, inputs
+from tenure.sql.plans.plan_facts import everything
+from tenure.sql.rows.run import QueryRun, Rows
+from tenure.sql.rows.runner import CompiledQuery
+
+Clock = Callable[[], float]
+"""Seconds, that only go forward."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a node: in each run of it, some rows."""
+
+    loops: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    is_taken: bool = False
+    """By DuckDB."""
+    notes: tuple[str, ...] = ()
+    """Where it finds its rows."""
+
+    def __str__(self) -> str:
+        if self.is_taken and not self.loops:
+            return " in DuckDB"
+        each = self.rows / self.loops if self.loops else 0
+        where = " in DuckDB" if self.is_taken else ""
+        return f" (actual time={self.seconds * 1000:.3f} rows={each:.2f} loops={self.loops}){where}"
+
+
+def lines(query: Query, run: QueryRun | None = None) -> Iterator[str]:
+    """How it would run now; what DuckDB would take over is marked."""
+    taken = {} if run is None else _taken(query, run)
+    yield from _tree(query, taken)
+    if run is not None:
+        yield f"Executor: {'rows and DuckDB' if taken else 'rows'}"
+
+
+def _taken(query: Query, run: QueryRun) -> dict[int, Seen]:
+    """The nodes that DuckDB would take over, by identity: the topmost of each part."""
+    rendered = getattr(run.instead, "rendered", None)
+    if rendered is None:
+        return {}
+    run = replace(run, query=query, context=_without_answers(run.context, query))
+    found: dict[int, Seen] = {}
+    waiting = [query.plan, *query.shared, *(each.plan for each in query.nested if not each.takes)]
+    while waiting:
+        plan = waiting.pop()
+        if rendered(plan, run) is not None:
+            found[id(plan)] = Seen(is_taken=True, notes=_noted(plan, run))
+        else:
+            waiting += inputs(plan)
+    return found
+
+
+def _without_answers(context: Context, query: Query) -> Context:
+    """Where outer values and subqueries are NULL: what a plan is rendered as does not depend on them."""
+    given = [*context.given, *[None] * (query.givens - len(context.given))]
+    return replace(context, given=given, nested=[lambda *_: None for _ in query.nested])
+
+
+def _noted(plan: Plan, run: QueryRun) -> tuple[str, ...]:
+    noted: Callable[[Plan, QueryRun], tuple[str, ...]] | None = getattr(run.instead, "noted", None)
+    return () if noted is None else noted(plan, run)
+
+
+def analyzed(query: Query, runner: CompiledQuery, run: QueryRun, clock: Clock) -> Iterator[str]:
+    """Runs it to the end; its rows are counted and forgotten."""
+    watching = _Watching(run, clock)
+    for _ in runner.rows(replace(run, instead=watching.instead, watch=watching.watch)):
+        pass
+    yield from _tree(query, watching.seen)
+    is_taken = any(seen.is_taken for seen in watching.seen.values())
+    yield f"Executor: {'rows and DuckDB' if is_taken else 'rows'}"
+
+
+class _Watching:
+    def __init__(self, run: QueryRun, clock: Clock) -> None:
+        self._run = run
+        self._clock = clock
+        self.seen: dict[int, Seen] = {}
+        """By the identity of the node."""
+        self.instead = None if run.instead is None else self._instead
+
+    def _instead(self, plan: Plan, run: QueryRun) -> Rows | None:
+        assert self._run.instead is not None
+        began = self._clock()
+        rows = self._run.instead(plan, run)
+        if rows is not None:
+            # DuckDB has worked before it gives the first row: that is most of its time.
+            self._of(plan).seconds += self._clock() - began
+            self._of(plan).is_taken = True
+            self._of(plan).notes = _noted(plan, replace(run, instead=self._run.instead))
+        return rows
+
+    def watch(self, plan: Plan, rows: Rows) -> Rows:
+        seen, clock = self._of(plan), self._clock
+        seen.loops += 1
+        while True:
+            began = clock()
+            row = next(rows, None)
+            seen.seconds += clock() - began
+            if row is None:
+                return
+            seen.rows += 1
+            yield row
+
+    def _of(self, plan: Plan) -> Seen:
+        return self.seen.setdefault(id(plan), Seen())
+
+
+def _tree(query: Query, seen: dict[int, Seen]) -> Iterator[str]:
+    writer = NodeWriter(query)
+    yield from _node(query.plan, writer, seen)
+    for number, plan in enumerate(query.shared):
+        yield f"  CTE {number + 1}"
+        yield from _indented(_node(plan, writer, seen), "    ->  ")
+    asked = {number for node in everything(query.plan, query) for number in nested_in(node)}
+    for number, nested in enumerate(query.nested):
+        if number not in asked:
+            continue  # it has become a join
+        yield f"  {'SubPlan' if nested.takes else 'InitPlan'} {number + 1}"
+        yield from _indented(_node(nested.plan, writer, seen), "    ->  ")
+
+
+def _node(plan: Plan, writer: NodeWriter, seen: dict[int, Seen]) -> Iterator[str]:
+    noted = seen.get(id(plan))
+    is_analyzed = any(each.loops for each in seen.values())
+    never = " (never executed)" if is_analyzed and noted is None else ""
+    yield f"{writer.title(plan)}{noted or never}"
+    yield from (f"  {line}" for line in (*writer.details(plan), *(noted.notes if noted else ())))
+    if noted is not None and noted.is_taken:
+        seen = {}  # what is below is DuckDB's own
+    for each in inputs(plan):
+        yield from _indented(_node(each, writer, seen), "  ->  ")
+
+
+def _indented(lines: Iterator[str], arrow: str) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield (arrow if number == 0 else " " * len(arrow)) + line

@@ -1,0 +1,54 @@
+"""A name that means nothing at an earlier time: why, where it means something now.
+
+    at ─────────────┬──────────────► now        the relation was made here: it did not exist at `at`
+                    └ CREATE TABLE
+    at ──────┬─────────────────────► now        it was there at `at`, under another name
+             └ RENAME
+
+Walk: `sql.names.session_names` asks `absence` before it says that a relation does not exist in a block that
+reads the past.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from tenure.base.timestamp import Timestamp, logical_of, micros_of
+from tenure.catalog.descriptors.definitions import AnyDescriptor, DescriptorState
+from tenure.catalog.leases.historical import HistoricalUse
+from tenure.catalog.name_resolution import InStore, Path, find
+from tenure.kv.keys import Span
+from tenure.sql.errors import UndefinedTable
+from tenure.sql.session.services import Parts
+
+
+def absence(
+    parts: Parts, past: HistoricalUse, name: Sequence[str], path: Path, position: int
+) -> UndefinedTable:
+    """What to say of a relation that was not found as of `past`."""
+    spoken, at = ".".join(name), past.snapshot.at
+    found = find(InStore(parts.catalog, parts.store.snapshot()), name, path)
+    if found is None:
+        return UndefinedTable(f'relation "{spoken}" does not exist', position=position)
+    then = past.descriptor(found.id)
+    if then is not None and then.state is not DescriptorState.DROPPED:
+        detail = f'What has this name now was there under another: "{then.name}".'
+        hint = "Use the names of that time, or read at a later time."
+    else:
+        detail = f"It exists since {_shown(_made_at(parts, found, at))}."
+        hint = "Read at a later time."
+    return UndefinedTable(
+        f'relation "{spoken}" did not exist at {_shown(at)}', detail=detail, hint=hint, position=position
+    )
+
+
+def _made_at(parts: Parts, descriptor: AnyDescriptor, after_at: Timestamp) -> Timestamp:
+    """When the first version was written that came after a time at which there was none."""
+    key = parts.catalog.key(descriptor.id)
+    found = parts.store.history(Span(key, key + b"\0"), since_at=after_at, limit=1)
+    return found.revisions[0].at if found.revisions else descriptor.modified_at
+
+
+def _shown(at: Timestamp) -> str:
+    """As AS OF SYSTEM TIME takes it; rounded up, so that what is there at `at` is there at what is shown."""
+    micros = micros_of(at) + (logical_of(at) > 0)
+    return datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat(sep=" ", timespec="microseconds")

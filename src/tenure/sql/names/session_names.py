@@ -1,0 +1,191 @@
+"""What the names in a statement mean to a session: tables, views, types, functions that ask the session.
+
+Everything that was looked at on the way is remembered: what a plan was made of (`used`, `resolved`) says
+later whether it still holds.
+
+Walk: `sql.planning` makes one per statement; the binder asks it; `sql.session.plan_cache` keeps what it saw.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.base.errors import RetryError
+from tenure.catalog.changes.offline_tables import refuse_offline
+from tenure.catalog.descriptors.definitions import (
+    AnyDescriptor,
+    DescriptorState,
+    EnumType,
+    NameKey,
+    SchemaEntry,
+    Table,
+    TypeRef,
+    View,
+)
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.name_resolution import InStore, find
+from tenure.expr.errors import UndefinedObject
+from tenure.expr.functions.callback_functions import LIVENESS
+from tenure.expr.tree.build import Typed, call
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
+from tenure.sql.bind.relations import Relation
+from tenure.sql.errors import UndefinedTable
+from tenure.sql.names import sequence_names
+from tenure.sql.names.past_names import absence
+from tenure.sql.names.view_names import view_query
+from tenure.sql.session.answers import NotShort
+from tenure.sql.session.block import Block
+from tenure.sql.session.closed_tables import await_open
+from tenure.sql.tables.sequence_relation import sequence_relation
+from tenure.sql.text.parse import TooComplex
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+SESSION_FUNCTIONS = (
+    "current_user",
+    "current_role",
+    "session_user",
+    "user",
+    "current_catalog",
+    "current_schema",
+)
+"""What SQL writes without brackets."""
+
+
+LIVENESS_NAME = "sql_liveness_is_alive"
+LIVENESS_SCHEMAS = (["tenure_internal"], ["crdb_internal"])
+"""The second is how the document on liveness spells it."""
+
+NOTHING: sequence_names.Known = {}
+
+
+INLINE_LEVELS_MAX = 4
+"""SELECTs of a statement that is planned on the door's loop: some 0.2 ms each."""
+
+LEVELS_MAX = 2_000
+"""SELECTs of a plan: about a second of planning, and some 20 MB."""
+
+
+class SessionNames:
+    def __init__(self, session: "Session", block: Block) -> None:
+        self._session = session
+        self._block = block
+        self.path = session.path
+        self.used: dict[int, AnyDescriptor] = {}
+        self.resolved: dict[tuple[str, ...], int | None] = {}
+
+    # ── the catalog, with a memory of what was asked ───────────────────────────────────────────
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        found = self._block.catalog.descriptor(id)
+        if found is not None:
+            self.used[id] = found
+        return found
+
+    def id_at(self, place: NameKey) -> int | None:
+        return self._block.catalog.id_at(place)
+
+    def schema_entry(self, database: int, name: str) -> SchemaEntry | None:
+        return self._block.catalog.schema_entry(database, name)
+
+    def object(self, name: Sequence[str]) -> AnyDescriptor | None:
+        """What a name means; None only if the store, asked again, does not know it either."""
+        found = find(self, name, self.path)
+        if found is None and self._block.past is None and not self._block.draft:
+            self.confirm_absent(lambda known: find(known, name, self.path), ".".join(name))
+        self.resolved[tuple(name)] = None if found is None else found.id
+        return found
+
+    def confirm_absent(self, look: Callable[[InStore], Any], name: str) -> None:
+        """Before anybody is told that there is none: if the store has it, the lease is behind."""
+        block, parts = self._block, self._session.parts
+        if block.past is not None or look(InStore(parts.catalog, block.use.txn)) is None:
+            return
+        if self._session.is_inline:
+            raise NotShort
+        parts.leases.renew()
+        raise RetryError(f'"{name}" is newer than this node\'s schema lease')
+
+    # ── what the binder asks ───────────────────────────────────────────────────────────────────
+
+    def check_size(self, levels: int) -> None:
+        if self._session.is_inline and levels > INLINE_LEVELS_MAX:
+            raise NotShort
+        if levels > LEVELS_MAX:
+            raise TooComplex(
+                f"the statement is made of more than {LEVELS_MAX} queries",
+                hint="Views and WITH queries that are NOT MATERIALIZED count as often as they are read.",
+            )
+        self._session.interrupts.check_time()
+
+    def relation(self, name: Sequence[str], position: int = 0) -> Relation:
+        virtual = self._session.parts.virtual.table(name, self)
+        if virtual is not None:
+            return virtual
+        found = self.object(name)
+        match found:
+            case Table():
+                self.require_usable(found)
+                return found
+            case View():
+                return view_query(found, self)
+            case SequenceDescriptor():
+                return sequence_relation(found)
+        past = self._block.past
+        if past is not None:
+            raise absence(self._session.parts, past, name, self.path, position)
+        raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+
+    def require_usable(self, table: Table) -> None:
+        """Raises WrongState of a table that is offline, RetryError of one that was just being emptied."""
+        self._check_online(table)
+        await_open(self._session, self._block, table)
+
+    def _check_online(self, table: Table) -> None:
+        """Raises WrongState, if the store says so too: a job may have brought the table back just now."""
+        if table.state is DescriptorState.OFFLINE and self._block.past is None:
+            self.confirm_absent(lambda known: _is_online(known, table.id) or None, table.name)
+        refuse_offline(table)
+
+    def system_table(self, name: Sequence[str], position: int = 0) -> Relation:
+        """What a view reads that is no object of its own."""
+        virtual = self._session.parts.virtual.table(name, self)
+        if virtual is None:
+            raise UndefinedTable(f'relation "{".".join(name)}" does not exist', position=position)
+        return virtual
+
+    def type_named(self, name: Sequence[str], modifiers: tuple[int, ...] = (), *, is_array: bool) -> Type:
+        found = self.object(name)
+        if not isinstance(found, EnumType):
+            raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+        return self.enum_type(found.id, is_array=is_array)
+
+    def enum_type(self, id: int, *, is_array: bool) -> Type:
+        return self.type_of(TypeRef(self.enum(id).name, (), is_array=is_array, enum=id))
+
+    def type_of(self, ref: TypeRef) -> Type:
+        return type_of(ref, self.enum)
+
+    def enum(self, id: int) -> EnumType:
+        found = self.descriptor(id)
+        assert isinstance(found, EnumType), f"type {id} is gone although something has it"
+        return found
+
+    def call(
+        self, name: Sequence[str], arguments: Sequence[Typed], known: sequence_names.Known = NOTHING
+    ) -> Typed | None:
+        if name[-1] == LIVENESS_NAME and list(name[:-1]) in LIVENESS_SCHEMAS:
+            return call(LIVENESS, *arguments)
+        if list(name[:-1]) in ([], ["pg_catalog"]):
+            of_sequences = sequence_names.bind(self, name[-1], arguments, known)
+            if of_sequences is not None:
+                return of_sequences
+        if name[-1] in SESSION_FUNCTIONS and not arguments:
+            return call(name[-1])
+        return None
+
+
+def _is_online(known: InStore, id: int) -> bool:
+    found = known.descriptor(id)
+    return found is not None and found.state is DescriptorState.PUBLIC

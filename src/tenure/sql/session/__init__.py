@@ -1,0 +1,1 @@
+"""A client's session: its blocks, portals, variables, kept plans, and what ends a statement early."""

@@ -1,0 +1,320 @@
+"""One transaction of a SQL session: what it reads from, and how it ends.
+
+    implicit   begun by a statement, ended with it (or, of several sent together, at Sync)
+    explicit   BEGIN ... COMMIT or ROLLBACK
+
+It binds to the node's lease when the first statement needs the catalog, and takes `read_at` after
+that. One that reads the past (AS OF SYSTEM TIME) has a snapshot instead and needs no lease.
+
+    savepoint = what is buffered, declared and set so far; going back to one undoes the rest
+
+What was read stays read until the block ends, also what was read after a savepoint that it went back to: a
+client that decides by what it saw has still seen it.
+
+Walk: `sql.session.session` opens and ends blocks; statements read through `source` and write through `txn`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tenure.base.errors import RetryError
+from tenure.base.timestamp import Timestamp
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Table
+from tenure.catalog.descriptors.drafts import Draft
+from tenure.catalog.leases.historical import HistoricalUse
+from tenure.catalog.leases.uses import Use
+from tenure.kv.buffer import BufferMark as Mark
+from tenure.kv.reads import NOTHING_READ, Reads
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.kv.view import ReadView
+from tenure.schema_change.changer import Requester
+from tenure.sql.errors import ActiveTransaction, InvalidSavepoint, ReadOnlyTransaction
+from tenure.sql.session.portals import Portal
+from tenure.sql.session.services import Parts
+from tenure.sql.session.variables import NOTHING_SET, VariableState
+from tenure.table.rows import Layout
+
+
+class BlockMark(NamedTuple):
+    """How far a block had come: what it had written, declared and read."""
+
+    mark: Mark | None
+    """None: it had not begun, so all that it has written came later."""
+    draft: Draft
+    reads: Reads
+
+
+class Savepoint(NamedTuple):
+    name: str
+    place: BlockMark
+    variables: VariableState
+    locks: tuple[int, int]
+    """How many rows and numbers were locked: see `sql.session.expression_context`."""
+    portals: dict[str, Portal]
+    """Cursors and portals there were: those that came later are gone when the block goes back."""
+
+
+LEASE_SECONDS, LEASE_PAUSE_SECONDS = 10.0, 0.1
+"""How long a transaction waits for its node to have a lease again: after the store was away, some seconds."""
+
+
+class Block:
+    __slots__ = (
+        "_parts",
+        "_statement",
+        "_use",
+        "as_of",
+        "began",
+        "fence",
+        "has_locks",
+        "is_explicit",
+        "is_failed",
+        "is_read_only",
+        "now_micros",
+        "on_end",
+        "past",
+        "pause",
+        "proves_late",
+        "savepoints",
+        "variables",
+    )
+
+    def __init__(
+        self, parts: Parts, *, is_explicit: bool = False, variables: VariableState = NOTHING_SET
+    ) -> None:
+        self._parts = parts
+        self._use: Use | None = None
+        self._statement = ""
+        self.past: HistoricalUse | None = None
+        self.as_of: Timestamp | None = None
+        self.is_explicit = is_explicit
+        self.is_failed = False
+        self.is_read_only = False
+        self.pause: Callable[[float], None] | None = None
+        """How it waits for a lease; None: whoever runs it tries again by itself."""
+        self.fence: Callable[[Transaction | None], None] | None = None
+        """Asks what its SQL session holds through the node's session, and bounds a commit by it."""
+        self.proves_late = False
+        """Nobody is told anything of it before it commits: what is in its way may be found then."""
+        self.has_locks = False
+        """Rows are locked for it: they are given up when it is over."""
+        self.now_micros = parts.env.wall_micros()
+        self.began = parts.env.monotonic()
+        self.savepoints: list[Savepoint] = []
+        self.variables = variables
+        """What was set when it began: a rollback goes back to it."""
+        self.on_end: list[Callable[[], None]] = []
+        """What is to be done when it is over, however it ends: locks are released."""
+
+    # ── reading ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def use(self) -> Use:
+        """The use of the leased catalog; made when it is first asked for."""
+        if self._use is None:
+            assert self.past is None, "a block that reads the past has no lease"
+            self._use = self._bound()
+        return self._use
+
+    def _bound(self) -> Use:
+        """A node without a lease gets one soon: nothing was read yet, so it can be waited for."""
+        env, until = self._parts.env, None
+        while True:
+            try:
+                use = self._parts.leases.bind(self._parts.store.begin(), statement=self._statement)
+                return self._fenced(use)
+            except RetryError:
+                now = env.monotonic()
+                until = now + LEASE_SECONDS if until is None else until
+                if self.pause is None or now > until:
+                    raise
+            self.pause(LEASE_PAUSE_SECONDS)
+
+    def _fenced(self, use: Use) -> Use:
+        """The node may have another session than when its SQL session got what it holds."""
+        use.on_commit = self.fence
+        if self.fence is not None:
+            try:
+                self.fence(None)
+            except BaseException:
+                use.close()
+                raise
+        return use
+
+    def begin_statement(self, text: str) -> None:
+        """Says what it is doing, for whoever has to wait for it."""
+        self._statement = text
+        if self._use is not None:
+            self._use.statement = text
+
+    @property
+    def has_begun(self) -> bool:
+        return self._use is not None or self.past is not None
+
+    @property
+    def begun(self) -> Use | None:
+        """The use of the catalog, if there is one: for whoever only looks in."""
+        return self._use
+
+    @property
+    def catalog(self) -> Use | HistoricalUse:
+        return self.use if self.past is None else self.past
+
+    @property
+    def source(self) -> Transaction | Snapshot:
+        return self.use.txn if self.past is None else self.past.snapshot
+
+    def view(self) -> ReadView | Snapshot:
+        """What is to be read now, for whoever reads on when the block has gone on."""
+        return self.use.txn.view() if self.past is None else self.past.snapshot
+
+    @property
+    def read_at(self) -> Timestamp:
+        return self.use.txn.read_at if self.past is None else self.past.snapshot.at
+
+    def read_as_of(self, at: Timestamp) -> None:
+        """From here on everything is read as of a fixed time; only before the first statement."""
+        if self.past is not None and self.past.snapshot.at == at:
+            return
+        if self.has_begun:
+            raise ActiveTransaction("AS OF SYSTEM TIME must be set before any query of the transaction")
+        snapshot = self._parts.store.snapshot(at)
+        self.past = HistoricalUse(self._parts.catalog, self._parts.leases.newest, snapshot)
+        self.as_of = at
+        self.is_read_only = True
+
+    def descriptor(self, id: int) -> AnyDescriptor | None:
+        return self.catalog.descriptor(id)
+
+    def enum(self, id: int) -> EnumType:
+        found = self.catalog.descriptor(id)
+        assert isinstance(found, EnumType), f"type {id} is gone although a column has it"
+        return found
+
+    def layout(self, table: Table) -> Layout:
+        return self._parts.layouts.of(table, self.enum)
+
+    # ── writing ────────────────────────────────────────────────────────────────────────────────
+
+    def txn(self, what: str) -> Transaction:
+        """The transaction, to write in; `what` is the statement's name, for the refusal (25006)."""
+        self.require_writable(what)
+        return self.use.txn
+
+    def require_writable(self, what: str) -> None:
+        if self.is_read_only:
+            raise ReadOnlyTransaction(f"cannot execute {what} in a read-only transaction")
+
+    @property
+    def draft(self) -> Draft:
+        return self.use.draft
+
+    # ── savepoints ─────────────────────────────────────────────────────────────────────────────
+
+    def mark(self) -> BlockMark:
+        """Where it is now, to go `back` to; `forget` it if that will not happen."""
+        if self._use is None:
+            return BlockMark(None, Draft(), NOTHING_READ)
+        txn = self._use.txn
+        return BlockMark(txn.mark(), self._use.draft.copy(), txn.mark_reads())
+
+    def back(self, place: BlockMark) -> None:
+        """Undoes what was written and declared since; the place can be gone back to again.
+
+        What was read since stays read, and the time that it was read at stays the block's.
+        """
+        if self._use is not None:
+            self._use.txn.back_to(place.mark)
+            self._use.draft = place.draft.copy()
+
+    def undo(self, place: BlockMark) -> None:
+        """Undoes what a statement did that nobody was told of: what it read does not count either."""
+        if self._use is None:
+            return
+        if place.mark is None:
+            self._use.close()
+            self._use = None
+            return
+        self.back(place)
+        self._use.txn.forget_reads(place.reads)
+        self.forget(place)
+
+    def forget(self, place: BlockMark) -> None:
+        """Keeps what was written since a place that nobody will go back to."""
+        if self._use is not None:
+            self._use.txn.release(place.mark)
+
+    def savepoint(self, name: str) -> Savepoint:
+        """The newest of this name."""
+        return self.savepoints[self._position(name)]
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it."""
+        position = self._position(name)
+        self.forget(self.savepoints[position].place)
+        del self.savepoints[position:]
+
+    def back_to(self, name: str) -> Savepoint:
+        """Undoes what came after a savepoint, which stays."""
+        position = self._position(name)
+        del self.savepoints[position + 1 :]
+        self.back(self.savepoints[position].place)
+        self.is_failed = False
+        return self.savepoints[position]
+
+    def _position(self, name: str) -> int:
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position].name == name:
+                return position
+        raise InvalidSavepoint(f'savepoint "{name}" does not exist')
+
+    # ── ending ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether its commit has to go to the store."""
+        return self._use is not None and (bool(self._use.draft) or self._use.txn.has_writes)
+
+    @property
+    def can_submit(self) -> bool:
+        return self._use is not None and not self._use.draft
+
+    def commit(self, asked: Requester) -> None:
+        """Blocks until it is decided, and where it changes the schema, until all of it is public."""
+        try:
+            if self._use is None:
+                return
+            if not self.has_writes and self._use.txn.has_one_time:
+                self._use.check_frontier()
+                if self.fence is not None:
+                    self.fence(None)
+                return
+            self._come_up_to_date()
+            self._parts.changer.commit(self._use, asked=asked)
+        finally:
+            self.close()
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        """Hands the commit over and returns; `finish` tells, after `on_done`, how it went."""
+        self._come_up_to_date()
+        self.use.submit(on_done)
+
+    def _come_up_to_date(self) -> None:
+        """Rows that are only counted on are looked at as late as can be: few of them change after that."""
+        if self.is_explicit and self.use.txn.counts_on_rows:
+            self.use.refresh()
+
+    def finish(self) -> None:
+        try:
+            self.use.finish_commit()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Gives up what is not committed, and everything it holds; again is harmless."""
+        if self._use is not None:
+            self._use.close()
+        ended, self.on_end = self.on_end, []
+        for each in ended:
+            each()

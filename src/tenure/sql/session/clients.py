@@ -1,0 +1,93 @@
+"""The SQL sessions of a node: opened by its door, listed for whoever asks.
+
+Walk: `node.py` makes one; `pgwire.server` calls `open` once a user has logged in.
+"""
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors.definitions import Database, DescriptorState, NameKey
+from tenure.sql.errors import UndefinedDatabase
+from tenure.sql.session.answers import Endpoints
+from tenure.sql.session.block import Block
+from tenure.sql.session.preparing import ATTEMPTS
+from tenure.sql.session.services import Parts
+from tenure.sql.session.session import PAUSE_SECONDS, PAUSE_SECONDS_MAX, Session
+
+NOWHERE = Endpoints()
+IGNORED = ("user", "database", "options", "replication")
+"""Of the start-up packet: what is no variable."""
+
+
+class SqlSessions:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._lock = parts.env.lock()
+        self._next = 1
+        self._open = parts.sessions
+
+    def open(
+        self,
+        *,
+        user: str,
+        database: str,
+        options: dict[str, str],
+        endpoints: Endpoints = NOWHERE,
+        pid: int = 0,
+    ) -> Session:
+        """Raises UndefinedDatabase (3D000), or what is wrong with an option."""
+        found = self._database(database)
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+        kept = {name: value for name, value in options.items() if name not in IGNORED}
+        session = Session(
+            self._parts,
+            number=number,
+            pid=pid or number,
+            user=user,
+            database=found,
+            options=kept,
+            endpoints=endpoints,
+        )
+        session.is_superuser = self._is_superuser(user)
+        session.variables.fix("is_superuser", "on" if session.is_superuser else "off")
+        session.on_close.append(lambda: self._closed(number))
+        with self._lock:
+            self._open[number] = session
+        return session
+
+    def _is_superuser(self, name: str) -> bool:
+        user = self._parts.users.get(self._parts.store.snapshot(), name)
+        return user is not None and user.is_superuser
+
+    def _closed(self, number: int) -> None:
+        with self._lock:
+            self._open.pop(number, None)
+
+    def all(self) -> list[Session]:
+        with self._lock:
+            return list(self._open.values())
+
+    def _database(self, name: str) -> Database:
+        pause_seconds, kept_from = PAUSE_SECONDS, None
+        for _ in range(ATTEMPTS):
+            block = Block(self._parts)
+            try:
+                id = block.catalog.id_at(NameKey(0, 0, name))
+                if id is None:
+                    id = self._parts.catalog.id_at(block.source, NameKey(0, 0, name))
+                    if id is not None:
+                        self._parts.leases.renew()
+                        continue
+                found = None if id is None else block.descriptor(id)
+                if not isinstance(found, Database) or found.state is DescriptorState.DROPPED:
+                    raise UndefinedDatabase(f'database "{name}" does not exist')
+                return found
+            except RetryError as error:
+                # Such as a node that is getting a new lease: that does not say the database is not there.
+                kept_from = error
+            finally:
+                block.close()
+            self._parts.env.sleep(pause_seconds)
+            pause_seconds = min(PAUSE_SECONDS_MAX, pause_seconds * 2)
+        if kept_from is not None:
+            raise kept_from
+        raise UndefinedDatabase(f'database "{name}" does not exist')

@@ -1,0 +1,57 @@
+"""A commit that was begun on the door's loop: handed over, and asked for its outcome when told.
+
+Walk: `sql.session.session` gives one to the door, which calls `submit`, and `result` once that is done.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from tenure.base.errors import RetryError
+from tenure.sql.session.answers import Answer, NotShort, Pending
+from tenure.sql.session.block import Block
+from tenure.sql.session.portals import Portal
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+
+class Committing:
+    __slots__ = ("_again", "_answer", "_block", "_session")
+
+    def __init__(
+        self, session: "Session", block: Block, answer: Answer, *, again: Portal | None = None
+    ) -> None:
+        """`again`: the portal of a statement that is all of its transaction, and may be run once more."""
+        self._session = session
+        self._block = block
+        self._answer = answer
+        self._again = again
+
+    def submit(self, on_done: Callable[[], None]) -> None:
+        try:
+            self._block.submit(on_done)
+        except RetryError as error:
+            self._lose(error)
+        except BaseException:
+            self._session.abandon()
+            raise
+
+    def result(self) -> "Answer | Pending":
+        session = self._session
+        try:
+            self._block.finish()
+        except RetryError as error:
+            self._lose(error)
+        except BaseException:
+            session.abandon()
+            raise
+        session.over(self._block)
+        return self._answer
+
+    def _lose(self, error: RetryError) -> NoReturn:
+        """The commit met a rival, or could not even be begun: it is run again, if it may be."""
+        self._session.abandon(self._again)
+        if self._again is None:
+            raise error
+        self._session.notices.clear()  # of a try that nobody was told of
+        raise NotShort from error

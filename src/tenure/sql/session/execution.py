@@ -1,0 +1,74 @@
+"""One run of a statement: the block it runs in, its values, what it reads, and when it has to stop.
+
+A cursor, and a portal that is fetched in parts, are opened once and read on while the block goes on. Such an
+execution **stays**: it reads what was there when it was opened, by a view of the block's transaction.
+
+Walk: `sql.session.session` makes one per run; statements take what they need from it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tenure.base.memory import Account
+from tenure.expr.functions.function import Context
+from tenure.expr.types.datatype import Datum
+from tenure.sql.session.block import Block
+from tenure.table.read import Source
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+
+class Execution:
+    __slots__ = ("_account", "_context", "_view", "block", "inline", "session", "stays", "values")
+
+    can_start_over = False
+    """Whether rows that were given may turn out not to count: see `sql.errors.Unfinished`."""
+
+    def __init__(
+        self,
+        session: "Session",
+        block: Block,
+        values: Sequence[Datum],
+        *,
+        inline: bool = False,
+        stays: bool = False,
+        account: Account | None = None,
+    ) -> None:
+        self.session = session
+        self.block = block
+        self.values = values
+        self.inline = inline
+        self.stays = stays
+        """Its rows may be asked for when the block has gone on: they are those of its opening."""
+        self._account = account
+        self._context: Context | None = None
+        self._view: Source | None = None
+
+    @property
+    def source(self) -> Source:
+        """What tables are read from; of one that stays, as of when this is first asked for."""
+        if not self.stays:
+            return self.block.source
+        if self._view is None:
+            self._view = self.block.view()
+        return self._view
+
+    @property
+    def account(self) -> Account:
+        """What the statement holds in memory is charged there."""
+        if self._account is None:
+            memory = self.session.memory
+            self._account = memory.inline_account() if self.inline else memory.open_statement()
+        return self._account
+
+    @property
+    def context(self) -> Context:
+        """What expressions know: the same for the whole statement."""
+        if self._context is None:
+            self._context = self.session.surroundings.context(self.block, self.values)
+        return self._context
+
+    def check(self) -> None:
+        """Raises if the statement was canceled or has run for too long."""
+        self.session.check()

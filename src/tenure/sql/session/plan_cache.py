@@ -1,0 +1,134 @@
+"""Plans kept for all sessions of a node: by text, database, search path, user and given types.
+
+What was planned over the catalog as of one lease is good for a transaction if everything it was
+planned over still is the same there: each descriptor in the same version, each name the same object.
+Under the same lease that is so by itself; under a newer one it is looked at once, without planning
+again. Looking pins the descriptors, as a transaction must before it uses them.
+
+Invariant (plan-current): a plan runs only in a transaction whose catalog has the very versions and
+names that it was made of.
+
+Walk: `sql.session.preparing` asks `find` before it plans, and `keep`s what it has planned.
+"""
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from tenure.base.env import Env
+from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.leases.uses import Use
+from tenure.catalog.name_resolution import Path, find
+from tenure.expr.types.datatype import Type
+from tenure.sql.statement import Statement
+
+PLANS_MAX = 2_000
+"""Distinct statements kept; at some 20 KB each, 40 MB at the very most."""
+
+TEXT_MAX = 20_000
+"""Longer ones are hardly ever sent twice."""
+
+
+class PlanKey(NamedTuple):
+    text: str
+    path: Path
+    types: tuple[Type | None, ...]
+    variables: tuple[str, ...] = ()
+    """Of what else the plan depends on: the time zone."""
+
+
+class CachedPlan:
+    """A plan and what it was made of."""
+
+    __slots__ = (
+        *("is_kept", "is_of_draft", "lease", "names", "path", "statement", "used_ids", "uses", "was_found"),
+    )
+
+    def __init__(
+        self,
+        statement: Statement,
+        *,
+        path: Path,
+        uses: dict[int, AnyDescriptor],
+        names: dict[tuple[str, ...], int | None],
+        lease: Any,
+        is_kept: bool = True,
+        is_of_draft: bool = False,
+    ) -> None:
+        self.statement = statement
+        self.path = path
+        self.uses = dict(uses)
+        self.used_ids = tuple(uses)
+        self.names = tuple(names.items())
+        self.lease = lease
+        self.is_kept = is_kept
+        """It may be run again, in other transactions; else it is planned each time."""
+        self.is_of_draft = is_of_draft
+        """It was made of what its transaction had declared; versions do not tell after a rollback."""
+        self.was_found = False
+        """Since the cache last thought of dropping it."""
+
+    def is_good_for(self, use: Use) -> bool:
+        """Pins what it uses. Under a newer lease it takes that one over if all is the same."""
+        if use.draft or self.is_of_draft:
+            return False
+        if self.lease is not None and use.lease is self.lease and use.take_known(self.uses):
+            return True
+        descriptor = use.descriptor
+        for id, planned in self.uses.items():
+            found = descriptor(id)
+            if found is not planned and (found is None or found.version != planned.version):
+                return False
+        if self.lease is not None and use.lease is self.lease:
+            return True
+        for name, object in self.names:
+            meant = find(use, name, self.path)
+            if (None if meant is None else meant.id) != object:
+                return False
+        self.lease = use.lease
+        return True
+
+
+class PlanCache:
+    def __init__(self, env: Env) -> None:
+        self._lock = env.lock()
+        self._plans: OrderedDict[PlanKey, CachedPlan] = OrderedDict()
+
+    def find(self, key: PlanKey) -> CachedPlan | None:
+        """What was planned for this; whether it is still good is asked in a transaction."""
+        made = self._plans.get(key)
+        if made is not None:
+            made.was_found = True
+        return made
+
+    def forget(self, key: PlanKey, made: CachedPlan) -> None:
+        """It is no longer good."""
+        with self._lock:
+            if self._plans.get(key) is made:
+                del self._plans[key]
+
+    def keep(self, key: PlanKey, made: CachedPlan) -> None:
+        if len(key.text) > TEXT_MAX:
+            return
+        with self._lock:
+            self._plans[key] = made
+            while len(self._plans) > PLANS_MAX:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """What was found since it was last at the end goes there once more: a flood of texts that come but
+        once must not wash out those that come all the time.
+        """
+        while True:
+            key, made = self._plans.popitem(last=False)
+            if not made.was_found:
+                return
+            made.was_found = False
+            self._plans[key] = made
+
+    def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
+        """What is kept, the oldest first: for whoever looks in."""
+        with self._lock:
+            return list(self._plans.items())
+
+    def __len__(self) -> int:
+        return len(self._plans)

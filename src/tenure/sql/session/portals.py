@@ -1,0 +1,252 @@
+"""Prepared statements and portals of one session, by name.
+
+SQL's PREPARE and the wire's Parse share the statements; DECLARE CURSOR and Bind share the portals.
+The names "" are overwritten at will; all others must be free.
+
+    prepared   text and types given; its plan is looked up, or made again, for each transaction
+    portal     a prepared statement with its values; once run, the rows still to come
+
+A portal lives as long as its transaction, unless it is a cursor WITH HOLD, whose rows were all
+fetched when it was opened. It reads what was there when it was opened (`sql.session.execution`), whatever its
+transaction has written, or taken back, since.
+
+Walk: `sql.session.session` keeps both tables; `statements.session.cursors` and `statements.session.prepared`
+use them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import GeneratorType
+
+from tenure.base.memory import Account, Holding
+from tenure.expr.types.datatype import Datum, Type
+from tenure.sql.errors import (
+    DuplicateCursor,
+    DuplicatePrepared,
+    TooManyNames,
+    UndefinedCursor,
+    UndefinedPrepared,
+)
+from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.plan_cache import TEXT_MAX, CachedPlan
+from tenure.sql.session.point_lookup import PointLookup
+from tenure.sql.statement import Statement
+
+PREPARED_MAX = 10_000
+"""Of one session: drivers keep some hundreds; whoever has more leaks them, and all sessions share memory."""
+
+PREPARED_BYTES = 2_000
+"""Of one whose plan others share, besides its text."""
+
+PLAN_BYTES_PER_CHARACTER = 150
+"""Of long texts, which are lists of constants: 115 to 190 were measured."""
+
+PORTALS_MAX = 1_000
+"""Of one session: each may hold a query that is half read."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    text: str
+    types: tuple[Type | None, ...]
+    made: CachedPlan | None
+    """Its newest plan; None of a statement that needs none (an empty one)."""
+    parameters: tuple[Type, ...]
+    columns: tuple[ResultColumn, ...] | None
+    is_short: bool = False
+    lookup: PointLookup | None = None
+    constants: tuple[Datum, ...] | None = None
+    """What was lifted out of the text: the values of the plan's parameters. The client knows of none."""
+    from_sql: bool = False
+    has_enums: bool = False
+    """Among its parameters: see `sql.session.preparing`."""
+    is_by_name: bool = False
+    """It is about another one, which it names (`ByName`)."""
+    made_at_micros: int = 0
+
+    @property
+    def statement(self) -> Statement | None:
+        return None if self.made is None else self.made.statement
+
+    @property
+    def fixed_types(self) -> tuple[Type | None, ...]:
+        """Of the parameters, to plan it again: clients send values of the types that they were told."""
+        if self.constants is not None:
+            return self.types
+        return tuple(None if each.ref.enum else each for each in self.parameters)
+
+    def values(self, given: Sequence[Datum]) -> Sequence[Datum]:
+        """The values of the plan's parameters: those that are given, or those lifted out of the text."""
+        return given if self.constants is None else self.constants
+
+
+class Portal:
+    """One is made for every statement: what is seldom set stands in the class, so making one is cheap."""
+
+    rows: Iterator[Sequence[Datum]] | None = None
+    """Still to come, once it runs."""
+    stays: bool = True
+    """Other statements may come between its rows; not so if all of them are asked for at once."""
+    tag: str = ""
+    counts: bool = False
+    is_done: bool = False
+    is_failed: bool = False
+    """An error has ended it: it cannot be run again, though a savepoint may outlive the error."""
+    is_at_rest: bool = True
+    """No Execute is under way: the next one is a statement of its own, with its own time limit."""
+    is_cursor: bool = False
+    is_held: bool = False
+    """WITH HOLD: outlives its transaction, if that commits."""
+    is_committed: bool = False
+    """It has outlived it."""
+    is_scrollable: bool = False
+    fetched: list[Sequence[Datum]]
+    """Of a cursor: what has passed, for one that is scrollable to go back to."""
+    position: int = 0
+    is_at_end: bool = False
+    """Of one that only goes forward: whether it has come to its end."""
+    given_bytes: int = 0
+    """How large what it has given so far is, about."""
+    account: Account | None = None
+    """What it holds in memory; None of one that runs on the door's loop, where that is little."""
+    kept: Holding | None = None
+    """Of `fetched`, and of the rows of one WITH HOLD."""
+
+    def end(self) -> None:
+        """It is closed: what its rows are made of, and what was kept of them, goes now."""
+        rows, self.rows, self.fetched = self.rows, None, []
+        if isinstance(rows, GeneratorType):
+            rows.close()
+        if self.account is not None:
+            self.account.close()
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        values: Sequence[Datum],
+        columns: tuple[ResultColumn, ...] | None,
+        is_short: bool,
+    ) -> None:
+        self.prepared = prepared
+        self.values = values
+        self.columns = columns
+        self.is_short = is_short
+
+    def start_over(self) -> None:
+        """Nobody was told of what it gave: its statement is run once more."""
+        self.rows, self.is_done, self.is_at_rest = None, False, True
+        self.position, self.is_at_end = 0, False
+
+
+class Portals:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        """Of the session: prepared statements are charged there."""
+        self.prepared: dict[str, Prepared] = {}
+        self.portals: dict[str, Portal] = {}
+
+    def add_prepared(self, name: str, prepared: Prepared) -> None:
+        if name and name in self.prepared:
+            raise DuplicatePrepared(f'prepared statement "{name}" already exists')
+        if len(self.prepared) >= PREPARED_MAX and name not in self.prepared:
+            raise TooManyNames(
+                f"a session may have {PREPARED_MAX} prepared statements", hint="DEALLOCATE those not needed."
+            )
+        former = self.prepared.get(name)
+        count = _bytes_of(name, prepared)
+        if count:
+            self._account.charge(count, "prepared statements")
+        self.prepared[name] = prepared
+        self._forget(name, former)
+
+    def remove_prepared(self, name: str) -> None:
+        self._forget(name, self.prepared.pop(name, None))
+
+    def _forget(self, name: str, prepared: Prepared | None) -> None:
+        if prepared is not None and (count := _bytes_of(name, prepared)):
+            self._account.release(count)
+
+    def prepared_named(self, name: str) -> Prepared:
+        try:
+            return self.prepared[name]
+        except KeyError:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise UndefinedPrepared(f"{what} does not exist") from None
+
+    def add(self, name: str, portal: Portal) -> None:
+        if name and name in self.portals:
+            raise DuplicateCursor(f'cursor "{name}" already exists')
+        if len(self.portals) >= PORTALS_MAX and name not in self.portals:
+            raise TooManyNames(
+                f"a session may have {PORTALS_MAX} cursors and portals", hint="CLOSE those not needed."
+            )
+        self.remove(name)
+        self.portals[name] = portal
+
+    def remove(self, name: str) -> None:
+        """Closes it, if there is one."""
+        former = self.portals.pop(name, None)
+        if former is not None:
+            former.end()
+
+    def named(self, name: str) -> Portal:
+        try:
+            return self.portals[name]
+        except KeyError:
+            raise UndefinedCursor(f'portal "{name}" does not exist') from None
+
+    def cursor_named(self, name: str) -> Portal:
+        try:
+            return self.portals[name]
+        except KeyError:
+            raise UndefinedCursor(f'cursor "{name}" does not exist') from None
+
+    def end_transaction(self, again: Portal | None = None, *, is_committed: bool) -> None:
+        """What belonged to the transaction is gone, but for what is to be run again."""
+        portals = self.portals
+        if not portals:
+            return
+        if again is None and len(portals) == 1 and "" in portals:  # DECLARE makes none without a name
+            self.portals = {}
+            only = portals[""]
+            if only.rows is not None or only.account is not None:
+                only.end()
+            return
+        for each in portals.values():
+            each.is_committed = each.is_committed or (each.is_held and is_committed)
+        self._keep_those({name for name, each in self.portals.items() if each.is_committed or each is again})
+
+    def keep(self, former: dict[str, Portal]) -> None:
+        """Closes all others: they came after a savepoint that the transaction goes back to."""
+        self._keep_those({name for name, each in self.portals.items() if former.get(name) is each})
+
+    def close_all(self, active: Portal | None = None) -> None:
+        """But for the one that is being executed."""
+        self._keep_those({name for name, each in self.portals.items() if each is active})
+
+    def _keep_those(self, names: set[str]) -> None:
+        ended = [each for name, each in self.portals.items() if name not in names]
+        self.portals = {name: each for name, each in self.portals.items() if name in names}
+        for each in ended:
+            each.end()
+
+    def end(self) -> None:
+        """The session is over."""
+        self.close_all()
+        self.prepared.clear()
+
+    def forget_prepared(self) -> None:
+        """All that have a name: the one without lasts until the next."""
+        for name in [name for name in self.prepared if name]:
+            self.remove_prepared(name)
+
+
+def _bytes_of(name: str, prepared: Prepared) -> int:
+    """What a prepared statement takes. Those without a name are short, or gone with the next.
+
+    Plans of long texts are in no cache, which others share: they are its own.
+    """
+    size = len(prepared.text)
+    if size > TEXT_MAX:
+        return size * PLAN_BYTES_PER_CHARACTER
+    return PREPARED_BYTES + size if name else 0

@@ -1,0 +1,168 @@
+"""From text to prepared statements, and from those to plans that are good for a transaction.
+
+A statement is planned in the block there is, or in one that is over at once; its plan is kept for all
+sessions. When it runs, in a later transaction, the plan is looked at again: if the catalog has moved on it
+is made anew, and must still give the same columns.
+
+Walk: `sql.session.session` -> `make` -> `sql.text.lifted_constants`, `sql.session.plan_cache`,
+`sql.planning`; `statement_for` before each run.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import RetryError, UserError
+from tenure.catalog.descriptors.definitions import EnumType
+from tenure.expr.types.datatype import Type
+from tenure.expr.types.type_names import type_of
+from tenure.sql import planning
+from tenure.sql.errors import InFailedTransaction, PlanChanged
+from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.block import Block
+from tenure.sql.session.inline import INPUT_BYTES_MAX
+from tenure.sql.session.plan_cache import CachedPlan, PlanKey
+from tenure.sql.session.portals import Prepared
+from tenure.sql.statement import ByName, Statement
+from tenure.sql.statements.dml.queries import Select
+from tenure.sql.text.lifted_constants import lift
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+ATTEMPTS = 30
+"""How often something is planned, or an implicit transaction tried, in all."""
+
+
+class Preparing:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+
+    def make(self, text: str, types: tuple[Type | None, ...] = ()) -> Prepared:
+        block = self._session.block
+        if block is not None and block.is_failed and planning.is_statement(text):
+            self.check_not_failed(text)
+        lifted = self._with_constants_lifted(text) if not types else None
+        if lifted is not None:
+            return lifted
+        made = self._with_catalog(lambda block: self._plan(text, types, block))
+        return self._prepared(text, types, made)
+
+    def _with_constants_lifted(self, text: str) -> Prepared | None:
+        """None if that is not possible, or does not work out: then the text as it stands says why."""
+        lifted = lift(text)
+        if lifted is None:
+            return None
+        try:
+            made = self._with_catalog(lambda block: self._plan(lifted.text, lifted.types, block))
+            if made is None or len(made.statement.parameters) != len(lifted.texts):
+                return None
+            constants = lifted.values(made.statement.parameters, self._session.zone)
+        except UserError:
+            return None
+        prepared = self._prepared(lifted.text, lifted.types, made)
+        prepared.parameters, prepared.constants = (), constants
+        prepared.is_short = prepared.is_short and len(text) <= INPUT_BYTES_MAX
+        return prepared
+
+    def _prepared(self, text: str, types: tuple[Type | None, ...], made: CachedPlan | None) -> Prepared:
+        if made is None:
+            return Prepared(text, types, None, (), None)
+        statement = made.statement
+        is_short = statement.is_short and self._session.parts.runs_inline
+        lookup = statement.lookup if is_short and isinstance(statement, Select) else None
+        prepared = Prepared(text, types, made, statement.parameters, statement.columns, is_short, lookup)
+        prepared.has_enums = any(each.ref.enum for each in statement.parameters)
+        prepared.is_by_name = isinstance(statement, ByName)
+        return prepared
+
+    def with_labels_now(self, name: str, prepared: Prepared) -> Prepared:
+        """The same with its parameters' enums as they are: labels come and change after it was prepared."""
+        newest = self._session.parts.leases.newest
+        found = {} if newest is None else {each: newest.descriptor(each) for each in _enums(prepared)}
+        enums = {id: each for id, each in found.items() if isinstance(each, EnumType)}
+        if enums.keys() != _enums(prepared):
+            return prepared  # one is gone: running it says so
+        types = tuple(type_of(each.ref, enums.__getitem__) for each in prepared.parameters)
+        if types != prepared.parameters:
+            prepared = self._session.portals.prepared[name] = replace(prepared, parameters=types)
+        return prepared
+
+    def _with_catalog(self, plan: "Callable[[Block], CachedPlan | None]") -> "CachedPlan | None":
+        """Plans in the block there is, or in one of its own that is over at once."""
+        session = self._session
+        if session.block is not None and not session.block.is_failed:
+            return plan(session.block)
+        attempts = 1 if session.is_inline else ATTEMPTS
+        while True:
+            attempts -= 1
+            block = Block(session.parts)
+            try:
+                return plan(block)
+            except RetryError:
+                if attempts == 0:
+                    raise
+            finally:
+                block.close()
+
+    def _plan(self, text: str, types: tuple[Type | None, ...], block: Block) -> CachedPlan | None:
+        session = self._session
+        key = PlanKey(text, session.path, types, (session.variables["TimeZone"],))
+        plans = session.parts.plans
+        if block.past is None and not block.is_failed:
+            # Only what is there is looked at: SET TRANSACTION must not begin to read.
+            known = plans.find(key)
+            if known is not None and known.is_good_for(block.use):
+                return known
+            if known is not None:
+                plans.forget(key, known)
+        made = planning.plan(session, block, text, types)
+        if made is not None and made.is_kept and block.past is None and not block.draft:
+            plans.keep(key, made)
+        return made
+
+    def statement_for(self, prepared: Prepared, block: Block) -> Statement:
+        """The plan of a prepared statement that is good for this transaction."""
+        made = prepared.made
+        assert made is not None
+        is_current = made.path == self._session.path and block.past is None
+        if not made.is_kept or (is_current and made.is_good_for(block.use)):
+            return made.statement
+        fresh = self._plan(prepared.text, prepared.fixed_types, block)
+        assert fresh is not None
+        if _shape(fresh.statement.columns) != _shape(prepared.columns):
+            raise PlanChanged("cached plan must not change result type")
+        prepared.made = fresh
+        if isinstance(fresh.statement, Select) and prepared.lookup is not None:
+            prepared.lookup = fresh.statement.lookup
+        return fresh.statement
+
+    def plan_again(self, text: str, types: tuple[Type | None, ...], block: Block) -> Statement:
+        """A statement that names another one, which is not there any more, or was not yet."""
+        made = planning.plan(self._session, block, text, types)
+        assert made is not None
+        return made.statement
+
+    def plan_query(self, text: str, block: Block, types: tuple[Type, ...]) -> "Select":
+        """Plans a query in a block that reads the past."""
+        made = planning.plan(self._session, block, text, types)
+        assert made is not None and isinstance(made.statement, Select)
+        return made.statement
+
+    def planner(self, text: str, block: Block, types: tuple[Type, ...]) -> planning.Planner:
+        """To plan a statement again, when it runs."""
+        return planning.Planner(self._session, block, text, types)
+
+    def check_not_failed(self, text: str) -> None:
+        """Raises InFailedTransaction (25P02) where the block has failed and the text does not end it."""
+        block = self._session.block
+        if block is not None and block.is_failed and not planning.ends_transaction(text):
+            raise InFailedTransaction
+
+
+def _enums(prepared: Prepared) -> set[int]:
+    return {each.ref.enum for each in prepared.parameters if each.ref.enum}
+
+
+def _shape(columns: tuple[ResultColumn, ...] | None) -> object:
+    return None if columns is None else [(each.name, each.type.ref) for each in columns]

@@ -1,0 +1,106 @@
+"""Blocks that lost: what a session remembers of one, so that its next try is not lost to the same writers.
+
+    BEGIN ... UPDATE t ... ALTER TABLE t ... COMMIT ──► 40001: t was written to meanwhile
+    BEGIN ──► t is held for this block ──► ... COMMIT ──► released
+
+A block that changes the schema commits more slowly than writers do, and what it has scanned has to be
+unchanged by then. If it fails by that, the session remembers which tables it used. Its next block, which is
+the client's next try in all likelihood, holds them before it reads anything (`cluster.locks.table_holds`).
+What a block has held and lost with, the one after it holds again.
+
+The memory serves one block. A client that does something else next holds up the writers of those tables
+until that block ends, for `table_holds.HOLD_SECONDS` at most. Blocks without changes of the schema are not
+remembered.
+
+Walk: `sql.session.session` calls `hold` when a block begins, and commits `noting` it; `Surroundings.failed`
+calls `lost`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.locks.lock_waits import How
+from tenure.sql.session.answers import NotShort
+from tenure.sql.session.block import Block
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+MEMORY_SECONDS = 60.0
+"""How long a session remembers a lost block: clients try again within seconds."""
+
+
+class Retries:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._tables: frozenset[int] = frozenset()
+        """What the block used that has lost."""
+        self._until = 0.0
+        """Until when that is remembered, on the monotonic clock."""
+        self._block: Block | None = None
+        """The block that is under way, or was last; statements outside of one are tried again anyway."""
+        self._held: frozenset[int] = frozenset()
+        """What was held for it."""
+        session.on_discard.append(self._forget)
+
+    def hold(self, block: Block) -> None:
+        """Holds what the last block lost with, for one that begins; without, if that cannot be had."""
+        wanted = self._tables and self._wanted(block)
+        if wanted and self._session.is_inline:
+            raise NotShort
+        self._block, self._held, self._tables = block, wanted, frozenset()
+        if wanted:
+            self._hold(block, sorted(wanted))
+
+    def _wanted(self, block: Block) -> frozenset[int]:
+        is_recent = self._session.parts.env.monotonic() <= self._until
+        return self._tables if is_recent and not block.is_read_only else frozenset()
+
+    def _hold(self, block: Block, wanted: list[int]) -> None:
+        session = self._session
+        holds = session.parts.locks.tables
+        block.on_end.append(lambda: holds.release(wanted))
+        owner = session.surroundings.owner_in(block)
+        timeout, check = session.variables.seconds("lock_timeout"), session.interrupts.check_time
+        try:
+            holds.hold(owner, wanted, How(timeout=timeout, canceled=check))
+        except BaseException:
+            block.close()
+            raise
+
+    @contextmanager
+    def noting(self, block: Block) -> Iterator[None]:
+        """Around a block's commit, after which nobody can tell any more what it used."""
+        used = self._used(block)
+        try:
+            yield
+        except RetryError:
+            self._remember(block, used)
+            raise
+        if block is self._block:
+            self._forget()
+
+    def lost(self, block: Block) -> None:
+        """A statement of the block has failed with 40001, and so the block has."""
+        self._remember(block, self._used(block))
+
+    def _used(self, block: Block) -> frozenset[int]:
+        """The tables of a block that changes the schema, but for those it makes; else none."""
+        use = block.begun
+        if block is not self._block or use is None or not use.draft:
+            return frozenset()
+        ids = {*use.draft.declared, *use.pins}
+        return frozenset(
+            id for id in ids if isinstance(use.descriptor(id), Table) and not use.draft.is_new(id)
+        )
+
+    def _remember(self, block: Block, used: frozenset[int]) -> None:
+        if block is self._block:
+            self._tables = used | self._held
+            self._until = self._session.parts.env.monotonic() + MEMORY_SECONDS
+
+    def _forget(self) -> None:
+        self._block, self._tables, self._held = None, frozenset(), frozenset()

@@ -1,0 +1,239 @@
+"""Locked and fresh: how a statement comes to rows that nobody else is changing.
+
+    find the rows ─► lock them ─► has anything that was found changed meanwhile?
+         ▲                              │ yes: forget what was read, read at a later time
+         └──────────────────────────────┘ no: go on
+
+Rows are locked before they are updated, deleted or given to a SELECT ... FOR UPDATE, so that those who
+want the same row queue instead of failing one another at commit. What the statement read before it had
+its locks it may have read too early; nobody has been told of it, so it is taken back and read again.
+What earlier statements of the transaction read must still hold (40001 if not). Locks only decide who
+waits; the commit's validation decides what is right.
+
+SKIP LOCKED takes any rows that are free. What it passed over, or has not come to, does not count as read,
+though it looked at it: others may change that, and add to it, before the transaction commits. Only the rows
+that it took are as they were found. So workers on one queue do not fail each other. This is as long as the
+statement reads the table for nothing else, which it might rely on.
+
+FOR UPDATE may stand anywhere in a query, in its subqueries too: every row that passes a Lock node of the
+plan is locked (`Passing`), whatever becomes of it above.
+
+On the door's loop nothing waits: a lock that is not free at once moves the statement to a thread.
+
+Walk: `statements.dml.writing` and `statements.dml.queries` call `settled` -> `cluster.locks.row_locks`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from tenure.base.errors import RetryError
+from tenure.catalog.descriptors.definitions import Table
+from tenure.cluster.locks.lock_table import LockMode
+from tenure.cluster.locks.lock_waits import WaitPolicy
+from tenure.kv.reads import Reads
+from tenure.sql.plans.plan import Filter, Limit, Lock, Plan, Project, Query, Scan, walk
+from tenure.sql.rows.run import Tuple
+from tenure.sql.session.answers import NotShort
+from tenure.sql.session.execution import Execution
+from tenure.sql.session.waits import waiting
+
+T = TypeVar("T")
+
+SINGLE_LOCKS_MAX = 16
+"""So many rows of SKIP LOCKED are tried one by one in a round, so that LIMIT 1 finds the first that is free
+at once; the others together, at the end of the round, as each try may be a transaction of its own."""
+
+ROUNDS_MAX = 100
+"""How often the rows of one statement are found again before it gives up: each round locks more of them."""
+
+
+def settled(
+    execution: Execution,
+    query: Query,
+    find: Callable[["Passing"], list[T]],
+    key_of: Callable[[T], bytes] | None = None,
+    *,
+    target: Table | None = None,
+    known: Sequence[bytes] = (),
+) -> list[T]:
+    """What `find` gives, as of a time at which all locks were held: those of the rows that passed the
+    Lock nodes of the query, and of the row of `target` that `key_of` names for each that was found.
+
+    `known` are keys that the statement is sure to touch: locked before anything is read.
+    """
+    txn = execution.block.use.txn
+    before = txn.mark_reads()
+    passing = Passing(execution, query)
+    relation = "" if target is None else target.name
+    queues = _queues(query, target)
+    if known:
+        acquire(execution, known, relation=relation)
+        freshen(execution)
+    for _ in range(ROUNDS_MAX):
+        found = find(passing)
+        keys = [] if key_of is None else [key_of(each) for each in found]
+        is_still = passing.is_still and set(keys) <= set(known)
+        if keys and not is_still:
+            acquire(execution, keys, relation=relation)
+        is_whole = is_still or passing.lock()
+        for table in queues:
+            _keep_taken(execution, table, before, [*passing.held, *keys])
+        if is_still or (is_whole and is_fresh(execution)):
+            return found
+        txn.forget_reads(before)
+        freshen(execution)
+    raise RetryError("rows kept changing while they were being locked")
+
+
+def _queues(query: Query, target: Table | None) -> list[Table]:
+    """The tables of which the query takes what is free (SKIP LOCKED), and that it reads for nothing else.
+
+    That of the rows which are then changed it reads once more, for these.
+    """
+    roots = [query.plan, *(each.plan for each in query.nested), *query.shared]
+    plans = [plan for root in roots for plan in walk(root)]
+    skipped = {plan.table.id: plan.table for plan in plans if isinstance(plan, Lock) and plan.wait == "skip"}
+    scans = Counter(plan.table.id for plan in plans if isinstance(plan, Scan))
+    own = 0 if target is None else target.id
+    return [table for id, table in skipped.items() if scans[id] == (2 if id == own else 1)]
+
+
+def _keep_taken(execution: Execution, table: Table, before: Reads, taken: Sequence[bytes]) -> None:
+    """Of all that was read of a table, only the rows that were taken count."""
+    txn = execution.block.use.txn
+    span = execution.block.layout(table).keyspace.table_span(table.id)
+    txn.forget_reads(before, within=span)
+    for key in taken:
+        if span.lo <= key < span.hi:
+            txn.get(key)
+
+
+class Passing:
+    """The rows that pass the Lock nodes of a plan, round after round."""
+
+    def __init__(self, execution: Execution, query: Query) -> None:
+        self._execution = execution
+        self._outer = frozenset(map(id, _outer_locks(query.plan)))
+        self._keys: dict[int, bytes] = {}
+        """Of the nodes that give the query's own rows: the key that passed last."""
+        self._held: set[tuple[bytes, LockMode]] = set()
+        self._skipped: set[bytes] = set()
+        self._awaited: dict[int, tuple[Lock, list[bytes]]] = {}
+        """What is to be locked when the round is over, by node."""
+        self._singles = 0
+
+    @property
+    def held(self) -> list[bytes]:
+        return [key for key, _ in self._held]
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all that passed in this round had been locked before it began."""
+        return not self._awaited and not self._singles
+
+    def passes(self, lock: Lock, row: Tuple) -> bool:
+        """Notes a row; False if it is to be passed over because somebody else has it."""
+        layout = self._execution.block.layout(lock.table)
+        key = layout.primary.prefix([row[position] for position in lock.key])
+        if id(lock) in self._outer:
+            self._keys[id(lock)] = key
+        if (key, _mode(lock)) in self._held:
+            return True
+        if lock.wait == "skip":
+            if key in self._skipped:
+                return False
+            if self._singles < SINGLE_LOCKS_MAX:
+                self._singles += 1
+                return self._acquire(lock, [key])
+        self._awaited.setdefault(id(lock), (lock, []))[1].append(key)
+        return True
+
+    def keys_of_row(self) -> tuple[bytes, ...]:
+        """What was locked for the row that the query gave last."""
+        return tuple(self._keys.values())
+
+    def lock(self) -> bool:
+        """Locks what passed; False if rows that passed should have been passed over. Ends the round."""
+        awaited, self._awaited, self._singles = self._awaited, {}, 0
+        return all(self._acquire(lock, keys) for lock, keys in awaited.values())
+
+    def _acquire(self, lock: Lock, keys: list[bytes]) -> bool:
+        mode = _mode(lock)
+        got = acquire(self._execution, keys, relation=lock.table.name, mode=mode, wait=WaitPolicy(lock.wait))
+        self._held.update((key, mode) for key in got)
+        missed = set(keys).difference(got)
+        self._skipped |= missed
+        return not missed
+
+
+def _outer_locks(plan: Plan) -> Iterator[Lock]:
+    """The Lock nodes that are passed once for each row that the plan gives."""
+    while isinstance(plan, Filter | Project | Limit | Lock):
+        if isinstance(plan, Lock):
+            yield plan
+        plan = plan.input
+
+
+def _mode(lock: Lock) -> LockMode:
+    return LockMode.SHARE if lock.is_shared else LockMode.EXCLUSIVE
+
+
+def acquire(
+    execution: Execution,
+    keys: Sequence[bytes],
+    *,
+    relation: str,
+    mode: LockMode = LockMode.EXCLUSIVE,
+    wait: WaitPolicy = WaitPolicy.WAIT,
+) -> Sequence[bytes]:
+    """Locks rows for the transaction; returns those it got."""
+    session, block = execution.session, execution.block
+    locks = session.parts.locks
+    owner = session.surroundings.owner_in(block)
+    if execution.inline:
+        if not locks.try_acquire(owner, keys, mode):
+            raise NotShort
+        return keys
+    with waiting(session, block) as how:
+        return locks.acquire(
+            owner,
+            keys,
+            mode=mode,
+            wait=wait,
+            timeout=how.timeout,
+            canceled=how.canceled,
+            relation=relation,
+        ).keys
+
+
+def await_hold(execution: Execution, table: Table) -> None:
+    """Lets a transaction go first that holds a table which a statement is about to write to.
+
+    One that has written or locked rows of the table before goes on: others may be waiting for it already.
+    """
+    session, block = execution.session, execution.block
+    locks, span = session.parts.locks, session.parts.store.keyspace.table_span(table.id)
+    owner = session.surroundings.owner_in(block)
+    if locks.has_in_table(owner, table.id, span) or block.use.txn.written(span):
+        return
+    if locks.tables.left_seconds(table.id) <= 0:
+        return
+    if execution.inline:
+        raise NotShort
+    with waiting(session, block, what=f'relation "{table.name}"') as how:
+        locks.tables.await_end(owner, table.id, how)
+
+
+def is_fresh(execution: Execution) -> bool:
+    """Whether all that the transaction has read is so now; moves its time up to now if it is."""
+    try:
+        execution.block.use.refresh()
+    except RetryError:
+        return False
+    return True
+
+
+def freshen(execution: Execution) -> None:
+    """Moves the transaction's time up to now. Raises RetryError if what it read before has changed."""
+    execution.block.use.refresh()

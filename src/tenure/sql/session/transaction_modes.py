@@ -1,0 +1,75 @@
+"""The modes of a transaction: its isolation, whether it only reads, and whether it may be deferred.
+
+    default_transaction_x ──► transaction_x, when a transaction begins
+                                    ▲
+                                    └── BEGIN x, SET TRANSACTION x, SET transaction_x
+
+A transaction begins with the session's defaults, also one of a single statement. From then on its modes are
+its own: a change of the defaults does not touch them. ROLLBACK TO takes back what was set since a savepoint.
+SHOW outside of a block shows what the next transaction begins with.
+
+Whatever the isolation is, it is served as serializable, which is at least as strict. DEFERRABLE has no
+effect, since nothing that only reads waits. `Block` keeps READ ONLY: it refuses what would write (25006).
+
+Walk: `Session.begin` -> `begin`; BEGIN, SET TRANSACTION, SET and set_config -> `set_modes`;
+`Session.back_to` -> `restore`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tenure.sql.errors import ActiveTransaction
+from tenure.sql.session.variables import MODES
+
+if TYPE_CHECKING:
+    from tenure.sql.session.block import Block
+    from tenure.sql.session.session import Session
+
+ISOLATION, READ_ONLY, DEFERRABLE = MODES
+
+
+def reads_only(session: "Session") -> bool:
+    """Whether a transaction that begins now may only read."""
+    return session.variables.effects.is_read_only
+
+
+def begin(session: "Session") -> None:
+    """A block begins: what the defaults are now, it keeps."""
+    session.variables.set_all_local({name: session.variables[name] for name in MODES})
+
+
+def set_modes(session: "Session", modes: Mapping[str, str]) -> None:
+    """Sets modes of the block under way; outside of one there is nothing that they would last for."""
+    block = session.block
+    checked = {name: session.variables.checked(name, value) for name, value in modes.items()}
+    if block is None or not block.is_explicit:
+        return
+    for name, value in checked.items():
+        _check(session, block, name, value)
+    session.variables.set_all_local(checked)
+    restore(session, block)
+
+
+def restore(session: "Session", block: "Block") -> None:
+    """The block does what the variables say, after they were set or taken back."""
+    block.is_read_only = reads_only(session) or block.past is not None
+
+
+def _check(session: "Session", block: "Block", name: str, value: str) -> None:
+    if name == DEFERRABLE:
+        what = "SET TRANSACTION [NOT] DEFERRABLE"
+        if block.savepoints:
+            raise ActiveTransaction(f"{what} cannot be called within a subtransaction")
+        if block.has_begun:
+            raise ActiveTransaction(f"{what} must be called before any query")
+    elif name == ISOLATION and value != session.variables[ISOLATION]:
+        what = "SET TRANSACTION ISOLATION LEVEL"
+        if block.has_begun:
+            raise ActiveTransaction(f"{what} must be called before any query")
+        if block.savepoints:
+            raise ActiveTransaction(f"{what} must not be called in a subtransaction")
+    elif name == READ_ONLY and value == "off" and block.is_read_only:
+        if block.savepoints:
+            raise ActiveTransaction("cannot set transaction read-write mode inside a read-only transaction")
+        if block.has_begun:
+            raise ActiveTransaction("transaction read-write mode must be set before any query")

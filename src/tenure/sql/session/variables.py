@@ -1,0 +1,485 @@
+"""Variables of a SQL session: what SET sets, SHOW shows and RESET takes back.
+
+    SET x = v         until the session ends; taken back if the transaction is rolled back
+    SET LOCAL x = v   until the transaction ends
+
+Each has a definition: how its value is read, and what it is shown as. Values are kept as shown. A few
+are reported to the client whenever they change. What PostgreSQL has and Tenure has no use for is
+accepted where its only right value is given, so that clients that set it at the start go on.
+
+    defaults ◄── what the session was opened with ◄── SET ◄── SET LOCAL
+
+Names with a dot (`myapp.user`) are the application's own: any text.
+
+Walk: `sql.session.session` holds a `Variables`; `statements.session.variable_statements` runs SET and SHOW.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+
+from tenure.base.errors import InvalidParameter
+from tenure.expr.errors import NotSupported
+from tenure.expr.types.zones import spelling_of, zone_of
+from tenure.sql.errors import FixedVariable, UndefinedVariable
+
+Check = Callable[[str], str]
+"""Gives the value as it is shown; raises ValueError if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    default: str
+    check: Check
+    description: str
+    is_reported: bool = False
+    is_fixed: bool = False
+    """Tells something about the node; cannot be set."""
+
+
+_UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+_DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+MILLISECONDS_MAX = 2**31 - 1
+
+
+def milliseconds(text: str) -> int:
+    """Reads PostgreSQL's durations: 500, '500ms', '2s', '1min'; a plain number is milliseconds."""
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    number = round(float(found[1]) * _UNITS[found[2] or "ms"])
+    if not 0 <= number <= MILLISECONDS_MAX:
+        raise ValueError(text)
+    return number
+
+
+def _duration(text: str) -> str:
+    number = milliseconds(text)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if number and number % size == 0:
+            return f"{number // size}{unit}"
+    return f"{number}ms" if number else "0"
+
+
+_TRUE = ("on", "true", "tru", "tr", "t", "yes", "ye", "y", "1")
+_FALSE = ("off", "of", "false", "fals", "fal", "fa", "f", "no", "n", "0")
+
+
+def _boolean(text: str) -> str:
+    word = text.strip().lower()
+    if word in _TRUE:
+        return "on"
+    if word in _FALSE:
+        return "off"
+    raise ValueError(text)
+
+
+def _one_of(*allowed: str) -> Check:
+    def check(text: str) -> str:
+        word = " ".join(text.lower().split())
+        if word not in allowed:
+            raise ValueError(text)
+        return word
+
+    return check
+
+
+def _only(value: str, *others: str) -> Check:
+    """Nothing but what it is; spellings of the same are accepted."""
+    spellings = {each.lower() for each in (value, *others)}
+
+    def check(text: str) -> str:
+        if text.strip().lower() not in spellings:
+            raise ValueError(text)
+        return value
+
+    return check
+
+
+def _style(value: str, *others: str, known: str) -> Check:
+    """As _only; words that PostgreSQL knows besides are refused as such."""
+    only = _only(value, *others)
+
+    def check(text: str) -> str:
+        try:
+            return only(text)
+        except ValueError:
+            if all(word in known.split() for word in text.lower().replace(",", " ").split()):
+                raise NotSupported(f'"{text}" is not supported as a style of output or input') from None
+            raise
+
+    return check
+
+
+def _float_digits(text: str) -> str:
+    """From 1 on, floats are written exactly; below, they would lose digits."""
+    if -15 <= int(text) < 1:
+        raise NotSupported("extra_float_digits below 1 are not supported")
+    if int(text) > 3:
+        raise ValueError(text)
+    return str(int(text))
+
+
+def _integer(low: int, high: int) -> Check:
+    def check(text: str) -> str:
+        number = int(text)
+        if not low <= number <= high:
+            raise ValueError(text)
+        return str(number)
+
+    return check
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _zone(text: str) -> str:
+    if text.lower() in ("default", "local"):
+        return "UTC"
+    if text.upper() in ("UTC", "GMT", "Z"):
+        return text.upper() if text.upper() != "Z" else "UTC"
+    if spelling := spelling_of(text):
+        return spelling
+    if zone_of(text) is not None or _OFFSET.fullmatch(text):
+        raise NotSupported("an offset as the time zone of a session is not supported")
+    raise ValueError(text)
+
+
+_OFFSET = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
+_ISO_STYLE = _style(
+    *("ISO, MDY", "iso", "iso,mdy", "mdy", "us"),
+    known="iso sql postgres postgresql german dmy mdy ymd euro european us noneuro noneuropean",
+)
+_INTERVAL_STYLE = _style("postgres", known="postgres_verbose sql_standard iso_8601")
+
+MODES = {
+    "transaction_isolation": "default_transaction_isolation",
+    "transaction_read_only": "default_transaction_read_only",
+    "transaction_deferrable": "default_transaction_deferrable",
+}
+"""What belongs to a transaction, and where it comes from: see `sql.session.transaction_modes`."""
+
+ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
+
+
+def _encoding(text: str) -> str:
+    """Only letters and digits count: asyncpg sends quotes along."""
+    return _only("UTF8", "unicode")("".join(each for each in text if each.isalnum()))
+
+
+def _nobody_else(text: str) -> str:
+    raise NotSupported("a session cannot act for another user", hint="Log in as that user.")
+
+
+def _no_role(text: str) -> str:
+    return text if text == "none" else _nobody_else(text)
+
+
+_SEVERITIES = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
+
+
+def _severity(text: str) -> str:
+    return _one_of(*_SEVERITIES)("debug2" if text.strip().lower() == "debug" else text)
+
+
+DEFINITIONS: tuple[Variable, ...] = (
+    Variable("application_name", "", _text, "Names the client in SHOW SESSIONS.", is_reported=True),
+    Variable("bytea_output", "hex", _style("hex", known="escape"), "How bytea is written."),
+    Variable("client_encoding", "UTF8", _encoding, "UTF8.", is_reported=True),
+    Variable(
+        "client_min_messages",
+        "notice",
+        _severity,
+        "The least that the client is told beside answers: debug5 to debug1, log, notice, warning, error.",
+    ),
+    Variable("DateStyle", "ISO, MDY", _ISO_STYLE, "ISO.", is_reported=True),
+    Variable(
+        "default_transaction_isolation",
+        "serializable",
+        _one_of(*ISOLATION),
+        "Of new transactions; served as serializable.",
+    ),
+    Variable(
+        "default_transaction_read_only", "off", _boolean, "New transactions only read.", is_reported=True
+    ),
+    Variable("default_transaction_deferrable", "off", _boolean, "Without effect."),
+    Variable("extra_float_digits", "1", _float_digits, "Floats are always written exactly."),
+    Variable("idle_in_transaction_session_timeout", "0", _duration, "Ends a session idle in a transaction."),
+    Variable("idle_session_timeout", "0", _duration, "Ends an idle session."),
+    Variable("in_hot_standby", "off", _boolean, "Never.", is_reported=True, is_fixed=True),
+    Variable("integer_datetimes", "on", _boolean, "Always.", is_reported=True, is_fixed=True),
+    Variable("IntervalStyle", "postgres", _INTERVAL_STYLE, "How intervals are written.", is_reported=True),
+    Variable(
+        "is_superuser",
+        "off",
+        _boolean,
+        "Whether the user was a superuser when the session was opened.",
+        is_reported=True,
+        is_fixed=True,
+    ),
+    Variable("lc_collate", "C", _text, "The order of text.", is_fixed=True),
+    Variable("lc_ctype", "C.UTF-8", _text, "The case of letters.", is_fixed=True),
+    Variable("lc_messages", "C", _text, "Messages are in English."),
+    Variable("lc_monetary", "C", _text, "Without effect."),
+    Variable("lc_numeric", "C", _text, "Without effect."),
+    Variable("lc_time", "C", _text, "Without effect."),
+    Variable("lock_timeout", "0", _duration, "How long a statement waits for a lock."),
+    Variable("max_identifier_length", "63", _integer(63, 63), "In bytes.", is_fixed=True),
+    Variable("row_security", "on", _boolean, "Without effect."),
+    Variable("check_function_bodies", "on", _boolean, "Without effect."),
+    Variable("default_tablespace", "", _text, "Without effect."),
+    Variable("default_table_access_method", "heap", _text, "Without effect."),
+    Variable("default_with_oids", "off", _only("off", "false"), "Never."),
+    Variable("escape_string_warning", "on", _boolean, "Without effect."),
+    Variable("jit", "off", _boolean, "Without effect."),
+    Variable("geqo", "on", _boolean, "Without effect."),
+    Variable("enable_seqscan", "on", _boolean, "Without effect."),
+    Variable("enable_indexscan", "on", _boolean, "Without effect."),
+    Variable("enable_bitmapscan", "on", _boolean, "Without effect."),
+    Variable("enable_hashjoin", "on", _boolean, "Without effect."),
+    Variable("enable_mergejoin", "on", _boolean, "Without effect."),
+    Variable("enable_nestloop", "on", _boolean, "Without effect."),
+    Variable("force_parallel_mode", "off", _text, "Without effect."),
+    Variable("maintenance_work_mem", "64MB", _text, "Without effect."),
+    Variable("work_mem", "4MB", _text, "Without effect; see the cluster setting sql.query_memory."),
+    Variable("constraint_exclusion", "partition", _text, "Without effect."),
+    Variable("cursor_tuple_fraction", "0.1", _text, "Without effect."),
+    Variable("plan_cache_mode", "auto", _text, "Without effect."),
+    Variable("synchronous_commit", "on", _text, "Every commit is durable."),
+    Variable("session_replication_role", "origin", _only("origin"), "Constraints always hold."),
+    Variable("statement_timeout", "0", _duration, "How long a statement may run."),
+    Variable("transaction_timeout", "0", _duration, "How long a transaction may run."),
+    Variable("xmloption", "content", _text, "Without effect."),
+    Variable("scram_iterations", "10000", _integer(4096, 10_000_000), "Of new passwords."),
+    Variable("password_encryption", "scram-sha-256", _only("scram-sha-256"), "How passwords are kept."),
+    Variable("search_path", '"$user", public', _text, "Where names are looked for.", is_reported=True),
+    Variable("server_encoding", "UTF8", _text, "Always.", is_reported=True, is_fixed=True),
+    Variable(
+        "server_version",
+        "18.0",
+        _text,
+        "PostgreSQL's, as clients ask for it.",
+        is_reported=True,
+        is_fixed=True,
+    ),
+    Variable("server_version_num", "180000", _text, "The same as a number.", is_fixed=True),
+    Variable("role", "none", _no_role, "None: the user's own rights count."),
+    Variable("session_authorization", "", _nobody_else, "The user.", is_reported=True),
+    Variable(
+        "standard_conforming_strings", "on", _only("on", "true", "1", "yes"), "Always.", is_reported=True
+    ),
+    Variable("TimeZone", "UTC", _zone, "Of timestamps with time zone.", is_reported=True),
+    Variable("transaction_deferrable", "off", _boolean, "Of this transaction; without effect."),
+    Variable("transaction_isolation", "serializable", _one_of(*ISOLATION), "Of this transaction."),
+    Variable("transaction_read_only", "off", _boolean, "Whether this transaction only reads."),
+    Variable("tenure.executor", "auto", _one_of("auto", "rows", "duckdb"), "Which executor runs queries."),
+)
+
+BY_NAME = {each.name.lower(): each for each in DEFINITIONS}
+BY_OWN_NAME = {each.name: each for each in DEFINITIONS}
+_ALIASES = {
+    "timezone": "timezone",
+    "time zone": "timezone",
+    "transaction isolation level": "transaction_isolation",
+}
+
+
+def definition(name: str) -> Variable:
+    """Raises UndefinedVariable (42704)."""
+    key = _ALIASES.get(name.lower(), name.lower())
+    found = BY_NAME.get(key)
+    if found is not None:
+        return found
+    if "." in key.strip("."):
+        return Variable(key, "", _text, "The application's own.")
+    raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+
+
+def _changeable(name: str) -> Variable:
+    variable = definition(name)
+    if variable.is_fixed:
+        raise FixedVariable(f'parameter "{variable.name}" cannot be changed')
+    return variable
+
+
+class VariableState(NamedTuple):
+    """All that is set at one moment: what a rollback goes back to."""
+
+    values: dict[str, str]
+    hidden: dict[str, str | None]
+    """What SET LOCAL covers up until the transaction ends; None where that is the default."""
+
+
+NOTHING_SET = VariableState({}, {})
+
+
+class Variables:
+    """The values of one session. No dictionary is changed in place: a `state` stays what it was."""
+
+    def __init__(self, opened_with: Mapping[str, str]) -> None:
+        self._defaults: dict[str, str] = {}
+        for name, value in opened_with.items():
+            variable = _changeable(name)
+            value = self._checked(variable, value)
+            if variable.name not in MODES:  # which no transaction has begun with yet
+                self._defaults[variable.name] = value
+        self.values: dict[str, str] = dict(self._defaults)
+        self._hidden: dict[str, str | None] = {}
+        self.reported: dict[str, str] = {}
+        """Changes that the client is to be told of."""
+        self._effects = Effects(self)
+
+    def fix(self, name: str, value: str) -> None:
+        """Sets what the node says about itself."""
+        self._defaults[name] = value
+        self.values = self.values | {name: value}
+
+    def __getitem__(self, name: str) -> str:
+        found = self.values.get(name)
+        if found is None and name in MODES:
+            return self[MODES[name]]
+        return BY_NAME[name.lower()].default if found is None else found
+
+    def show(self, name: str) -> tuple[str, str]:
+        """The name as it is written, and the value."""
+        variable = definition(name)
+        if "." in variable.name and variable.name not in BY_NAME and variable.name not in self.values:
+            raise UndefinedVariable(f'unrecognized configuration parameter "{name}"')
+        if variable.name in MODES:
+            return variable.name, self[variable.name]
+        return variable.name, self.values.get(variable.name, variable.default)
+
+    def set(self, name: str, value: str | None) -> str:
+        """None: back to the default. Returns the variable's own name."""
+        variable = _changeable(name)
+        self._change(variable, self._meant(variable, value))
+        if value is None and variable.name not in self._defaults and variable.name in BY_OWN_NAME:
+            # As if it had never been set: the cluster's default may be another.
+            self.values = {each: kept for each, kept in self.values.items() if each != variable.name}
+        if variable.name in self._hidden:  # an earlier SET LOCAL counts no more
+            self._hidden = {each: value for each, value in self._hidden.items() if each != variable.name}
+        return variable.name
+
+    def set_local(self, name: str, value: str | None) -> None:
+        """Until the transaction ends."""
+        variable = _changeable(name)
+        meant = self._meant(variable, value)
+        self._hidden = {variable.name: self.values.get(variable.name)} | self._hidden
+        self._change(variable, meant)
+
+    def set_all_local(self, checked: Mapping[str, str]) -> None:
+        """The same of several, whose values are known to be right and none of which is reported."""
+        self._hidden = {name: self.values.get(name) for name in checked} | self._hidden
+        self.values = {**self.values, **checked}
+
+    def checked(self, name: str, value: str) -> str:
+        """The value as it is shown; raises InvalidParameter if it is none."""
+        return self._checked(definition(name), value)
+
+    def end_transaction(self) -> None:
+        """What was set for the transaction counts no more."""
+        if not self._hidden:
+            return
+        values = {name: value for name, value in self.values.items() if name not in self._hidden}
+        values |= {name: value for name, value in self._hidden.items() if value is not None}
+        self.restore(VariableState(values, {}))
+
+    def _meant(self, variable: Variable, value: str | None) -> str:
+        default = self._defaults.get(variable.name, variable.default)
+        return default if value is None or value == default else self._checked(variable, value)
+
+    def _checked(self, variable: Variable, value: str) -> str:
+        try:
+            return variable.check(value)
+        except ValueError as error:
+            raise InvalidParameter(
+                f'invalid value for parameter "{variable.name}": "{value}"', hint=variable.description
+            ) from error
+
+    def _change(self, variable: Variable, value: str) -> None:
+        if variable.is_reported and self[variable.name] != value:
+            self.reported[variable.name] = value
+        self.values = self.values | {variable.name: value}
+
+    @property
+    def state(self) -> VariableState:
+        return VariableState(self.values, self._hidden)
+
+    def restore(self, state: VariableState) -> None:
+        """Goes back to what it was; the client is told of what it was told before."""
+        values, self._hidden = state
+        for variable in DEFINITIONS:
+            if variable.is_reported:
+                former = values.get(variable.name, variable.default)
+                if self[variable.name] != former:
+                    self.reported[variable.name] = former
+        self.values = values
+
+    def reset_all(self) -> None:
+        kept = {
+            each.name: self[each.name] for each in DEFINITIONS if each.is_fixed and each.name in self.values
+        }
+        modes = {name: self.values[name] for name in MODES if name in self.values}
+        hidden = {name: value for name, value in self._hidden.items() if name in MODES}
+        self.restore(VariableState(self._defaults | kept | modes, hidden))
+
+    def all_reported(self) -> dict[str, str]:
+        return {each.name: self[each.name] for each in DEFINITIONS if each.is_reported}
+
+    def lets_pass(self, severity: str) -> bool:
+        """Whether the client wants to be told of this (client_min_messages); INFO is what it asked for."""
+        level = self.values.get("client_min_messages")
+        if level is None or severity == "INFO":
+            return True
+        return _SEVERITIES.index(severity.lower()) >= _SEVERITIES.index(level)
+
+    def seconds(self, name: str) -> float | None:
+        """A time-out; None: there is none."""
+        number = milliseconds(self[name])
+        return number / 1000 if number else None
+
+    @property
+    def effects(self) -> "Effects":
+        effects = self._effects
+        if effects.of is not self.values:
+            effects = self._effects = Effects(self)
+        return effects
+
+    @property
+    def zone(self) -> tzinfo:
+        """The session's time zone."""
+        return self.effects.zone
+
+
+class Effects:
+    """What values come to that every statement asks for: worked out once, as long as none of them changes."""
+
+    __slots__ = ("is_read_only", "of", "search_path", "zone")
+
+    def __init__(self, variables: Variables) -> None:
+        self.of = variables.values
+        self.search_path = _search_path(variables["search_path"])
+        self.is_read_only = variables["transaction_read_only"] == "on"
+        name = variables["TimeZone"]
+        self.zone = UTC if name in ("UTC", "GMT") else zone_of(name) or UTC
+
+
+@lru_cache(maxsize=1024)
+def _search_path(text: str) -> tuple[str, ...]:
+    """The very same for the same text, most of the time."""
+    return tuple(split_names(text))
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a list such as search_path: in quotes as they are, else in lower case."""
+    found = re.findall(r'\s*(?:"((?:[^"]|"")*)"|([^,"]+))\s*(?:,|$)', text)
+    return [
+        quoted.replace('""', '"') if quoted else bare.strip().lower()
+        for quoted, bare in found
+        if quoted or bare.strip()
+    ]

@@ -1,0 +1,63 @@
+"""A transaction that waits for a lock, and what it gives up meanwhile.
+
+    wait begins ──► a moment later: its pins are given up ──► the lock is granted ──► the same is pinned again
+
+Whoever has the lock may be changing the schema, and wait until nobody uses the former version: for the
+waiting transaction, if that kept its pins. Waits for locks and waits for leases are looked through for
+cycles apart from each other, so such a cycle would only end when the holder's patience does
+(`lease.holder_grace`).
+
+A wait that is over in a moment keeps its pins: then a change of the schema that comes meanwhile does not
+fail it.
+
+Walk: `sql.session.row_locking` waits for rows and tables in one of these, `sql.session.session_facts` for
+advisory locks.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import RetryError
+from tenure.cluster.locks.lock_waits import CANCEL_SECONDS, How
+from tenure.sql.session.block import Block
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+
+class LockWait:
+    """One wait of a block; `check` is called often while it lasts."""
+
+    def __init__(self, session: "Session", block: Block) -> None:
+        self._session = session
+        self._use = block.begun
+        self._env = session.parts.env
+        self._pauses_at = self._env.monotonic() + CANCEL_SECONDS
+        self.is_paused = False
+
+    def check(self) -> None:
+        self._session.check()
+        if self._use is not None and not self.is_paused and self._env.monotonic() >= self._pauses_at:
+            self.is_paused = True
+            self._use.pause()
+
+    def end(self) -> None:
+        """RetryError if what the transaction uses was changed meanwhile."""
+        if self.is_paused and self._use is not None:
+            self._use.resume()
+
+
+@contextmanager
+def waiting(session: "Session", block: Block, *, what: str = "row") -> Iterator[How]:
+    """How a block asks for a lock: as its session says, with its pins given up if that takes long."""
+    lock_wait = LockWait(session, block)
+    try:
+        yield How(timeout=session.variables.seconds("lock_timeout"), canceled=lock_wait.check, what=what)
+    except BaseException:
+        try:
+            lock_wait.end()
+        except RetryError:
+            pass  # the block is told so if it goes on, from a savepoint
+        raise
+    lock_wait.end()

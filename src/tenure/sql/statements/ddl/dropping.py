@@ -1,0 +1,173 @@
+"""DROP TABLE, VIEW, SEQUENCE, TYPE, INDEX and SCHEMA: several at once, with IF EXISTS and CASCADE.
+
+All that one statement names goes together: what depends on another of them is not in the way. With
+CASCADE, the client is told what else went.
+
+Walk: `sql.planning` -> `drop` -> `catalog.changes.drops`, or `catalog.changes.index_changes` for indexes.
+"""
+
+from collections.abc import Sequence
+
+from tenure.catalog.changes.dependencies import Contents, Thing, closure, name_of
+from tenure.catalog.changes.drops import drop_objects, drop_schemas, inside
+from tenure.catalog.changes.index_changes import DropIndex
+from tenure.catalog.changes.table_changes import alter, referring_to
+from tenure.catalog.descriptors.definitions import AnyDescriptor, EnumType, Schema, Table, View
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.errors import UndefinedObject, UndefinedRelation, UndefinedSchema, WrongKind
+from tenure.catalog.name_resolution import schemas_of
+from tenure.expr.errors import NotSupported
+from tenure.sql.statements.ddl.definition import Definer, SystemObject
+from tenure.sql.statements.ddl.naming import find_index
+from tenure.sql.statements.ddl.schemas import find_schema
+from tenure.sql.text.parse import Tree, items, kind, names, option, string
+
+KINDS: dict[str, tuple[str, type[AnyDescriptor]]] = {
+    "OBJECT_TABLE": ("table", Table),
+    "OBJECT_VIEW": ("view", View),
+    "OBJECT_SEQUENCE": ("sequence", SequenceDescriptor),
+    "OBJECT_TYPE": ("type", EnumType),
+}
+SPOKEN = {Table: "a table", View: "a view", SequenceDescriptor: "a sequence", EnumType: "a type"}
+
+
+def tag_of(tree: Tree) -> str:
+    return f"DROP {option(tree, 'remove_type').removeprefix('OBJECT_').replace('_', ' ')}"
+
+
+def drop(definer: Definer, tree: Tree) -> str | None:
+    what = option(tree, "remove_type")
+    is_cascade = option(tree, "behavior") == "DROP_CASCADE"
+    if what == "OBJECT_SCHEMA":
+        _drop_schemas(definer, [string(each) for each in tree.objects], tree.missing_ok, is_cascade)
+    elif what == "OBJECT_INDEX":
+        _drop_indexes(definer, [_path(each) for each in items(tree.objects)], tree.missing_ok, is_cascade)
+    elif what in KINDS:
+        paths = [_path(each) for each in items(tree.objects)]
+        _drop_objects(definer, what, paths, tree.missing_ok, is_cascade)
+    else:
+        raise NotSupported(f"{tag_of(tree)} is not supported")
+    return None
+
+
+def _path(tree: Tree) -> list[str]:
+    return names(tree.names) if kind(tree) == "TypeName" else names(tree.items)
+
+
+def _drop_objects(
+    definer: Definer, what: str, paths: Sequence[list[str]], missing_ok: bool, is_cascade: bool
+) -> None:
+    ids = []
+    for path in paths:
+        found = _found(definer, what, path, missing_ok)
+        if found is not None:
+            ids.append(found.id)
+    if is_cascade:
+        tell_cascade(definer, [Thing(id) for id in dict.fromkeys(ids)])
+    drop_objects(definer.draft, definer.known, ids, is_cascade=is_cascade, qualifies=definer.qualifies)
+
+
+def _found(definer: Definer, what: str, path: list[str], missing_ok: bool) -> AnyDescriptor | None:
+    word, wanted = KINDS[what]
+    found = definer.object(path)
+    if isinstance(found, wanted):
+        return found
+    if found is not None and wanted is not EnumType and not isinstance(found, EnumType):
+        is_now = SPOKEN[type(found)]
+        raise WrongKind(
+            f'"{path[-1]}" is not {SPOKEN[wanted]}',
+            hint=f"Use DROP {is_now.split()[1].upper()} to remove {is_now}.",
+        )
+    if definer.session.parts.virtual.table(path, definer.names) is not None:
+        raise SystemObject(f'permission denied: "{path[-1]}" is a system catalog')
+    if wanted is not EnumType and _is_index(definer, path):
+        raise WrongKind(f'"{path[-1]}" is not {SPOKEN[wanted]}', hint="Use DROP INDEX to remove an index.")
+    _missing(definer, word, path, missing_ok)
+    return None
+
+
+def _is_index(definer: Definer, path: list[str]) -> bool:
+    try:
+        return find_index(definer, path) is not None
+    except UndefinedSchema:
+        return False
+
+
+def _missing(definer: Definer, word: str, path: list[str], missing_ok: bool) -> None:
+    qualifier = path[:-1]
+    if qualifier and not schemas_of(definer.names, qualifier, definer.names.path):
+        if not missing_ok:
+            raise UndefinedSchema(f'schema "{".".join(qualifier)}" does not exist')
+        definer.notice(f'schema "{".".join(qualifier)}" does not exist, skipping')
+        return
+    name = ".".join(path) if word == "type" else path[-1]
+    if missing_ok:
+        definer.notice(f'{word} "{name}" does not exist, skipping')
+        return
+    error = UndefinedObject if word in ("type", "index") else UndefinedRelation
+    raise error(f'{word} "{name}" does not exist')
+
+
+def _drop_indexes(definer: Definer, paths: Sequence[list[str]], missing_ok: bool, is_cascade: bool) -> None:
+    for path in paths:
+        other = definer.object(path)
+        if other is not None and not isinstance(other, EnumType):
+            is_now = SPOKEN[type(other)]
+            raise WrongKind(
+                f'"{path[-1]}" is not an index',
+                hint=f"Use DROP {is_now.split()[1].upper()} to remove {is_now}.",
+            )
+        try:
+            found = find_index(definer, path)
+        except UndefinedSchema:
+            found = None
+        if found is None:
+            _missing(definer, "index", path, missing_ok)
+            continue
+        table, index = found
+        referring = referring_to(definer.draft, definer.known, table)
+        alter(definer.draft, definer.known, table.id, DropIndex(index.name, is_cascade, referring))
+
+
+def _drop_schemas(definer: Definer, wanted: Sequence[str], missing_ok: bool, is_cascade: bool) -> None:
+    schemas: list[Schema] = []
+    for name in wanted:
+        if definer.is_system_schema(name):
+            raise SystemObject(f"cannot drop schema {name} because it is required by the database system")
+        found = find_schema(definer, definer.names.path.database, name)
+        if found is not None:
+            schemas.append(found)
+        elif missing_ok:
+            definer.notice(f'schema "{name}" does not exist, skipping')
+        else:
+            raise UndefinedSchema(f'schema "{name}" does not exist')
+    ids = list(dict.fromkeys(each.id for each in schemas))
+    contents = [id for each in schemas for id in definer.contents(each.database, each.id)]
+    if is_cascade:
+        tell_cascade(definer, [Thing(id) for id in ids], inside(definer.draft, definer.known, ids, contents))
+    drop_schemas(
+        definer.draft, definer.known, ids, contents, is_cascade=is_cascade, qualifies=definer.qualifies
+    )
+
+
+# ── what CASCADE takes along ───────────────────────────────────────────────────────────────────
+
+TOLD_MAX = 100
+"""As many are named in a notice, as in PostgreSQL."""
+
+
+def tell_cascade(definer: Definer, roots: Sequence[Thing], contents: Contents | None = None) -> None:
+    """Says what else goes, before it does."""
+    going = closure(definer.draft, definer.known, roots, contents)
+    told = [
+        name_of(definer.draft, definer.known, each.thing, qualifies=definer.qualifies)
+        for each in reversed(going)
+        if not each.is_owned
+    ]
+    if len(told) == 1:
+        definer.notice(f"drop cascades to {told[0]}")
+    elif told:
+        lines = [f"drop cascades to {each}" for each in told[:TOLD_MAX]]
+        if len(told) > TOLD_MAX:
+            lines.append(f"and {len(told) - TOLD_MAX} other objects (see server log for list)")
+        definer.notice(f"drop cascades to {len(told)} other objects", detail="\n".join(lines))

@@ -1,0 +1,219 @@
+"""ALTER ... RENAME, SET SCHEMA and OWNER TO, of every kind of object.
+
+Walk: `sql.planning` -> `rename`, `set_schema`, `set_owner` -> `catalog.changes.object_changes`.
+"""
+
+from collections.abc import Callable
+
+from tenure.catalog.changes import object_changes
+from tenure.catalog.changes.column_changes import RenameColumn
+from tenure.catalog.changes.constraint_changes import RenameConstraint
+from tenure.catalog.changes.index_changes import RenameIndex
+from tenure.catalog.changes.table_changes import alter
+from tenure.catalog.changes.table_parts import constraint_named, find_column, staying
+from tenure.catalog.changes.view_changes import rename_view_column
+from tenure.catalog.descriptors.definitions import Contained, Index, Schema, Table, View
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.errors import (
+    DuplicateObject,
+    DuplicateRelation,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongKind,
+)
+from tenure.expr.errors import NotSupported
+from tenure.sql.statements.ddl.databases import database_named, require_users_own
+from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.statements.ddl.naming import find_index, index, require_free
+from tenure.sql.statements.ddl.schemas import require_allowed, schema_named
+from tenure.sql.text.parse import Tree, child, has, kind, names, option
+
+RELATIONS: dict[str, tuple[str, type | None]] = {
+    "OBJECT_TABLE": ("a table", None),
+    "OBJECT_INDEX": ("an index", None),
+    "OBJECT_VIEW": ("a view", View),
+    "OBJECT_SEQUENCE": ("a sequence", SequenceDescriptor),
+}
+"""ALTER TABLE and ALTER INDEX do for others too."""
+
+
+def rename_tag(tree: Tree) -> str:
+    what = option(tree, "rename_type")
+    if what == "OBJECT_COLUMN":
+        what = option(tree, "relation_type")
+    return f"ALTER {'TABLE' if what == 'OBJECT_TABCONSTRAINT' else _word(what)}"
+
+
+def object_tag(tree: Tree) -> str:
+    return f"ALTER {_word(option(tree, 'object_type'))}"
+
+
+def _word(what: str) -> str:
+    return what.removeprefix("OBJECT_").replace("_", " ")
+
+
+# ── RENAME ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def rename(definer: Definer, tree: Tree) -> str | None:
+    what = option(tree, "rename_type")
+    renaming = RENAMINGS.get(what)
+    if renaming is None:
+        raise NotSupported(f"ALTER {_word(what)} ... RENAME is not supported")
+    if has(tree, "relation") and _is_missing(definer, tree, is_index=what == "OBJECT_INDEX"):
+        return None
+    renaming(definer, tree)
+    return None
+
+
+def _is_missing(definer: Definer, tree: Tree, *, is_index: bool = False) -> bool:
+    """Whether IF EXISTS leaves nothing to do."""
+    path = path_of(tree.relation)
+    if not tree.missing_ok or definer.object(path) is not None:
+        return False
+    if is_index and find_index(definer, path) is not None:
+        return False
+    definer.notice(f'relation "{path[-1]}" does not exist, skipping')
+    return True
+
+
+def _rename_relation(definer: Definer, tree: Tree) -> None:
+    path = path_of(tree.relation)
+    spoken, wanted = RELATIONS[option(tree, "rename_type")]
+    if definer.object(path) is None and find_index(definer, path) is not None:
+        if wanted is not None:
+            raise WrongKind(f'"{path[-1]}" is not {spoken}')
+        _rename_index(definer, tree)
+        return
+    relation = definer.relation(path, tree.relation.location + 1)
+    if wanted is not None and not isinstance(relation, wanted):
+        raise WrongKind(f'"{path[-1]}" is not {spoken}')
+    require_free(definer, _schema_of(definer, relation), tree.newname)
+    object_changes.rename_object(definer.draft, definer.known, relation.id, tree.newname)
+
+
+def _schema_of(definer: Definer, descriptor: Contained) -> Schema:
+    schema = definer.use.descriptor(descriptor.schema)
+    assert isinstance(schema, Schema), "an object is in a schema"
+    return schema
+
+
+def _rename_index(definer: Definer, tree: Tree) -> None:
+    if definer.object(path_of(tree.relation)) is not None:
+        _rename_relation(definer, tree)  # as in PostgreSQL, it does for tables too
+        return
+    table, found = index(definer, path_of(tree.relation))
+    require_free(definer, _schema_of(definer, table), tree.newname)
+    alter(definer.draft, definer.known, table.id, RenameIndex(found.name, tree.newname))
+
+
+def _rename_column(definer: Definer, tree: Tree) -> None:
+    relation = definer.relation(path_of(tree.relation), tree.relation.location + 1)
+    match relation:
+        case Table():
+            if find_column(relation, tree.subname) is None:
+                raise UndefinedColumn(f'column "{tree.subname}" does not exist')
+            alter(definer.draft, definer.known, relation.id, RenameColumn(tree.subname, tree.newname))
+        case View():
+            if all(each.name != tree.subname for each in relation.columns):
+                raise UndefinedColumn(f'column "{tree.subname}" does not exist')
+            rename_view_column(definer.draft, definer.known, relation.id, tree.subname, tree.newname)
+        case _:
+            raise WrongKind(f'cannot rename columns of relation "{relation.name}"')
+
+
+def _rename_constraint(definer: Definer, tree: Tree) -> None:
+    table = definer.table(path_of(tree.relation), tree.relation.location + 1)
+    constraint = constraint_named(table, tree.subname)
+    if constraint is None:
+        raise UndefinedObject(f'constraint "{tree.subname}" for table "{table.name}" does not exist')
+    if isinstance(constraint, Index):
+        require_free(definer, _schema_of(definer, table), tree.newname)
+    alter(definer.draft, definer.known, table.id, RenameConstraint(tree.subname, tree.newname))
+
+
+def _rename_database(definer: Definer, tree: Tree) -> None:
+    database = database_named(definer, tree.subname)
+    if database.id == definer.session.database:
+        raise NotSupported("current database cannot be renamed")
+    require_users_own(database)
+    object_changes.rename_object(definer.draft, definer.known, database.id, tree.newname)
+
+
+def _rename_schema(definer: Definer, tree: Tree) -> None:
+    schema = schema_named(definer, tree.subname)
+    require_allowed(tree.newname)
+    object_changes.rename_object(definer.draft, definer.known, schema.id, tree.newname)
+
+
+def _rename_type(definer: Definer, tree: Tree) -> None:
+    enum = definer.enum(names(child(tree, "object").items))
+    if definer.is_taken(_schema_of(definer, enum), tree.newname):
+        raise DuplicateObject(f'type "{tree.newname}" already exists')
+    object_changes.rename_object(definer.draft, definer.known, enum.id, tree.newname)
+
+
+RENAMINGS: dict[str, Callable[[Definer, Tree], None]] = {
+    "OBJECT_TABLE": _rename_relation,
+    "OBJECT_VIEW": _rename_relation,
+    "OBJECT_SEQUENCE": _rename_relation,
+    "OBJECT_INDEX": _rename_index,
+    "OBJECT_COLUMN": _rename_column,
+    "OBJECT_TABCONSTRAINT": _rename_constraint,
+    "OBJECT_DATABASE": _rename_database,
+    "OBJECT_SCHEMA": _rename_schema,
+    "OBJECT_TYPE": _rename_type,
+}
+
+
+# ── SET SCHEMA and OWNER TO ────────────────────────────────────────────────────────────────────
+
+
+def set_schema(definer: Definer, tree: Tree) -> str | None:
+    what = option(tree, "object_type")
+    found: Contained
+    if what in RELATIONS:
+        if _is_missing(definer, tree):
+            return None
+        path = path_of(tree.relation)
+        found = definer.relation(path, tree.relation.location + 1)
+        spoken, wanted = RELATIONS[what]
+        if wanted is not None and not isinstance(found, wanted):
+            raise WrongKind(f'"{path[-1]}" is not {spoken}')
+    elif what == "OBJECT_TYPE":
+        found = definer.enum(names(child(tree, "object").items))
+    else:
+        raise NotSupported(f"ALTER {_word(what)} ... SET SCHEMA is not supported")
+    schema = schema_named(definer, tree.newschema)
+    if schema.id == found.schema:
+        return None
+    _require_free_there(definer, schema, found)
+    object_changes.set_schema(definer.draft, definer.known, found.id, schema.id)
+    return None
+
+
+def _require_free_there(definer: Definer, schema: Schema, found: Contained) -> None:
+    if definer.is_taken(schema, found.name):
+        there = f'"{found.name}" already exists in schema "{schema.name}"'
+        if isinstance(found, Table | View | SequenceDescriptor):
+            raise DuplicateRelation(f"relation {there}")
+        raise DuplicateObject(f"type {there}")
+    for each in staying(found.indexes) if isinstance(found, Table) else ():
+        require_free(definer, schema, each.name)
+
+
+def set_owner(definer: Definer, tree: Tree) -> str | None:
+    owner = definer.role(tree.newowner)
+    target = child(tree, "object")
+    match option(tree, "object_type"):
+        case "OBJECT_DATABASE":
+            id = database_named(definer, target.sval).id
+        case "OBJECT_SCHEMA":
+            id = schema_named(definer, target.sval).id
+        case "OBJECT_TYPE":
+            path = names(target.names if kind(target) == "TypeName" else target.items)
+            id = definer.enum(path).id
+        case other:
+            raise NotSupported(f"ALTER {_word(other)} ... OWNER TO is not supported")
+    object_changes.set_owner(definer.draft, definer.known, id, owner)
+    return None

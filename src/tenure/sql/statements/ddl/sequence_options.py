@@ -1,0 +1,60 @@
+"""What a statement says of a sequence: START, INCREMENT, MINVALUE, MAXVALUE, CACHE, CYCLE, AS, RESTART.
+
+Walk: CREATE and ALTER SEQUENCE, and identity columns -> `options_of`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.catalog.changes.sequence_changes import SequenceOptions
+from tenure.catalog.descriptors.definitions import TypeRef
+from tenure.catalog.errors import WrongSyntax
+from tenure.expr.errors import NotSupported
+from tenure.sql.statements.ddl.definition import Definer
+from tenure.sql.text.parse import Tree, child, items, kind
+
+NUMBERS = {"start": "start", "increment": "increment", "cache": "cache"}
+BOUNDS = {"minvalue": ("minimum", "has_no_minimum"), "maxvalue": ("maximum", "has_no_maximum")}
+ELSEWHERE = ("owned_by", "sequence_name", "restart", "logged", "generated")
+"""What is no part of what a sequence is like: others read these."""
+
+
+def options_of(definer: Definer, nodes: Sequence[Tree], type: TypeRef | None = None) -> SequenceOptions:
+    found: dict[str, Any] = {"type": type}
+    seen: set[str] = set()
+    for each in items(nodes):
+        if each.defname in seen:
+            raise WrongSyntax("conflicting or redundant options", position=each.location + 1)
+        seen.add(each.defname)
+        value = child(each, "arg")
+        match each.defname:
+            case name if name in NUMBERS:
+                found[NUMBERS[name]] = whole(value)
+            case name if name in BOUNDS:
+                bound, none = BOUNDS[name]
+                found |= {none: True} if value is None else {bound: whole(value)}
+            case "cycle":
+                found["is_cycle"] = bool(value.boolval) if kind(value) == "Boolean" else True
+            case "as":
+                found["type"] = definer.type_ref(value)
+            case name if name in ELSEWHERE:
+                pass
+            case other:
+                raise NotSupported(f"sequence option {other} is not supported")
+    return SequenceOptions(**found)
+
+
+def restart_of(nodes: Sequence[Tree]) -> tuple[bool, int | None]:
+    """Whether it is to start again, and where; None: where it started."""
+    for each in items(nodes):
+        if each.defname == "restart":
+            value = child(each, "arg")
+            return True, None if value is None else whole(value)
+    return False, None
+
+
+def whole(value: Tree) -> int:
+    """A number, which PostgreSQL's grammar gives as Integer or, if it is large, as Float."""
+    if kind(value) == "A_Const":
+        value = getattr(value, value.WhichOneof("val"))
+    return int(value.ival) if kind(value) == "Integer" else int(value.fval)

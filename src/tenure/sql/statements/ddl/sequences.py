@@ -1,0 +1,86 @@
+"""CREATE SEQUENCE and ALTER SEQUENCE.
+
+What a sequence is like belongs to the transaction; its values do not: RESTART counts at once, as setval()
+does, and is not undone by a rollback.
+
+Walk: `sql.planning` -> these -> `catalog.changes.sequence_changes`, `table.sequences`.
+"""
+
+from collections.abc import Sequence
+
+from tenure.catalog.changes.sequence_changes import alter_sequence as change
+from tenure.catalog.changes.sequence_changes import create_sequence as create
+from tenure.catalog.changes.sequence_changes import set_owned_by
+from tenure.catalog.changes.table_parts import column_of
+from tenure.catalog.descriptors.definitions import OwnedBy, Table
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.errors import WrongKind, WrongSyntax
+from tenure.expr.errors import NotSupported
+from tenure.sql.statements.ddl.create_table import skips
+from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.statements.ddl.sequence_options import options_of, restart_of
+from tenure.sql.text.parse import Tree, child, items, names
+
+
+def create_sequence(definer: Definer, tree: Tree) -> str | None:
+    if tree.sequence.relpersistence == "t":
+        raise NotSupported("temporary sequences are not supported")
+    schema = definer.schema_for(path_of(tree.sequence)[:-1])
+    name = tree.sequence.relname
+    if skips(definer, schema, name, if_not_exists=tree.if_not_exists):
+        return None
+    id = definer.fresh_id()
+    create(
+        definer.draft,
+        definer.known,
+        id=id,
+        schema=schema.id,
+        name=name,
+        owner=definer.owner,
+        options=options_of(definer, tree.options),
+    )
+    _own(definer, id, tree.options)
+    return None
+
+
+def alter_sequence(definer: Definer, tree: Tree) -> str | None:
+    path = path_of(tree.sequence)
+    if tree.missing_ok and definer.object(path) is None:
+        definer.notice(f'relation "{path[-1]}" does not exist, skipping')
+        return None
+    alter_options(definer, definer.sequence(path), tree.options)
+    return None
+
+
+def alter_options(definer: Definer, sequence: SequenceDescriptor, nodes: Sequence[Tree]) -> None:
+    restarts, value = restart_of(nodes)
+    parts = definer.session.parts
+    # Values belong to no transaction: read in this one, a RESTART would be its own rival.
+    last = parts.sequences.state(parts.store.snapshot(), sequence).last_value
+    altered = change(
+        definer.draft,
+        definer.known,
+        sequence.id,
+        options_of(definer, nodes),
+        last_value=value if restarts else last,
+    )
+    _own(definer, sequence.id, nodes)
+    if restarts:
+        parts.sequences.restart(altered, value, fence=definer.session.surroundings.fence)
+
+
+def _own(definer: Definer, id: int, nodes: Sequence[Tree]) -> None:
+    for each in items(nodes):
+        if each.defname == "owned_by":
+            set_owned_by(definer.draft, definer.known, id, _owner(definer, names(child(each, "arg").items)))
+
+
+def _owner(definer: Definer, path: list[str]) -> OwnedBy | None:
+    if path == ["none"]:
+        return None
+    if len(path) < 2:
+        raise WrongSyntax("invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE.")
+    relation = definer.relation(path[:-1])
+    if not isinstance(relation, Table):
+        raise WrongKind(f'sequence cannot be owned by relation "{relation.name}"')
+    return OwnedBy(relation.id, column_of(relation, path[-1]).id)

@@ -1,0 +1,169 @@
+"""CREATE VIEW: a query under a name, with what its names mean at this moment.
+
+The query is bound once, to learn its columns and what it reads. A view that it reads is not opened: it
+counts as a table of its own, so that dependencies go from view to view.
+
+Walk: `sql.planning` -> `create_view` -> `catalog.changes.view_changes.create_view`; `sql.names.view_names`
+reads views.
+"""
+
+from collections.abc import Sequence
+
+from tenure.catalog.changes.view_changes import create_view as create
+from tenure.catalog.descriptors.definitions import (
+    Depends,
+    EnumType,
+    SearchPath,
+    Table,
+    TypeRef,
+    View,
+    ViewColumn,
+    ViewSource,
+    is_dropped,
+    visible,
+)
+from tenure.catalog.descriptors.definitions import Sequence as SequenceDescriptor
+from tenure.catalog.errors import WrongSyntax
+from tenure.expr.errors import NotSupported
+from tenure.expr.tree.build import Typed
+from tenure.expr.tree.expressions import sequences
+from tenure.expr.types.datatype import Type
+from tenure.sql.access import planner as access
+from tenure.sql.bind.binder import Binder, bind_query
+from tenure.sql.bind.parameters import NoParameters
+from tenure.sql.bind.relations import Relation, VirtualTable
+from tenure.sql.names.sequence_names import written_name
+from tenure.sql.names.session_names import SessionNames
+from tenure.sql.names.view_names import view_query
+from tenure.sql.plans.plan import OutputColumn, Query, Scan, Virtual, walk
+from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.statements.ddl.naming import require_free
+from tenure.sql.text.parse import Tree, child, deparsed, names, option
+
+VIEW_KEY = "view:"
+
+
+def create_view(definer: Definer, tree: Tree) -> str | None:
+    _refuse(tree)
+    schema = definer.schema_for(path_of(tree.view)[:-1])
+    name = tree.view.relname
+    is_there = definer.is_taken(schema, name)
+    if not (tree.replace and is_there):
+        require_free(definer, schema, name)
+    query = child(tree, "query")
+    known = ReadNames(definer.names)
+    bound = bind_query(query, known, NoParameters())
+    path = definer.names.path
+    create(
+        definer.draft,
+        definer.known,
+        id=definer.fresh_id(),
+        schema=schema.id,
+        name=name,
+        owner=definer.owner,
+        query=deparsed(query),
+        columns=_columns(bound, names(tree.aliases)),
+        path=SearchPath(path.database, tuple(path.names())),
+        sources=tuple(known.sources.values()),
+        depends=_depends(bound, known),
+        is_replacing=tree.replace,
+        type_name=lambda ref: definer.type_of(ref).sql_name,
+    )
+    return None
+
+
+def relies_on_key(definer: Definer, id: int, table: Table) -> bool:
+    """Whether a dependent of a table is a view whose GROUP BY needs the table's primary key."""
+    view = definer.names.descriptor(id)
+    if not isinstance(view, View) or is_dropped(view):
+        return False
+    query = view_query(view, definer.names)
+    binder = Binder(query.names, NoParameters(), query.tree)
+    binder.query(query.tree)
+    return table.id in binder.binding.keys_relied_on
+
+
+def _refuse(tree: Tree) -> None:
+    if tree.view.relpersistence == "t":
+        raise NotSupported("temporary views are not supported")
+    if option(tree, "with_check_option") != "NO_CHECK_OPTION" or tree.options:
+        raise NotSupported("options of views are not supported")
+    query = child(tree, "query")
+    if query.HasField("into_clause"):
+        raise NotSupported("views must not contain SELECT INTO")
+
+
+def _columns(query: Query, given: Sequence[str]) -> list[ViewColumn]:
+    if len(given) > len(query.outputs):
+        raise WrongSyntax("CREATE VIEW specifies more column names than columns")
+    titles = [*given, *(each.name for each in query.outputs[len(given) :])]
+    return [ViewColumn(title, each.type.ref) for title, each in zip(titles, query.outputs, strict=True)]
+
+
+def _depends(bound: Query, known: "ReadNames") -> list[Depends]:
+    """What the query reads of each source, found by leaving out what it does not need."""
+    query = access.with_access(bound)
+    columns: dict[int, set[int]] = {each.id: set() for each in known.sources.values()}
+    for plan in (query.plan, *(each.plan for each in query.nested)):
+        for node in walk(plan):
+            if isinstance(node, Scan):
+                columns[node.table.id].update(node.columns)
+            elif isinstance(node, Virtual) and node.source.startswith(VIEW_KEY):
+                columns[int(node.source[len(VIEW_KEY) :])].update(each + 1 for each in node.columns)
+    for output in query.outputs:
+        if output.type.ref.enum:
+            columns.setdefault(output.type.ref.enum, set())
+    return [Depends(id, tuple(sorted(read))) for id, read in columns.items()]
+
+
+class ReadNames:
+    """The names of a view's query as the session means them; remembers what each meant."""
+
+    def __init__(self, names: SessionNames) -> None:
+        self._names = names
+        self.sources: dict[tuple[str, ...], ViewSource] = {}
+
+    def relation(self, name: Sequence[str], position: int) -> Relation:
+        found = self._names.object(name)
+        match found:
+            case Table():
+                relation = self._names.relation(name, position)
+                if isinstance(relation, Table):
+                    shown = (each for each in visible(found.columns) if not each.is_hidden)
+                    self._note(name, found.id, tuple((each.name, each.id) for each in shown))
+                return relation
+            case View() if not is_dropped(found):
+                self._note(name, found.id, tuple((each.name, at) for at, each in enumerate(found.columns, 1)))
+                return VirtualTable(found.name, self._outputs(found), f"{VIEW_KEY}{found.id}")
+            case SequenceDescriptor():
+                self._note(name, found.id)
+        return self._names.relation(name, position)
+
+    def _outputs(self, view: View) -> tuple[OutputColumn, ...]:
+        return tuple(OutputColumn(each.name, self._type(each.type)) for each in view.columns)
+
+    def _type(self, ref: TypeRef) -> Type:
+        return self._names.type_of(ref)
+
+    def _note(self, name: Sequence[str], id: int, columns: tuple[tuple[str, int], ...] = ()) -> None:
+        self.sources[tuple(name)] = ViewSource(tuple(name), id, columns)
+
+    def type_named(self, name: Sequence[str], modifiers: tuple[int, ...], *, is_array: bool) -> Type:
+        made = self._names.type_named(name, modifiers, is_array=is_array)
+        if made.ref.enum:
+            self._note(name, made.ref.enum)
+        return made
+
+    def check_size(self, levels: int) -> None:
+        self._names.check_size(levels)
+
+    def enum(self, id: int) -> EnumType:
+        return self._names.enum(id)
+
+    def call(self, name: Sequence[str], arguments: Sequence[Typed]) -> Typed | None:
+        made = self._names.call(name, arguments)
+        written = None if made is None else written_name(name[-1], arguments)
+        if made is not None and written is not None:
+            for id in sequences(made.node):
+                self._note(written, id)
+        return made

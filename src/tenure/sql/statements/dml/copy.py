@@ -1,0 +1,430 @@
+"""COPY ... FROM STDIN and TO STDOUT, in text, CSV and binary.
+
+All rows of a COPY belong to one transaction, which is bounded; more than that is IMPORT's work. Rows are
+written as they come, so memory holds what the transaction does and no more.
+
+Walk: `sql.planning` -> `plan` -> `Copy.run` gives the door a `CopyIn` or `CopyOut`; the door feeds it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+from tenure.base.errors import InvalidParameter, UserError
+from tenure.base.interruptible import interruptible
+from tenure.base.memory import Holding
+from tenure.catalog.descriptors.definitions import Column as TableColumn
+from tenure.catalog.descriptors.definitions import Table, visible
+from tenure.catalog.errors import DuplicateColumn
+from tenure.expr.errors import NotSupported, UndefinedColumn
+from tenure.expr.types.datatype import Datum, Type
+from tenure.expr.types.type_names import type_of
+from tenure.sql.bind.errors import WrongReference
+from tenure.sql.errors import ReadOnlyTransaction
+from tenure.sql.session.answers import Answer, CopyFormat, Pending, QueryCanceled, ResultColumn
+from tenure.sql.session.execution import Execution
+from tenure.sql.statement import Result
+from tenure.sql.statements.dml import queries
+from tenure.sql.statements.dml.forgotten_keys import explain_violation
+from tenure.sql.statements.dml.queries import Select, SelectAsOf
+from tenure.sql.statements.dml.writes import WrongKind, refuse_system
+from tenure.sql.statements.dml.writing import writer_of
+from tenure.sql.text import parse
+from tenure.sql.text.copy_binary import SIGNATURE, BinaryReader
+from tenure.sql.text.copy_text import BadCopy, CopyReader, Field, Format, writer
+from tenure.sql.text.parse import SyntaxFault, Tree, child, items, kind, names
+from tenure.table.columns import Values
+from tenure.table.write import TableWriter
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+BATCH_ROWS, BATCH_BYTES_MAX = 500, 1 << 20
+"""Of what is written at once."""
+
+
+COPIES = 2
+"""A row is there as it came, and taken apart."""
+
+
+class NotAllowed(UserError):
+    sqlstate = "42501"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    table: Table
+    targets: tuple[TableColumn, ...]
+    types: tuple[Type, ...]
+    format: Format
+    kind: CopyFormat
+    columns: ClassVar[tuple[ResultColumn, ...] | None] = None
+    parameters: ClassVar[tuple[Type, ...]] = ()
+    is_short: ClassVar[bool] = False
+
+    def run(self, execution: Execution) -> Result:
+        execution.block.txn("COPY FROM")
+        return Result("COPY", copy=_Incoming(self, execution))
+
+
+class _Incoming:
+    """What the client sends, row by row into the transaction."""
+
+    def __init__(self, copy: CopyFrom, execution: Execution) -> None:
+        self._copy = copy
+        self._execution = execution
+        self._writer: TableWriter = writer_of(execution, copy.table)
+        self._txn = execution.block.txn("COPY FROM")
+        self._reader = CopyReader(copy.format)
+        self._binary = BinaryReader() if copy.kind is CopyFormat.BINARY else None
+        self._count = 0
+        self._kept = Holding(execution.account, "a row of COPY that is not whole")
+        self.format = copy.kind
+        self.columns = len(copy.targets)
+
+    def write(self, data: bytes) -> None:
+        self._execution.session.memory.evaluated(self._execution.account, partial(self._write, data))
+
+    def _write(self, data: bytes) -> None:
+        self._execution.check()
+        reader = self._reader if self._binary is None else self._binary
+        if reader.kept_bytes:
+            self._kept.replace(COPIES * (reader.kept_bytes + len(data)))
+        if self._binary is not None:
+            self._insert(self._from_binary(self._binary.rows(data)))
+        else:
+            self._insert(self._from_text(self._reader.rows(data)))
+        self._kept.replace(reader.kept_bytes)
+
+    def _insert(self, rows: Iterator[Values]) -> None:
+        written = interruptible(self._writer.insert_all(self._txn, rows), self._execution.check)
+        try:
+            self._count += sum(1 for _ in written)
+        except UserError as error:
+            explain_violation(self._execution, error)
+            raise
+
+    def _from_text(self, rows: Iterator[list[Field]]) -> Iterator[Values]:
+        copy = self._copy
+        zone = self._execution.session.variables.zone
+        parsers = [_parser(each, zone) for each in copy.types]
+        for fields in rows:
+            if copy.format.must_match and self._reader.line == 1:
+                _check_header(fields, copy.targets)
+                continue
+            if len(fields) > len(parsers):
+                raise BadCopy("extra data after last expected column")
+            values = {}
+            for column, parse_text, field in zip(copy.targets, parsers, fields, strict=False):
+                try:
+                    values[column.id] = None if field is None else parse_text(field)
+                except UserError as error:
+                    where = f"COPY {copy.table.name}, line {self._reader.line}, column {column.name}"
+                    error.where = f"{where}: {_shown(field)}"
+                    raise
+            if len(fields) < len(parsers):
+                # What is wrong with the columns before is said first.
+                raise BadCopy(f'missing data for column "{copy.targets[len(fields)].name}"')
+            yield values
+
+    def _from_binary(self, rows: Iterator[list[bytes | None]]) -> Iterator[Values]:
+        decoders = self._execution.session.parts.codecs.decoders(self._copy.types)
+        for fields in rows:
+            if len(fields) != len(self._copy.targets):
+                raise BadCopy(f"row field count is {len(fields)}, expected {len(self._copy.targets)}")
+            pairs = zip(self._copy.targets, decoders, fields, strict=True)
+            yield {each.id: None if raw is None else decode(raw) for each, decode, raw in pairs}
+
+    def finish(self) -> "Answer | Pending":
+        if self._binary is not None:
+            self._binary.end()
+        else:
+            self._insert(self._from_text(self._reader.end()))
+            if self._copy.format.must_match and not self._reader.line:
+                _check_header([""], self._copy.targets)
+        self._writer.finish(self._txn, self._execution.check)
+        answer = Answer((), f"COPY {self._count}")
+        self._execution.session.finish_copy()
+        return answer
+
+    def fail(self, message: str) -> None:
+        raise QueryCanceled(f"COPY from stdin failed: {message}")
+
+
+def _shown(field: Field) -> str:
+    return "null input" if field is None else f'"{field[:100]}"'
+
+
+def _parser(kind_of: Type, zone: tzinfo) -> Callable[[str], Datum]:
+    if kind_of.follows_zone:
+        return lambda text: kind_of.parse_in(text, zone)
+    return kind_of.parse
+
+
+def _check_header(fields: Sequence[Field], targets: Sequence[TableColumn]) -> None:
+    if len(fields) != len(targets):
+        raise BadCopy(f"wrong number of fields in header line: got {len(fields)}, expected {len(targets)}")
+    for at, (field, column) in enumerate(zip(fields, targets, strict=True), 1):
+        if field != column.name:
+            raise BadCopy(
+                f'column name mismatch in header line field {at}: got "{field}", expected "{column.name}"'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    select: Select | SelectAsOf
+    format: Format
+    kind: CopyFormat
+    parameters: tuple[Type, ...]
+    columns: ClassVar[tuple[ResultColumn, ...] | None] = None
+    is_short: ClassVar[bool] = False
+
+    def run(self, execution: Execution) -> Result:
+        return Result("COPY", copy=_Outgoing(self, execution))
+
+
+class _Outgoing:
+    def __init__(self, copy: CopyTo, execution: Execution) -> None:
+        self._copy = copy
+        self._execution = execution
+        self._count = 0
+        self.format = copy.kind
+        self.columns = len(copy.select.columns)
+
+    def batches(self) -> Iterator[Sequence[bytes]]:
+        """Large values that the rows are made of are charged as they are made, batch by batch."""
+        memory, made = self._execution.session.memory, self._batches()
+        following = partial(next, made, None)
+        while (batch := memory.evaluated(self._execution.account, following)) is not None:
+            memory.hold_result(sum(map(len, batch)))
+            yield batch
+
+    def _batches(self) -> Iterator[Sequence[bytes]]:
+        rows = self._copy.select.rows(self._execution)
+        encode = self._encoder()
+        is_binary = self._copy.kind is CopyFormat.BINARY
+        head = SIGNATURE + bytes(8) if is_binary else b""
+        if self._copy.format.has_header:
+            yield [self._header()]
+        while encoded := self._encoded(rows, encode):
+            self._execution.check()
+            self._count += len(encoded)
+            encoded[0], head = head + encoded[0], b""
+            yield encoded
+        if is_binary:
+            yield [head + b"\xff\xff"]
+        self._execution.session.finish_copy()
+
+    def _encoded(
+        self, rows: Iterator[Sequence[Datum]], encode: Callable[[Sequence[Datum]], bytes]
+    ) -> list[bytes]:
+        """Some rows, fewer of large ones."""
+        encoded: list[bytes] = []
+        size_bytes = 0
+        for row in islice(rows, BATCH_ROWS):
+            encoded.append(encode(row))
+            size_bytes += len(encoded[-1])
+            if size_bytes > BATCH_BYTES_MAX:
+                break
+        return encoded
+
+    def _header(self) -> bytes:
+        """FORCE_QUOTE is about values."""
+        format = replace(self._copy.format, force_quote=frozenset())
+        return writer(format)([each.name for each in self._copy.select.columns], format)
+
+    def _encoder(self) -> Callable[[Sequence[Datum]], bytes]:
+        types = [each.type for each in self._copy.select.columns]
+        format = self._copy.format
+        if self._copy.kind is CopyFormat.BINARY:
+            return _binary_row(self._execution.session.parts.codecs.encoders(types))
+        zone = self._execution.session.variables.zone
+        render = [_renderer(each, zone) for each in types]
+        line = writer(format)
+
+        def encode(row: Sequence[Datum]) -> bytes:
+            pairs = zip(render, row, strict=True)
+            return line([None if value is None else shown(value) for shown, value in pairs], format)
+
+        return encode
+
+    def tag(self) -> str:
+        return f"COPY {self._count}"
+
+
+def _renderer(kind_of: Type, zone: tzinfo) -> Callable[[Datum], str]:
+    if kind_of.follows_zone:
+        return lambda value: kind_of.render_in(value, zone)
+    return kind_of.render
+
+
+def _binary_row(encoders: Sequence[Callable[[Datum], bytes]]) -> Callable[[Sequence[Datum]], bytes]:
+    head = len(encoders).to_bytes(2, "big")
+
+    def encode(row: Sequence[Datum]) -> bytes:
+        pieces = [head]
+        for write, value in zip(encoders, row, strict=True):
+            if value is None:
+                pieces.append(b"\xff\xff\xff\xff")
+            else:
+                data = write(value)
+                pieces += (len(data).to_bytes(4, "big"), data)
+        return b"".join(pieces)
+
+    return encode
+
+
+# Planning
+
+
+def plan(planner: "Planner", tree: Tree) -> "CopyFrom | CopyTo":
+    if tree.is_program or tree.filename:
+        raise NotAllowed(
+            "COPY reads from and writes to the client only",
+            hint="Use COPY ... FROM STDIN or TO STDOUT, or psql's \\copy.",
+        )
+    if tree.is_from:
+        return _plan_from(planner, tree)
+    return _plan_to(planner, tree)
+
+
+def _plan_from(planner: "Planner", tree: Tree) -> CopyFrom:
+    if tree.HasField("where_clause"):
+        raise NotSupported("COPY FROM ... WHERE is not supported")
+    path = [
+        each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
+    ]
+    table = planner.names.relation(path, tree.relation.location + 1)
+    refuse_system(table)
+    if not isinstance(table, Table):
+        raise WrongKind(f'cannot copy to "{path[-1]}": it is not a table')
+    if planner.block.is_read_only:
+        raise ReadOnlyTransaction("cannot execute COPY FROM in a read-only transaction")
+    targets = _columns(table, tree)
+    format, how = _format(tree, [each.name for each in targets])
+    types = tuple(type_of(each.type, planner.names.enum) for each in targets)
+    return CopyFrom(table, targets, types, format, how)
+
+
+def _columns(table: Table, tree: Tree) -> tuple[TableColumn, ...]:
+    shown = {each.name: each for each in visible(table.columns) if not each.is_hidden}
+    wanted = names(tree.attlist)
+    if not wanted:
+        return tuple(each for each in shown.values() if each.generated is None)
+    found: list[TableColumn] = []
+    for name in wanted:
+        column = shown.get(name)
+        if column is None:
+            raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        if column.generated is not None:
+            raise WrongReference(
+                f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
+            )
+        if column in found:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+        found.append(column)
+    return tuple(found)
+
+
+def _plan_to(planner: "Planner", tree: Tree) -> CopyTo:
+    query = child(tree, "query")
+    if query is None:
+        query = _select_of(planner, tree)
+    if kind(query) != "SelectStmt":
+        raise NotSupported("COPY of a statement that writes is not supported")
+    select = queries.plan(planner, query)
+    format, how = _format(tree, [each.name for each in select.columns])
+    return CopyTo(select, format, how, select.parameters)
+
+
+def _select_of(planner: "Planner", tree: Tree) -> Tree:
+    """COPY t (a, b) TO is COPY (SELECT a, b FROM t) TO."""
+    path = [
+        each for each in (tree.relation.catalogname, tree.relation.schemaname, tree.relation.relname) if each
+    ]
+    table = planner.names.relation(path, tree.relation.location + 1)
+    if not isinstance(table, Table):
+        raise NotSupported(
+            f'cannot copy from "{path[-1]}": it is not a table', hint="Use COPY (SELECT ...) TO."
+        )
+    columns = ", ".join(_quoted(each.name) for each in _columns(table, tree))
+    found = parse.one(f"SELECT {columns} FROM {'.'.join(map(_quoted, path))}")
+    assert found is not None
+    return found.tree
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _format(tree: Tree, columns: list[str]) -> tuple[Format, CopyFormat]:
+    given = {each.defname: child(each, "arg") for each in items(tree.options)}
+    how = _how(_word(given.pop("format")) if "format" in given else "text")
+    is_csv = how is CopyFormat.CSV
+    found: dict[str, object] = {"is_csv": is_csv, "force_quote": frozenset()}
+    if is_csv:
+        found |= {"delimiter": ",", "null": ""}
+    for name, value in given.items():
+        match name:
+            case "delimiter" | "quote" | "escape":
+                found[name] = _character(name, _word(value))
+                if name == "quote" and "escape" not in given:
+                    found["escape"] = found["quote"]
+            case "null":
+                found["null"] = _word(value)
+            case "header":
+                found["has_header"] = _is_on(value)
+                found["must_match"] = value is not None and _word(value).lower() == "match"
+            case "encoding":
+                if _word(value).upper().replace("-", "") != "UTF8":
+                    raise NotSupported("COPY is in UTF8 only")
+            case "force_quote" | "force_null" | "force_not_null":
+                found[name] = _positions(value, columns)
+            case "freeze" | "oids":
+                pass
+            case _:
+                raise SyntaxFault(f'option "{name}" not recognized')
+    return Format(**found), how  # type: ignore[arg-type]
+
+
+def _how(name: str) -> CopyFormat:
+    try:
+        return CopyFormat(name)
+    except ValueError:
+        raise InvalidParameter(f'COPY format "{name}" not recognized') from None
+
+
+def _word(value: Tree) -> str:
+    if kind(value) == "String":
+        return str(value.sval)
+    if kind(value) in ("Integer",):
+        return str(value.ival)
+    if kind(value) == "Boolean":
+        return "true" if value.boolval else "false"
+    raise InvalidParameter("COPY: an option needs a word or a string")
+
+
+def _character(name: str, text: str) -> str:
+    if len(text.encode()) != 1:
+        raise NotSupported(f"COPY {name} must be a single one-byte character")
+    if text in "\r\n":
+        raise InvalidParameter(f"COPY {name} cannot be newline or carriage return")
+    return text
+
+
+def _is_on(value: Tree | None) -> bool:
+    return value is None or _word(value).lower() in ("true", "on", "1", "match")
+
+
+def _positions(value: Tree, columns: list[str]) -> frozenset[int]:
+    if kind(value) == "A_Star":
+        return frozenset(range(len(columns)))
+    wanted = names(value.items)
+    for name in wanted:
+        if name not in columns:
+            raise UndefinedColumn(f'column "{name}" does not exist')
+    return frozenset(columns.index(name) for name in wanted)

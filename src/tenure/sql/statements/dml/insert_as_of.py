@@ -1,0 +1,63 @@
+"""INSERT ... SELECT ... AS OF SYSTEM TIME: rows of the past, written now. It is how a DELETE is undone.
+
+    INSERT INTO t SELECT * FROM t AS OF SYSTEM TIME '-10m' ON CONFLICT DO NOTHING
+
+The query is read as of the moment; the table that is written, ON CONFLICT and RETURNING are of the present.
+Both are planned when the statement runs: the moment moves, and either catalog may have changed since the
+statement was prepared.
+
+Walk: `sql.planning` -> `plan`; `InsertAsOf.run` -> `statements.dml.writes.plan_insert` with a block of the
+past.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tenure.expr.types.datatype import Type
+from tenure.sql.errors import PlanChanged
+from tenure.sql.session.answers import ResultColumn
+from tenure.sql.session.execution import Execution
+from tenure.sql.statement import Result
+from tenure.sql.statements.dml import past_blocks
+from tenure.sql.statements.dml.writes import plan_insert
+from tenure.sql.statements.dml.writing import Insert
+from tenure.sql.text import as_of
+from tenure.sql.text.parse import Tree
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAsOf:
+    text: str
+    tree: Tree
+    operand: str
+    columns: tuple[ResultColumn, ...] | None
+    parameters: tuple[Type, ...]
+    is_upsert: bool = False
+    is_short: bool = False
+    is_kept: bool = False
+
+    def run(self, execution: Execution) -> Result:
+        execution.block.txn("INSERT")
+        with past_blocks.reading_block(execution, self.operand) as block:
+            planner = execution.session.preparing.planner(self.text, execution.block, self.parameters)
+            planner.is_upsert = self.is_upsert
+            insert = plan_insert(planner, self.tree, reading=planner.inside(block))
+            if insert.columns != self.columns:
+                raise PlanChanged("cached plan must not change result type")
+            return insert.run(execution)
+
+
+def plan(planner: "Planner", tree: Tree) -> Insert | InsertAsOf:
+    operand = planner.as_of
+    if not operand:
+        return plan_insert(planner, tree)
+    if operand.startswith("$"):
+        planner.parameters.expect(int(operand[1:]), as_of.TEXT)
+    with past_blocks.planning_block(planner.session, operand) as block:
+        reading = planner.inside(block)
+        reading.parameters = planner.parameters
+        insert = plan_insert(planner, tree, reading=reading)
+    return InsertAsOf(planner.text, tree, operand, insert.columns, insert.parameters, planner.is_upsert)

@@ -1,0 +1,53 @@
+"""Blocks that read the past beside a statement that belongs to the present.
+
+    plan    the query is bound to the catalog of then, so that its columns are known
+    run     the moment is worked out anew ('-10s' moves), and the query is bound and read as of it
+
+Such a block has a snapshot and no lease. What it reads is fixed, so the transaction that writes its rows has
+nothing of it to prove.
+
+Walk: `statements.dml.queries` plans with `planning_block`; `statements.dml.insert_as_of` and
+`statements.ddl.create_table_as` read through `reading_block`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tenure.expr.errors import NotSupported
+from tenure.sql.plans.plan import Lock, Query
+from tenure.sql.plans.plan_facts import everything
+from tenure.sql.session.block import Block
+from tenure.sql.session.execution import Execution
+from tenure.sql.text.as_of import timestamp_of
+
+if TYPE_CHECKING:
+    from tenure.sql.session.session import Session
+
+
+@contextmanager
+def planning_block(session: "Session", operand: str) -> Iterator[Block]:
+    """Where the moment is a parameter, which has no value yet, the catalog of now stands for that of then."""
+    block = Block(session.parts)
+    try:
+        if not operand.startswith("$"):
+            block.read_as_of(timestamp_of(session, operand))
+        yield block
+    finally:
+        block.close()
+
+
+@contextmanager
+def reading_block(execution: Execution, operand: str) -> Iterator[Block]:
+    block = Block(execution.session.parts)
+    block.now_micros = execution.block.now_micros
+    try:
+        block.read_as_of(timestamp_of(execution.session, operand, execution.values))
+        yield block
+    finally:
+        block.close()
+
+
+def refuse_locks(query: Query) -> None:
+    if any(isinstance(each, Lock) for each in everything(query.plan, query)):
+        raise NotSupported("rows as of an earlier time cannot be locked", hint="Leave FOR UPDATE out.")

@@ -1,0 +1,56 @@
+"""TRUNCATE: new, empty indexes take the place of all indexes of some tables.
+
+No row and no key is read, so it costs the same however many rows there are, and a damaged table can be
+emptied. What the transaction itself has written there is forgotten; the committed rows stay in the former
+indexes, which reads of the past use. Others must not write to those once the new ones are there:
+`schema_change.in_transaction` closes the tables to them until this transaction has ended.
+
+Sequences restart at once, whatever becomes of the transaction.
+
+Walk: `sql.planning` -> `truncate` -> `catalog.changes.table_changes.empty`; the commit hands all to the
+schema changer.
+"""
+
+from tenure.catalog.changes.table_changes import empty, owned_sequences, referring_to
+from tenure.catalog.descriptors.definitions import Table
+from tenure.expr.errors import NotSupported
+from tenure.sql.statements.ddl.definition import Definer, path_of
+from tenure.sql.text.parse import Tree, items, option
+
+
+def truncate(definer: Definer, tree: Tree) -> str | None:
+    tables = {each.id: each for each in _named(definer, tree)}
+    _follow(definer, tables, is_cascade=option(tree, "behavior") == "DROP_CASCADE")
+    txn, session = definer.use.txn, definer.session
+    for id in tables:
+        empty(definer.draft, definer.known, id)
+        txn.forget_writes(session.parts.store.keyspace.table_span(id))
+    if tree.restart_seqs:
+        for table in tables.values():
+            for sequence in owned_sequences(definer.draft, definer.known, table):
+                session.parts.sequences.restart(sequence, fence=session.surroundings.fence)
+    return None
+
+
+def _named(definer: Definer, tree: Tree) -> list[Table]:
+    return [definer.table(path_of(each), each.location + 1) for each in items(tree.relations)]
+
+
+def _follow(definer: Definer, tables: dict[int, Table], *, is_cascade: bool) -> None:
+    """Adds the tables that refer to these, or refuses."""
+    left = list(tables.values())
+    while left:
+        table = left.pop(0)
+        for referring in referring_to(definer.draft, definer.known, table):
+            if referring.table in tables:
+                continue
+            if not is_cascade:
+                raise NotSupported(
+                    "cannot truncate a table referenced in a foreign key constraint",
+                    detail=f'Table "{referring.table_name}" references "{table.name}".',
+                    hint=f'Truncate table "{referring.table_name}" at the same time, '
+                    "or use TRUNCATE ... CASCADE.",
+                )
+            definer.notice(f'truncate cascades to table "{referring.table_name}"')
+            tables[referring.table] = definer.declared(referring.table)
+            left.append(tables[referring.table])

@@ -1,0 +1,1 @@
+"""Statements that are done by a job, and those that steer jobs."""

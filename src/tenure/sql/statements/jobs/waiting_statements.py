@@ -1,0 +1,156 @@
+"""Statements that are done by a job, and wait for it.
+
+    create_job ──► await_end ──► its result, or what it failed with
+                      └── canceled, or the client is gone ──► cancel_job ──► it was too late: its result
+
+If the statement is canceled, or its client goes away, so is the job. What a job failed with is raised as if
+the statement had failed with it. A job that no process can run is not waited for without end. From the job's
+creation on, trouble with the store means that the outcome is not known (40003), never that there was none.
+
+Walk: `statements.jobs.exporting` -> `create_job`, `await_job`; `statements.jobs.importing` -> `create_job`,
+`await_end`, `failure_of`; all wait by `cluster.jobs.job_waits`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenure.base.errors import OutcomeUnknown, TenureError, UserError
+from tenure.cluster.jobs.job_records import DETAIL, JobControl
+from tenure.cluster.jobs.job_states import TERMINAL, IllegalStep, JobState
+from tenure.cluster.jobs.job_table import Job
+from tenure.cluster.jobs.job_waits import outcome_of
+from tenure.kv.snapshot import Snapshot
+from tenure.kv.transaction import Transaction
+from tenure.sql.errors import InsufficientPrivilege
+from tenure.sql.session.answers import QueryCanceled
+from tenure.sql.statements.jobs.job_statements import await_jobs
+from tenure.sql.tables.job_status import is_lacking
+
+if TYPE_CHECKING:
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.session import Session
+
+CANCEL_SECONDS, LOOK_SECONDS = 10.0, 0.05
+"""How long a canceled statement waits for its job to take everything back."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a statement waits for a process that this node cannot start: others may be able to, in turn."""
+
+_WITH_SQLSTATE = re.compile(r"([0-9A-Z]{5}) (.*)", re.DOTALL)
+
+
+class JobFailed(TenureError):
+    """What the job failed with."""
+
+    def __init__(self, described: str) -> None:
+        found = _WITH_SQLSTATE.fullmatch(described)
+        message, _, detail = (found[2] if found else described).partition(DETAIL)
+        super().__init__(message, detail=detail)
+        self.sqlstate = found[1] if found else TenureError.sqlstate
+
+
+class Unprovided(TenureError):
+    """The job needs what no process has, and none that has it can be started."""
+
+    sqlstate = "58000"
+
+
+def create_job(execution: "Execution", start: Callable[[Transaction], Job]) -> int:
+    """Creates the job of a statement; returns its id."""
+    ids: list[int] = []
+
+    def started(txn: Transaction) -> int:
+        ids.append(start(txn).id)
+        return ids[-1]
+
+    try:
+        return execution.session.surroundings.transact(started)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(
+            f"whether job {ids[-1]} was created is not known: {error}",
+            hint=f"SHOW JOB {ids[-1]} tells, once the store can be reached; if it was, it goes on by itself.",
+        ) from error
+
+
+def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], bool]) -> Snapshot:
+    """Returns the store as of when the job has ended, well or not; OutcomeUnknown if that is not seen.
+
+    If the wait has to end before, the job is canceled; `is_done` says whether that came too late.
+    """
+    with outcome_of(id):
+        try:
+            patience = _Patience(execution, id)
+            return await_jobs(execution, [id], TERMINAL.__contains__, on_look=patience.look)
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            cancel_job(execution, id)
+            snapshot = execution.session.parts.store.snapshot()
+            if is_done(snapshot):
+                return snapshot
+            raise
+
+
+class _Patience:
+    def __init__(self, execution: "Execution", id: int) -> None:
+        self._parts = execution.session.parts
+        self._id = id
+        self._lost_at: float | None = None
+        """When it would be lost."""
+
+    def look(self, snapshot: Snapshot) -> None:
+        control, trouble = self._parts.jobs.control(snapshot, self._id), self._parts.spark_trouble()
+        if control is None or not is_lacking(control) or not trouble:
+            self._lost_at = None
+            return
+        now = self._parts.env.monotonic()
+        if self._lost_at is None:
+            self._lost_at = now + PATIENCE_SECONDS
+        elif now >= self._lost_at:
+            needs = ", ".join(control.needs)
+            raise Unprovided(f"job {self._id} waits for a process with {needs}: {trouble}")
+
+
+def await_job(execution: "Execution", id: int) -> bytes:
+    """Returns the progress data of a job that has succeeded; raises what it failed with."""
+    jobs = execution.session.parts.jobs
+
+    def succeeded(snapshot: Snapshot) -> bool:
+        control = jobs.control(snapshot, id)
+        return control is not None and control.state is JobState.SUCCEEDED
+
+    snapshot = await_end(execution, id, succeeded)
+    with outcome_of(id):
+        if succeeded(snapshot):
+            return jobs.progress(snapshot, id).data
+        control = jobs.control(snapshot, id)
+    raise failure_of(id, control)
+
+
+def cancel_job(execution: "Execution", id: int) -> None:
+    """Cancels the job, and gives it a moment to take back what it did."""
+    parts = execution.session.parts
+    try:
+        parts.store.transact(lambda txn: parts.jobs.request_cancel(txn, id))
+    except IllegalStep:
+        return  # it has ended meanwhile, or ends already
+    until = parts.env.monotonic() + CANCEL_SECONDS
+    while parts.jobs.is_open(parts.store.snapshot(), id) and parts.env.monotonic() < until:
+        with parts.env.waiting():
+            parts.env.sleep(LOOK_SECONDS)
+
+
+def failure_of(id: int, control: JobControl | None) -> TenureError:
+    if control is None:
+        return UserError(f"nothing is known any more of job {id}")
+    if control.canceled:
+        return QueryCanceled(f"job {id} was canceled")
+    return JobFailed(control.error or f"job {id} was {control.state.value}")
+
+
+def require_superuser(session: "Session", what: str) -> None:
+    """Files are the operator's: who may read tables may not, by that, read or write them."""
+    user = session.parts.users.get(session.parts.store.snapshot(), session.user)
+    if user is None or not user.is_superuser:
+        raise InsufficientPrivilege(f"permission denied to {what}", hint="Only superusers may.")

@@ -1,0 +1,1 @@
+"""Statements that a session answers itself: transactions, cursors, variables, prepared statements."""

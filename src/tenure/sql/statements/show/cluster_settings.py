@@ -1,0 +1,134 @@
+"""SET, RESET and SHOW CLUSTER SETTING: one value for all nodes.
+
+    SET CLUSTER SETTING x { = | TO } { value | DEFAULT }     RESET CLUSTER SETTING x
+    SHOW CLUSTER SETTING x                                   SHOW [ALL] CLUSTER SETTINGS
+
+A change is a transaction of its own, and is over when this node goes by it; the others hear of it within a
+moment. `version` finalizes an upgrade.
+
+Walk: `sql.planning` -> `plan_set`, `plan_reset`, `plan_show` -> `cluster.settings`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tenure.base.errors import InvalidParameter
+from tenure.cluster.settings import ClusterSettings
+from tenure.kv.transaction import Transaction
+from tenure.sql.errors import (
+    ActiveTransaction,
+    InFailedTransaction,
+    InsufficientPrivilege,
+    UndefinedVariable,
+)
+from tenure.sql.session.answers import Answer
+from tenure.sql.statement import Control, Statement
+from tenure.sql.statements.show.shows import query
+from tenure.sql.text.quoting import literal
+from tenure.sql.text.tenure_statements import Own, TokenReader
+
+if TYPE_CHECKING:
+    from tenure.sql.planning import Planner
+    from tenure.sql.session.execution import Execution
+    from tenure.sql.session.session import Session
+
+HEARD_SECONDS_MAX, LOOK_SECONDS = 2.0, 0.01
+"""How long a change waits for this node to go by it, and how often it looks: a watch brings it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetClusterSetting(Control):
+    name: str
+    value: str | None
+    """None: the default."""
+    is_short: ClassVar[bool] = False
+
+    @property
+    def tag(self) -> str:
+        return "RESET CLUSTER SETTING" if self.value is None else "SET CLUSTER SETTING"
+
+    def control(self, execution: "Execution") -> Answer:
+        session = execution.session
+        self._check(session)
+        execution.block.require_writable(self.tag)
+        session.surroundings.transact(lambda txn: self._write(txn, session.parts.settings))
+        self._await(session)
+        return Answer((), self.tag)
+
+    def _check(self, session: "Session") -> None:
+        block, parts = session.block, session.parts
+        if block is not None and block.is_failed:
+            raise InFailedTransaction
+        if block is not None and (block.is_explicit or block.has_writes):
+            raise ActiveTransaction(f"{self.tag} cannot run inside a transaction block")
+        user = parts.users.get(parts.store.snapshot(), session.user)
+        if user is None or not user.is_superuser:
+            raise InsufficientPrivilege(
+                f'permission denied to set cluster setting "{self.name}"', hint="Ask a superuser."
+            )
+
+    def _write(self, txn: Transaction, settings: ClusterSettings) -> None:
+        if self.value is None:
+            settings.reset(txn, self.name)
+        else:
+            settings.set(txn, self.name, self.value)
+
+    def _await(self, session: "Session") -> None:
+        settings, monotonic = session.parts.settings, session.parts.env.monotonic
+        setting = settings.current().named(self.name)
+        value = setting.default if self.value is None else setting.parse(self.value)
+        until = monotonic() + HEARD_SECONDS_MAX
+        # A default may lie behind what this node's command line says: then it waits in vain, not for long.
+        while settings.current()[setting] != value and monotonic() < until:
+            session.interrupts.sleep(LOOK_SECONDS)
+
+
+def plan_set(planner: "Planner", reader: TokenReader) -> Control:
+    name = _known(planner, ".".join(reader.names()))
+    if not reader.take("="):
+        reader.expect("to")
+    if reader.take("default"):
+        reader.end()
+        return SetClusterSetting(name, None)
+    value = reader.string() if reader.peek().startswith("'") else reader.rest().strip()
+    reader.end()
+    if not value:
+        raise InvalidParameter(f'setting "{name}" needs a value')
+    return SetClusterSetting(name, value)
+
+
+def plan_reset(planner: "Planner", reader: TokenReader) -> Control:
+    name = _known(planner, ".".join(reader.names()))
+    reader.end()
+    return SetClusterSetting(name, None)
+
+
+def plan_show(planner: "Planner", reader: TokenReader) -> Statement:
+    name = _known(planner, ".".join(reader.names()))
+    reader.end()
+    return query(
+        planner,
+        f'SELECT value AS "{name}" FROM tenure_internal.cluster_settings WHERE variable = {literal(name)}',
+    )
+
+
+def plan_show_all(planner: "Planner", reader: TokenReader) -> Statement:
+    reader.end()
+    return query(planner, "SELECT * FROM tenure_internal.cluster_settings ORDER BY variable")
+
+
+def _known(planner: "Planner", name: str) -> str:
+    try:
+        return planner.session.parts.settings.current().named(name).name
+    except InvalidParameter as error:
+        hint = error.hint or "SHOW ALL CLUSTER SETTINGS lists them."
+        raise UndefinedVariable(f'unknown cluster setting "{name}"', hint=hint) from error
+
+
+CLUSTER_SETTINGS: dict[tuple[str, ...], Own] = {
+    ("set", "cluster", "setting"): plan_set,
+    ("reset", "cluster", "setting"): plan_reset,
+    ("show", "cluster", "setting"): plan_show,
+    ("show", "cluster", "settings"): plan_show_all,
+    ("show", "all", "cluster", "settings"): plan_show_all,
+}

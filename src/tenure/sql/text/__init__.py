@@ -1,0 +1,1 @@
+"""A statement's text: parsed, cut, quoted, and shown without secrets."""

@@ -1,0 +1,39 @@
+"""Statements as they may be shown to others, kept in records and logged: without passwords and keys.
+
+Invariant (S24): the text of a statement that may give a password, or the keys of an object store, leaves its
+session without them.
+
+Walk: `sql.session.session` keeps what `without_secrets` gives as what it is doing; sessions, leases and jobs
+tell.
+"""
+
+from tenure.sql.text import parse
+from tenure.sql.text.parse import SyntaxFault, TooComplex
+from tenure.storage.location_text import cut_at_keys
+
+OFTEN = frozenset("sSiIuUdD")
+"""SELECT, INSERT, UPDATE, DELETE, SET, SHOW: nothing else needs to be quick. None takes a secret."""
+NOT_OFTEN = frozenset("mM")
+"""What tells IMPORT from INSERT."""
+
+ABOUT_USERS = ("user", "role", "group")
+HIDDEN = "..."
+
+
+def without_secrets(text: str) -> str:
+    """The text as it is; of one about users no more than its first words, of others what is before a key."""
+    if text[:1] in OFTEN and text[1:2] not in NOT_OFTEN:
+        return text
+    return cut_at_keys(_without_password(text))
+
+
+def _without_password(text: str) -> str:
+    if "password" not in text.lower():
+        return text
+    try:
+        words = [each.text.lower() for each in parse.tokens(text)[:2]]
+    except (SyntaxFault, TooComplex):
+        return HIDDEN
+    if words[:1] not in (["create"], ["alter"]) or words[1:] not in ([each] for each in ABOUT_USERS):
+        return text
+    return f"{' '.join(words).upper()} {HIDDEN}"
