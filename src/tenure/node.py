@@ -100,7 +100,6 @@ from tenure.table.sequences import Sequences, SessionSequences
 DRAIN_SECONDS = 30.0
 """How long a drain waits for jobs that do not stop; then the session goes, and their fence with it."""
 
-
 _log = logging.getLogger(__name__)
 
 
@@ -382,9 +381,8 @@ class Node:
     def _start_loops(self, undo: ExitStack) -> None:
         deaths = self._loop("deaths", self.deaths.follow, interrupt=self.deaths.wake)
         neighbours = self._loop("neighbours", self._neighbours.follow, interrupt=self._neighbours.wake)
-        reaper = self._loop("reaper", self._reap)
+        reaper, memory = self._loop("reaper", self._reap), self._loop("memory", self.memory.step)
         retention = self._loop("job retention", self.job_retention.step)
-        memory = self._loop("memory", self.memory.step)
         holds = self._loop("holds", self.row_locks.tables.follow, interrupt=self.row_locks.tables.wake)
         self._run_loops(undo, [deaths, neighbours, holds, reaper, retention, memory])
         self.leases.renew()
@@ -400,8 +398,8 @@ class Node:
         undo.callback(_close, "instance", self.liveness.drain)
 
     def _start_workers(self, undo: ExitStack, start: Callable[[], Process]) -> None:
-        starter = WorkerStarter(self.store, self._sessions, self.liveness.session, self.runner.lacks, start)
-        self._starter = starter
+        session, lacks = self.liveness.session, self.runner.lacks
+        self._starter = starter = WorkerStarter(self.store, self._sessions, session, lacks, start)
         undo.callback(starter.stop)
         self._run_loops(undo, [self._loop("workers", starter.step)])
 
@@ -415,10 +413,10 @@ class Node:
         front = Front(parts, listen, cancels, inquiries, instance=instance, announce=announce)
         undo.callback(_close, "door", front.stop)
         assert parts.duck is not None
-        self._run_loops(undo, [self._loop("columns", parts.duck.step)])
-        self._run_loops(undo, [self._loop("cancels", cancels.follow, interrupt=cancels.wake)])
-        self._run_loops(undo, [self._loop("inquiries", inquiries.follow, interrupt=inquiries.wake)])
-        self._run_loops(undo, [self._loop("old inquiries", inquiries.tidy)])
+        columns, old = self._loop("columns", parts.duck.step), self._loop("old inquiries", inquiries.tidy)
+        canceling = self._loop("cancels", cancels.follow, interrupt=cancels.wake)
+        answering = self._loop("inquiries", inquiries.follow, interrupt=inquiries.wake)
+        self._run_loops(undo, [columns, canceling, answering, old])
         # Drained first: clients hear of it at once, and who waits for the others can still cancel.
         undo.callback(_close, "SQL", front.drain)
         return front

@@ -4,7 +4,7 @@ Walk: `kv.store` makes a `Scope`; `kv.transaction` has a `TransactionState`, and
 values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from tenure.kv.bases import Bases
 from tenure.kv.buffer import CommitLimits
 from tenure.kv.keys import Keyspace
 from tenure.kv.volume import Volume
-from tenure.storage.engine import Engine
+from tenure.storage.engine import Engine, Write, stamped
 
 
 class TransactionState(Enum):
@@ -42,3 +42,8 @@ class ReadAhead(NamedTuple):
 
     at: Timestamp
     values: Mapping[bytes, bytes | None]
+
+
+def values_at(writes: Iterable[Write], commit_at: Timestamp) -> dict[bytes, bytes | None]:
+    """What a commit has put under each key."""
+    return {key: value for key, _, value in (stamped(write, commit_at) for write in writes)}

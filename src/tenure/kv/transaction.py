@@ -51,7 +51,7 @@ from tenure.kv.commits import Committer, failure
 from tenure.kv.committed_children import Landed
 from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
-from tenure.kv.scope import ReadAhead, Scope, TransactionState
+from tenure.kv.scope import ReadAhead, Scope, TransactionState, values_at
 from tenure.kv.snapshot import judge_retryable, marks, page_rows
 from tenure.kv.view import ReadView
 from tenure.storage.engine import (
@@ -64,7 +64,6 @@ from tenure.storage.engine import (
     Stamp,
     Write,
     mistimed,
-    stamped,
 )
 
 
@@ -90,6 +89,8 @@ class Transaction:
         self._ahead: dict[bytes, bytes | None] = {}
         """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
+        self.mark_reads = self._reads.mark
+        """What has been read so far, for `forget_reads` and `relax_reads`."""
         self._absences = Absences(self._keyspace)
         self._buffer = buffer = Buffer(limits)
         self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
@@ -217,10 +218,6 @@ class Transaction:
             if self._stored(key, ZERO_AT) is not None:
                 raise taken()
 
-    def mark_reads(self) -> Reads:
-        """Marks what has been read so far, for `forget_reads`."""
-        return self._reads.mark()
-
     def forget_reads(self, since: Reads, within: Span | None = None) -> None:
         """For a statement that reads again, as its rows have changed, or that takes any rows of a span."""
         self._reads.forget(since, within)
@@ -238,17 +235,16 @@ class Transaction:
     def view(self) -> ReadView:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
-        writes, landed, is_open = (
-            self._buffer.view(),
-            self._landed.copy(),
-            lambda: self.state is TransactionState.OPEN,
-        )
-        return ReadView(self._scope, self.read_at, writes, landed, self._reads, is_open)
+        writes, landed = self._buffer.view(), self._landed.copy()
+        return ReadView(self._scope, self.read_at, writes, landed, self._reads, self._is_open)
 
     @property
     def has_one_time(self) -> bool:
         """Whether all that was read is known to hold at `read_at`; else its commit has to prove it."""
         return not self._reads.apart or not self._reads.older(self._read_at)
+
+    def _is_open(self) -> bool:
+        return self.state is TransactionState.OPEN
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at
@@ -435,9 +431,8 @@ class Transaction:
     def _check_may_commit(self) -> None:
         assert self.state is TransactionState.OPEN, "the transaction is over"
         assert not self._children, "a child is still open"
-        assert self._parent is None or not any(map(self._parent._has_written, self._writes)), (
-            "a child may not write a key that its parent has written"
-        )
+        parent = self._parent
+        assert parent is None or not any(map(parent._has_written, self._writes)), "its parent wrote the key"
 
     def _settle_reads(self) -> None:
         self._check_views()
@@ -466,8 +461,7 @@ class Transaction:
         if self._known is None or self.commit_at is None or self._landed.excused:
             return None  # of what a child has overwritten, what was given may be read no more
         read = {key: value for key, value in self._known.items() if key in self._reads.points}
-        written = [stamped(write, self.commit_at) for write in self._writes.values()]
-        return ReadAhead(self.commit_at, read | {key: value for key, _, value in written})
+        return ReadAhead(self.commit_at, read | values_at(self._writes.values(), self.commit_at))
 
     def rollback(self) -> None:
         """Gives it up, and children that are still open; harmless if it is over, or on its way."""
