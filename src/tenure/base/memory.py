@@ -2,7 +2,7 @@
 
     node                 sql.node_memory: what is charged, and what the process really has
       user               sql.user_memory
-        session          sql.session.session_memory
+        session          sql.session_memory
           statement      sql.query_memory; a cursor and a portal have one of their own
             holding      of one sort, hash table, kept rows or buffer: no limit of its own
 

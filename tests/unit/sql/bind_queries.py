@@ -1,5 +1,7 @@
 """Queries and their clauses, over the tables of `schema`."""
 
+# ruff: noqa: E501 - a statement is a line
+
 PARAMETERS = r"""
 SELECT * FROM people WHERE id = $1
 SELECT * FROM people WHERE id = $1 AND name = $2 AND age > $3 + 1
@@ -27,26 +29,55 @@ SELECT sum(age) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND $1 FOLLOWING) FRO
 SELECT $1 AS x, count(*) FROM people GROUP BY 1
 SELECT age, count(*) FROM people GROUP BY age HAVING age > $1
 SELECT people.id AS people_id, people.name AS people_name FROM people WHERE people.id = $1 LIMIT $2
-SELECT "people"."id", "people"."name" FROM "people" WHERE ("people"."age" >= $1 AND
-UPPER("people"."name"::text) LIKE UPPER($2)) ORDER BY "people"."name" ASC LIMIT 21 SELECT 1 AS a WHERE EXISTS
-(SELECT 1 FROM people WHERE id = $1 LIMIT 1) SELECT id FROM people WHERE name = $1::varchar SELECT id FROM
-people WHERE $1::int IS NULL OR age = $1 SELECT id FROM people WHERE age = $1 OR id = $1 SELECT $1::int + $1
-SELECT id FROM people WHERE ($1 = '' OR name = $1) SELECT coalesce($1, 'x'), coalesce($2, 1) SELECT CASE WHEN
-$1 THEN $2 ELSE 5 END SELECT ARRAY[$1, 2], $2 = ANY(ARRAY['a']) SELECT $1 || 'a' SELECT $1 || $2 SELECT $1
-LIKE 'a' SELECT id FROM people WHERE born > $1 AND seen < $2 - interval '1 day' SELECT id FROM people WHERE
-seen > now() - $1::interval SELECT id FROM people WHERE seen > now() - $1 SELECT id FROM people WHERE tags @>
-$1 SELECT id FROM people WHERE data @> $1 AND data ->> $2 = $3 SELECT id FROM people WHERE data -> $1 IS NOT
-NULL SELECT id FROM people WHERE age IN ($1, $2, 3) SELECT id FROM people WHERE age = ANY($1) SELECT id FROM
-people WHERE city = ANY($1) SELECT id FROM people WHERE mood IN ($1, 'sad') SELECT id FROM people WHERE (age,
-name) > ($1, $2) ORDER BY age, name LIMIT 10 SELECT id FROM people WHERE score * $1 > 5 SELECT id FROM people
-WHERE $1 BETWEEN 1 AND 10 SELECT * FROM (VALUES ($1::int, $2::text)) AS v(a, b) SELECT * FROM (VALUES ($1,
-$2), (1, 'x')) AS v(a, b) SELECT $1 UNION ALL SELECT $2 SELECT lower($1), length($2), abs($3) SELECT round($1,
-2), substr($1, 2) SELECT generate_series($1, $2) SELECT generate_series($1::int, 10) SELECT date_trunc('day',
-seen), date_trunc($1, seen) FROM people SELECT max($1) SELECT sum($1) SELECT LEAST($1, 5), GREATEST(age, $2)
-FROM people SELECT nullif($1, 5), nullif(age, $2) FROM people SELECT $1 IS DISTINCT FROM 5 SELECT NOT $1
-SELECT $1 AND $2 SELECT (SELECT $1) SELECT EXISTS (SELECT $1) SELECT $1 IN (SELECT id FROM people) SELECT 5 IN
-($1) SELECT x FROM (SELECT $1 AS x) s WHERE x = 'a' SELECT x + 1 FROM (SELECT $1 AS x) s SELECT t.a FROM t
-LIMIT 1 + 1 OFFSET $1::int SELECT $0
+SELECT "people"."id", "people"."name" FROM "people" WHERE ("people"."age" >= $1 AND UPPER("people"."name"::text) LIKE UPPER($2)) ORDER BY "people"."name" ASC LIMIT 21
+SELECT 1 AS a WHERE EXISTS (SELECT 1 FROM people WHERE id = $1 LIMIT 1)
+SELECT id FROM people WHERE name = $1::varchar
+SELECT id FROM people WHERE $1::int IS NULL OR age = $1
+SELECT id FROM people WHERE age = $1 OR id = $1
+SELECT $1::int + $1
+SELECT id FROM people WHERE ($1 = '' OR name = $1)
+SELECT coalesce($1, 'x'), coalesce($2, 1)
+SELECT CASE WHEN $1 THEN $2 ELSE 5 END
+SELECT ARRAY[$1, 2], $2 = ANY(ARRAY['a'])
+SELECT $1 || 'a'
+SELECT $1 || $2
+SELECT $1 LIKE 'a'
+SELECT id FROM people WHERE born > $1 AND seen < $2 - interval '1 day'
+SELECT id FROM people WHERE seen > now() - $1::interval
+SELECT id FROM people WHERE seen > now() - $1
+SELECT id FROM people WHERE tags @> $1
+SELECT id FROM people WHERE data @> $1 AND data ->> $2 = $3
+SELECT id FROM people WHERE data -> $1 IS NOT NULL
+SELECT id FROM people WHERE age IN ($1, $2, 3)
+SELECT id FROM people WHERE age = ANY($1)
+SELECT id FROM people WHERE city = ANY($1)
+SELECT id FROM people WHERE mood IN ($1, 'sad')
+SELECT id FROM people WHERE (age, name) > ($1, $2) ORDER BY age, name LIMIT 10
+SELECT id FROM people WHERE score * $1 > 5
+SELECT id FROM people WHERE $1 BETWEEN 1 AND 10
+SELECT * FROM (VALUES ($1::int, $2::text)) AS v(a, b)
+SELECT * FROM (VALUES ($1, $2), (1, 'x')) AS v(a, b)
+SELECT $1 UNION ALL SELECT $2
+SELECT lower($1), length($2), abs($3)
+SELECT round($1, 2), substr($1, 2)
+SELECT generate_series($1, $2)
+SELECT generate_series($1::int, 10)
+SELECT date_trunc('day', seen), date_trunc($1, seen) FROM people
+SELECT max($1)
+SELECT sum($1)
+SELECT LEAST($1, 5), GREATEST(age, $2) FROM people
+SELECT nullif($1, 5), nullif(age, $2) FROM people
+SELECT $1 IS DISTINCT FROM 5
+SELECT NOT $1
+SELECT $1 AND $2
+SELECT (SELECT $1)
+SELECT EXISTS (SELECT $1)
+SELECT $1 IN (SELECT id FROM people)
+SELECT 5 IN ($1)
+SELECT x FROM (SELECT $1 AS x) s WHERE x = 'a'
+SELECT x + 1 FROM (SELECT $1 AS x) s
+SELECT t.a FROM t LIMIT 1 + 1 OFFSET $1::int
+SELECT $0
 """
 
 RECORDS = r"""
@@ -81,12 +112,17 @@ SELECT id FROM people p WHERE (id, name) IN (SELECT id FROM orders)
 SELECT id FROM people p WHERE (id, name) = (SELECT id, note FROM orders)
 SELECT id FROM people p WHERE id > ALL (SELECT person FROM orders)
 SELECT id FROM people p WHERE id = ANY (SELECT id FROM orders)
-SELECT (SELECT o.note FROM orders o WHERE o.person = p.id AND EXISTS (SELECT 1 FROM t WHERE t.a = p.age AND
-t.b = o.note)) FROM people p SELECT EXISTS (SELECT FROM people) SELECT ARRAY(SELECT tags FROM people) SELECT x
-FROM (SELECT 'a' AS x) s WHERE x = 5 SELECT x || 'b' FROM (SELECT 'a' AS x) s SELECT t.a FROM t LIMIT (SELECT
-1) SELECT * FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a) AND a NOT IN (SELECT a FROM u) SELECT
-(SELECT b FROM t WHERE a = u.a LIMIT 1) AS q FROM u ORDER BY q SELECT (SELECT x.a FROM u) FROM t SELECT
-(SELECT nope FROM u) FROM t SELECT a, a FROM (SELECT 1 AS a, 2 AS a) s
+SELECT (SELECT o.note FROM orders o WHERE o.person = p.id AND EXISTS (SELECT 1 FROM t WHERE t.a = p.age AND t.b = o.note)) FROM people p
+SELECT EXISTS (SELECT FROM people)
+SELECT ARRAY(SELECT tags FROM people)
+SELECT x FROM (SELECT 'a' AS x) s WHERE x = 5
+SELECT x || 'b' FROM (SELECT 'a' AS x) s
+SELECT t.a FROM t LIMIT (SELECT 1)
+SELECT * FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a) AND a NOT IN (SELECT a FROM u)
+SELECT (SELECT b FROM t WHERE a = u.a LIMIT 1) AS q FROM u ORDER BY q
+SELECT (SELECT x.a FROM u) FROM t
+SELECT (SELECT nope FROM u) FROM t
+SELECT a, a FROM (SELECT 1 AS a, 2 AS a) s
 """
 
 SETS = r"""
@@ -142,18 +178,21 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1.5 FROM n WHERE i < 5) SE
 WITH RECURSIVE n(i) AS (SELECT i FROM n) SELECT * FROM n
 WITH RECURSIVE n(i) AS (SELECT i FROM n UNION SELECT 1) SELECT * FROM n
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT n.i + m.i FROM n, n m) SELECT * FROM n
-WITH c AS MATERIALIZED (SELECT city, count(*) AS n FROM people GROUP BY city) SELECT * FROM c a JOIN c b USING
-(city) WITH c AS (SELECT p.id) SELECT 1 FROM people p WITH c AS (SELECT * FROM d), d AS (SELECT 1) SELECT *
-FROM c WITH RECURSIVE c AS (SELECT * FROM d), d AS (SELECT 1 AS x) SELECT * FROM c WITH t AS (SELECT 1 AS z)
-SELECT z FROM t WITH x AS (SELECT 1 AS z) SELECT (SELECT z FROM x), (WITH x AS (SELECT 'a'::text AS z) SELECT
-z FROM x) WITH x AS (SELECT $1::int AS z) SELECT z + $2 FROM x WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL
-SELECT n + 1 FROM x ORDER BY 1) SELECT * FROM x WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT 'a' FROM x)
-SELECT * FROM x WITH RECURSIVE x(n) AS (SELECT 'a' UNION ALL SELECT n || 'b' FROM x) SELECT * FROM x WITH
-RECURSIVE x(n) AS (SELECT 'a'::varchar(3) UNION ALL SELECT n || 'b' FROM x) SELECT * FROM x WITH RECURSIVE
-x(n) AS (SELECT 1 EXCEPT SELECT n + 1 FROM x) SELECT * FROM x WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL
-SELECT count(*)::int FROM x) SELECT * FROM x WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n FROM t LEFT
-JOIN x ON true) SELECT * FROM x WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT 1 WHERE EXISTS (SELECT 1
-FROM x)) SELECT * FROM x
+WITH c AS MATERIALIZED (SELECT city, count(*) AS n FROM people GROUP BY city) SELECT * FROM c a JOIN c b USING (city)
+WITH c AS (SELECT p.id) SELECT 1 FROM people p
+WITH c AS (SELECT * FROM d), d AS (SELECT 1) SELECT * FROM c
+WITH RECURSIVE c AS (SELECT * FROM d), d AS (SELECT 1 AS x) SELECT * FROM c
+WITH t AS (SELECT 1 AS z) SELECT z FROM t
+WITH x AS (SELECT 1 AS z) SELECT (SELECT z FROM x), (WITH x AS (SELECT 'a'::text AS z) SELECT z FROM x)
+WITH x AS (SELECT $1::int AS z) SELECT z + $2 FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x ORDER BY 1) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT 'a' FROM x) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 'a' UNION ALL SELECT n || 'b' FROM x) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 'a'::varchar(3) UNION ALL SELECT n || 'b' FROM x) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 EXCEPT SELECT n + 1 FROM x) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT count(*)::int FROM x) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n FROM t LEFT JOIN x ON true) SELECT * FROM x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT 1 WHERE EXISTS (SELECT 1 FROM x)) SELECT * FROM x
 """
 
 WINDOWS = r"""
@@ -161,23 +200,32 @@ SELECT 1 FROM t WINDOW w AS (ORDER BY nope)
 SELECT 1 FROM t WINDOW w AS (PARTITION BY a ORDER BY b), v AS (w ROWS 1 PRECEDING), x AS (v)
 SELECT sum(sum(age)) OVER () FROM people
 SELECT lower(name) OVER () FROM people
-SELECT row_number() OVER (), rank() OVER (ORDER BY age), lag(name) OVER (PARTITION BY city ORDER BY age) FROM
-people SELECT sum(age) OVER w, avg(score) OVER w FROM people WINDOW w AS (PARTITION BY city ORDER BY age)
-SELECT sum(age) OVER (w ORDER BY id) FROM people WINDOW w AS (PARTITION BY city) SELECT sum(age) OVER (w
-PARTITION BY id) FROM people WINDOW w AS (PARTITION BY city) SELECT sum(age) OVER (w ORDER BY id) FROM people
-WINDOW w AS (ORDER BY city) SELECT sum(age) OVER w FROM people SELECT sum(age) OVER (ORDER BY id ROWS BETWEEN
-'a' PRECEDING AND CURRENT ROW) FROM people SELECT sum(age) OVER (ORDER BY id ROWS BETWEEN id PRECEDING AND
-CURRENT ROW) FROM people SELECT sum(age) OVER (ORDER BY born RANGE BETWEEN '1 day' PRECEDING AND CURRENT ROW
-EXCLUDE TIES) FROM people SELECT sum(age) OVER (ORDER BY name RANGE 1 PRECEDING) FROM people SELECT sum(age)
-OVER (RANGE 1 PRECEDING) FROM people SELECT sum(age) OVER (GROUPS 1 PRECEDING) FROM people SELECT row_number()
-OVER () FROM people WHERE row_number() OVER () > 1 SELECT rank() OVER (ORDER BY rank() OVER ()) FROM people
-SELECT sum(rank() OVER ()) FROM people SELECT lag(rank() OVER ()) OVER () FROM people SELECT count(DISTINCT
-age) OVER () FROM people SELECT city, rank() OVER (ORDER BY count(*)) FROM people GROUP BY city SELECT city,
-rank() OVER (ORDER BY age) FROM people GROUP BY city SELECT id FROM people ORDER BY row_number() OVER (ORDER
-BY age) SELECT 'happy'::mood, mood::text, mood < 'happy', mood = 'sad'::mood, max(mood) OVER () FROM people
-SELECT a, sum(c) OVER (PARTITION BY b ORDER BY a) FROM t WINDOW w AS () SELECT a FROM t WINDOW w AS (), w AS
-() SELECT rank() OVER w FROM t WINDOW w AS (ORDER BY a), v AS (w) SELECT sum(a) OVER (ROWS BETWEEN UNBOUNDED
-PRECEDING AND CURRENT ROW), sum(a) OVER (ROWS UNBOUNDED PRECEDING) FROM t SELECT lag(a, 'x') OVER () FROM t
+SELECT row_number() OVER (), rank() OVER (ORDER BY age), lag(name) OVER (PARTITION BY city ORDER BY age) FROM people
+SELECT sum(age) OVER w, avg(score) OVER w FROM people WINDOW w AS (PARTITION BY city ORDER BY age)
+SELECT sum(age) OVER (w ORDER BY id) FROM people WINDOW w AS (PARTITION BY city)
+SELECT sum(age) OVER (w PARTITION BY id) FROM people WINDOW w AS (PARTITION BY city)
+SELECT sum(age) OVER (w ORDER BY id) FROM people WINDOW w AS (ORDER BY city)
+SELECT sum(age) OVER w FROM people
+SELECT sum(age) OVER (ORDER BY id ROWS BETWEEN 'a' PRECEDING AND CURRENT ROW) FROM people
+SELECT sum(age) OVER (ORDER BY id ROWS BETWEEN id PRECEDING AND CURRENT ROW) FROM people
+SELECT sum(age) OVER (ORDER BY born RANGE BETWEEN '1 day' PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM people
+SELECT sum(age) OVER (ORDER BY name RANGE 1 PRECEDING) FROM people
+SELECT sum(age) OVER (RANGE 1 PRECEDING) FROM people
+SELECT sum(age) OVER (GROUPS 1 PRECEDING) FROM people
+SELECT row_number() OVER () FROM people WHERE row_number() OVER () > 1
+SELECT rank() OVER (ORDER BY rank() OVER ()) FROM people
+SELECT sum(rank() OVER ()) FROM people
+SELECT lag(rank() OVER ()) OVER () FROM people
+SELECT count(DISTINCT age) OVER () FROM people
+SELECT city, rank() OVER (ORDER BY count(*)) FROM people GROUP BY city
+SELECT city, rank() OVER (ORDER BY age) FROM people GROUP BY city
+SELECT id FROM people ORDER BY row_number() OVER (ORDER BY age)
+SELECT 'happy'::mood, mood::text, mood < 'happy', mood = 'sad'::mood, max(mood) OVER () FROM people
+SELECT a, sum(c) OVER (PARTITION BY b ORDER BY a) FROM t WINDOW w AS ()
+SELECT a FROM t WINDOW w AS (), w AS ()
+SELECT rank() OVER w FROM t WINDOW w AS (ORDER BY a), v AS (w)
+SELECT sum(a) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), sum(a) OVER (ROWS UNBOUNDED PRECEDING) FROM t
+SELECT lag(a, 'x') OVER () FROM t
 SELECT first_value() OVER () FROM t
 """
 
@@ -211,47 +259,83 @@ SELECT sum(*) FROM people
 SELECT sum(name) FROM people
 SELECT count(*) FILTER (WHERE age > 1) FROM people
 SELECT count(*) FILTER (WHERE age) FROM people
-SELECT string_agg(name, ',' ORDER BY age DESC), array_agg(id), array_agg(DISTINCT age), json_agg(name),
-bool_and(age > 1) FROM people SELECT string_agg(DISTINCT name, ',' ORDER BY age) FROM people SELECT
-percentile_cont(0.5) WITHIN GROUP (ORDER BY age), mode() WITHIN GROUP (ORDER BY city) FROM people SELECT
-percentile_cont(0.5) FROM people SELECT sum(age) WITHIN GROUP (ORDER BY age) FROM people SELECT mode(age) FROM
-people SELECT city, age, count(*) FROM people GROUP BY ROLLUP (city, age) SELECT city, age, count(*),
-grouping(city), grouping(city, age) FROM people GROUP BY CUBE (city, age) SELECT city, count(*) FROM people
-GROUP BY GROUPING SETS ((city), ()) SELECT count(*) FROM people GROUP BY () SELECT age FROM people GROUP BY
-GROUPING SETS ((city), ()) SELECT grouping(age) FROM people GROUP BY city SELECT grouping(age) FROM people
-WHERE grouping(age) = 1 SELECT (SELECT max(p.age)) FROM people p SELECT (SELECT max(p.age) FROM orders) FROM
-people p SELECT (SELECT max(p.age + o.id) FROM orders o) FROM people p SELECT (SELECT count(*) FROM orders o
-WHERE o.person = p.id) FROM people p SELECT city, (SELECT count(*) FROM orders o WHERE o.note = p.city) FROM
-people p GROUP BY city SELECT city, (SELECT count(*) FROM orders o WHERE o.note = p.name) FROM people p GROUP
-BY city SELECT id FROM people p WHERE (SELECT count(p.id) > 1) SELECT sum(generate_series(1,2)) SELECT
-count(*) FROM generate_series(1, 10) g GROUP BY g % 2 SELECT * FROM generate_series(1, count(*)) SELECT id
-FROM people GROUP BY id ORDER BY age SELECT city FROM people GROUP BY city ORDER BY age SELECT DISTINCT city,
-count(*) FROM people GROUP BY city ORDER BY count(*) SELECT city FROM people GROUP BY city ORDER BY count(*)
-SELECT upper(city) AS city FROM people GROUP BY city SELECT upper(name) AS n FROM people GROUP BY n SELECT raw
-FROM people GROUP BY raw SELECT 'a' AS x, count(*) FROM people GROUP BY x SELECT max(tags), min(mood),
-max(score) FROM people SELECT max(raw) FROM people SELECT a FROM t GROUP BY t.a SELECT t.a FROM t JOIN u USING
-(a) GROUP BY a SELECT a, count(*) FROM t FULL JOIN u USING (a) GROUP BY a SELECT u.a FROM t FULL JOIN u USING
-(a) GROUP BY a SELECT 1 IN (SELECT count(*) FROM people) SELECT bool_or(d), every(d), bit_and(a) FROM u SELECT
-sum(a) filter (where d) over (order by a) from u SELECT count(*) AS count_1 FROM (SELECT people.id AS
-people_id FROM people) AS anon_1 SELECT 5::numeric(10,2), 5::numeric(10,2) + 1, max(score), sum(score),
-avg(score), min(score) FROM people SELECT city, city || 'a', lower(city), coalesce(city, 'x'), coalesce(city,
-NULL), city::text, max(city) FROM people GROUP BY city SELECT e, coalesce(e, 'x'), max(e), e::text, e || 'a'
-FROM u GROUP BY e SELECT (SELECT city FROM people), ARRAY[city], ARRAY(SELECT city FROM people), (SELECT
-max(score) FROM people) FROM people SELECT count(*) FROM people p, LATERAL (SELECT p.id) s, LATERAL (SELECT
-s.id) r SELECT a, b FROM t GROUP BY 1, 2 HAVING count(*) > 1 SELECT a AS b FROM t GROUP BY b SELECT a + 1 AS a
-FROM t GROUP BY a SELECT a + 1 AS z FROM t GROUP BY z ORDER BY z + 1 SELECT a + 1 AS z FROM t GROUP BY z
-HAVING z > 1 SELECT z + 1 FROM (SELECT a AS z FROM t) s GROUP BY z SELECT sum(a) FROM t ORDER BY a SELECT a
-FROM t WHERE b = (SELECT max(b) FROM t) SELECT a FROM t WHERE sum(a) > (SELECT 1) SELECT a FROM t ORDER BY
-sum(a) SELECT 1 FROM t HAVING max(a) SELECT pg_catalog.lower('a'), pg_catalog.count(*) FROM t SELECT max(a, b)
-FROM t SELECT count(a, b) FROM t SELECT count(DISTINCT a, b) FROM t SELECT grouping(a) FROM t GROUP BY a
-SELECT a, b, count(*) FROM t GROUP BY GROUPING SETS (a, ROLLUP (b), CUBE (a, b)) SELECT a, b FROM t GROUP BY
-(a, b) SELECT a, b FROM t GROUP BY ((a), (b)), () SELECT a, b FROM t GROUP BY DISTINCT ROLLUP (a, b), ROLLUP
-(a) SELECT a, count(*) FILTER (WHERE count(*) > 1) FROM t GROUP BY a SELECT (SELECT u.a FROM t LIMIT 1) FROM u
-GROUP BY u.a SELECT (SELECT t.a FROM u) FROM t GROUP BY b SELECT sum(a) FROM t HAVING sum(a) > (SELECT avg(a)
-FROM u WHERE u.a = sum(t.a)) SELECT (SELECT sum(t.a + u.a) FROM u) FROM t GROUP BY a SELECT (SELECT sum(t.a)
-FROM u) FROM t GROUP BY b SELECT b, (SELECT count(*) FROM u WHERE u.a = sum(t.a)) FROM t GROUP BY b SELECT
-EXISTS (SELECT 1 FROM u WHERE u.a = max(t.a)) FROM t SELECT sum((SELECT t.a)) FROM t SELECT sum((SELECT
-sum(u.a) FROM u)) FROM t SELECT sum((SELECT sum(t.a) FROM u)) FROM t
+SELECT string_agg(name, ',' ORDER BY age DESC), array_agg(id), array_agg(DISTINCT age), json_agg(name), bool_and(age > 1) FROM people
+SELECT string_agg(DISTINCT name, ',' ORDER BY age) FROM people
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age), mode() WITHIN GROUP (ORDER BY city) FROM people
+SELECT percentile_cont(0.5) FROM people
+SELECT sum(age) WITHIN GROUP (ORDER BY age) FROM people
+SELECT mode(age) FROM people
+SELECT city, age, count(*) FROM people GROUP BY ROLLUP (city, age)
+SELECT city, age, count(*), grouping(city), grouping(city, age) FROM people GROUP BY CUBE (city, age)
+SELECT city, count(*) FROM people GROUP BY GROUPING SETS ((city), ())
+SELECT count(*) FROM people GROUP BY ()
+SELECT age FROM people GROUP BY GROUPING SETS ((city), ())
+SELECT grouping(age) FROM people GROUP BY city
+SELECT grouping(age) FROM people WHERE grouping(age) = 1
+SELECT (SELECT max(p.age)) FROM people p
+SELECT (SELECT max(p.age) FROM orders) FROM people p
+SELECT (SELECT max(p.age + o.id) FROM orders o) FROM people p
+SELECT (SELECT count(*) FROM orders o WHERE o.person = p.id) FROM people p
+SELECT city, (SELECT count(*) FROM orders o WHERE o.note = p.city) FROM people p GROUP BY city
+SELECT city, (SELECT count(*) FROM orders o WHERE o.note = p.name) FROM people p GROUP BY city
+SELECT id FROM people p WHERE (SELECT count(p.id) > 1)
+SELECT sum(generate_series(1,2))
+SELECT count(*) FROM generate_series(1, 10) g GROUP BY g % 2
+SELECT * FROM generate_series(1, count(*))
+SELECT id FROM people GROUP BY id ORDER BY age
+SELECT city FROM people GROUP BY city ORDER BY age
+SELECT DISTINCT city, count(*) FROM people GROUP BY city ORDER BY count(*)
+SELECT city FROM people GROUP BY city ORDER BY count(*)
+SELECT upper(city) AS city FROM people GROUP BY city
+SELECT upper(name) AS n FROM people GROUP BY n
+SELECT raw FROM people GROUP BY raw
+SELECT 'a' AS x, count(*) FROM people GROUP BY x
+SELECT max(tags), min(mood), max(score) FROM people
+SELECT max(raw) FROM people
+SELECT a FROM t GROUP BY t.a
+SELECT t.a FROM t JOIN u USING (a) GROUP BY a
+SELECT a, count(*) FROM t FULL JOIN u USING (a) GROUP BY a
+SELECT u.a FROM t FULL JOIN u USING (a) GROUP BY a
+SELECT 1 IN (SELECT count(*) FROM people)
+SELECT bool_or(d), every(d), bit_and(a) FROM u
+SELECT sum(a) filter (where d) over (order by a) from u
+SELECT count(*) AS count_1 FROM (SELECT people.id AS people_id FROM people) AS anon_1
+SELECT 5::numeric(10,2), 5::numeric(10,2) + 1, max(score), sum(score), avg(score), min(score) FROM people
+SELECT city, city || 'a', lower(city), coalesce(city, 'x'), coalesce(city, NULL), city::text, max(city) FROM people GROUP BY city
+SELECT e, coalesce(e, 'x'), max(e), e::text, e || 'a' FROM u GROUP BY e
+SELECT (SELECT city FROM people), ARRAY[city], ARRAY(SELECT city FROM people), (SELECT max(score) FROM people) FROM people
+SELECT count(*) FROM people p, LATERAL (SELECT p.id) s, LATERAL (SELECT s.id) r
+SELECT a, b FROM t GROUP BY 1, 2 HAVING count(*) > 1
+SELECT a AS b FROM t GROUP BY b
+SELECT a + 1 AS a FROM t GROUP BY a
+SELECT a + 1 AS z FROM t GROUP BY z ORDER BY z + 1
+SELECT a + 1 AS z FROM t GROUP BY z HAVING z > 1
+SELECT z + 1 FROM (SELECT a AS z FROM t) s GROUP BY z
+SELECT sum(a) FROM t ORDER BY a
+SELECT a FROM t WHERE b = (SELECT max(b) FROM t)
+SELECT a FROM t WHERE sum(a) > (SELECT 1)
+SELECT a FROM t ORDER BY sum(a)
+SELECT 1 FROM t HAVING max(a)
+SELECT pg_catalog.lower('a'), pg_catalog.count(*) FROM t
+SELECT max(a, b) FROM t
+SELECT count(a, b) FROM t
+SELECT count(DISTINCT a, b) FROM t
+SELECT grouping(a) FROM t GROUP BY a
+SELECT a, b, count(*) FROM t GROUP BY GROUPING SETS (a, ROLLUP (b), CUBE (a, b))
+SELECT a, b FROM t GROUP BY (a, b)
+SELECT a, b FROM t GROUP BY ((a), (b)), ()
+SELECT a, b FROM t GROUP BY DISTINCT ROLLUP (a, b), ROLLUP (a)
+SELECT a, count(*) FILTER (WHERE count(*) > 1) FROM t GROUP BY a
+SELECT (SELECT u.a FROM t LIMIT 1) FROM u GROUP BY u.a
+SELECT (SELECT t.a FROM u) FROM t GROUP BY b
+SELECT sum(a) FROM t HAVING sum(a) > (SELECT avg(a) FROM u WHERE u.a = sum(t.a))
+SELECT (SELECT sum(t.a + u.a) FROM u) FROM t GROUP BY a
+SELECT (SELECT sum(t.a) FROM u) FROM t GROUP BY b
+SELECT b, (SELECT count(*) FROM u WHERE u.a = sum(t.a)) FROM t GROUP BY b
+SELECT EXISTS (SELECT 1 FROM u WHERE u.a = max(t.a)) FROM t
+SELECT sum((SELECT t.a)) FROM t
+SELECT sum((SELECT sum(u.a) FROM u)) FROM t
+SELECT sum((SELECT sum(t.a) FROM u)) FROM t
 """
 
 LOCKS = r"""
