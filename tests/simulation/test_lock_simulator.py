@@ -80,7 +80,7 @@ def test_who_takes_the_expired_for_dead_is_found(monkeypatch: pytest.MonkeyPatch
         expires_at = self._deaths.expiry(session)
         return expires_at is None or expires_at < self.store.clock.now()
 
-    monkeypatch.setattr(StoredLocks, "_is_gone", is_expired)
+    monkeypatch.setattr(StoredLocks, "is_gone", is_expired)
     assert finds("though")
 
 

@@ -65,13 +65,27 @@ def test_two_nodes_share_a_store(tmp_path: Path) -> None:
     assert (first.returncode, second.returncode) == (0, 0)
 
 
-def test_a_killed_nodes_instance_id_is_not_given_away_while_its_session_is_there(tmp_path: Path) -> None:
+def test_an_instance_id_is_not_given_away_while_its_session_is_there(tmp_path: Path) -> None:
+    with _node(tmp_path) as stopped:
+        assert _ready_parts(stopped)[1] == "instance=1"
+        stopped.send_signal(signal.SIGSTOP)
+        try:
+            with _node(tmp_path) as node:
+                assert _ready_parts(node)[1] == "instance=2"
+                _stop(node, signal.SIGTERM)
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+        _stop(stopped, signal.SIGTERM)
+    assert node.returncode == 0
+
+
+def test_a_killed_nodes_session_is_ended_by_the_next_node_on_its_machine(tmp_path: Path) -> None:
     with _node(tmp_path) as killed:
         assert _ready_parts(killed)[1] == "instance=1"
         killed.kill()
         killed.wait(ENDS_WITHIN_SECONDS)
         with _node(tmp_path) as node:
-            assert _ready_parts(node)[1] == "instance=2"
+            assert _ready_parts(node)[1] == "instance=1"
             _stop(node, signal.SIGTERM)
     assert node.returncode == 0
 

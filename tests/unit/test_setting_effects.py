@@ -100,8 +100,8 @@ def test_what_has_found_too_many_rows_writes_none(
     def note(writer: TableWriter, txn: Transaction, *rows: Any, **named: Any) -> None:
         written.extend(filter(None, rows))
 
-    monkeypatch.setattr("tenure.table.write.Writer._add", note)
-    monkeypatch.setattr("tenure.table.write.Writer._write", note)
+    monkeypatch.setattr("tenure.table.write.TableWriter._add", note)
+    monkeypatch.setattr("tenure.table.write.TableWriter._write", note)
     with pytest.raises(CommitTooLarge) as caught:
         root.run(text)
     assert written == []

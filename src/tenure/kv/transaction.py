@@ -89,8 +89,6 @@ class Transaction:
         self._ahead: dict[bytes, bytes | None] = {}
         """What was read ahead and not asked for yet: it does not count as read."""
         self._reads = RefreshSpans(self._keyspace)
-        self.mark_reads = self._reads.mark
-        """What has been read so far, for `forget_reads` and `relax_reads`."""
         self._absences = Absences(self._keyspace)
         self._buffer = buffer = Buffer(limits)
         self._writes, self.check_rows, self.forget_writes = buffer.writes, buffer.check_rows, buffer.forget
@@ -218,6 +216,10 @@ class Transaction:
             if self._stored(key, ZERO_AT) is not None:
                 raise taken()
 
+    def mark_reads(self) -> Reads:
+        """Marks what has been read so far, for `forget_reads`."""
+        return self._reads.mark()
+
     def forget_reads(self, since: Reads, within: Span | None = None) -> None:
         """For a statement that reads again, as its rows have changed, or that takes any rows of a span."""
         self._reads.forget(since, within)
@@ -236,15 +238,13 @@ class Transaction:
         """What it reads as of now, for whoever reads on while it writes; that counts as read."""
         assert self._parent is None and self._known is None, "a view is of a transaction that SQL runs in"
         writes, landed = self._buffer.view(), self._landed.copy()
-        return ReadView(self._scope, self.read_at, writes, landed, self._reads, self._is_open)
+        seen = self._scope, self.read_at, writes, landed, self._reads
+        return ReadView(*seen, lambda: self.state is TransactionState.OPEN)
 
     @property
     def has_one_time(self) -> bool:
         """Whether all that was read is known to hold at `read_at`; else its commit has to prove it."""
         return not self._reads.apart or not self._reads.older(self._read_at)
-
-    def _is_open(self) -> bool:
-        return self.state is TransactionState.OPEN
 
     def _asked_at(self) -> Timestamp | None:
         return self._read_at

@@ -7,7 +7,8 @@
 Everything is found before anything is written: a statement does not see its own effects. Foreign keys act,
 and are checked, when all rows are written. RETURNING is computed per row from what was written.
 
-Walk: `statements.dml.writes` plans these; `sql.session.session` runs them; they call `table.write.Writer`.
+Walk: `statements.dml.writes` plans these; `sql.session.session` runs them; they call
+`table.write.TableWriter`.
 """
 
 from collections.abc import Iterator, Sequence
