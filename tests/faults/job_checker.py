@@ -19,7 +19,7 @@ Walk: `job_fleet` -> `check`, `adoptions`; `test_job_checker` shows that each ki
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.base.timestamp import Timestamp, from_micros, seconds_between
@@ -31,11 +31,13 @@ from tests.faults.job_history import ControlRow, EffectRow, JobHistory, SessionR
 from tests.faults.log import Event
 
 
-def check(history: JobHistory, logs: Sequence[tuple[str, list[Event]]]) -> Verdict:
+def check(
+    history: JobHistory, logs: Sequence[tuple[str, list[Event]]], halts: "Sequence[Halt]" = ()
+) -> Verdict:
     verdict = Verdict()
     sessions = Presence(history)
     controls = Controls(history)
-    check_sessions(history, stopping(logs), verdict)
+    check_sessions(history, may_end_from(logs, halts), verdict)
     check_instances(sessions, verdict)
     for job, rows in controls.of.items():
         check_claims(job, rows, sessions, verdict)
@@ -87,23 +89,35 @@ class Controls:
         return control
 
 
-def check_sessions(history: JobHistory, stopping: set[SessionId], verdict: Verdict) -> None:
-    """A node that drains, or was told to stop, may delete its own session before it expires."""
-    drained = stopping | {row.session for row in history.instances if row.is_draining}
+def check_sessions(history: JobHistory, may_end: Mapping[SessionId, Timestamp], verdict: Verdict) -> None:
+    """A node that drains, or was told to stop, may delete its own session before it expires; and that of one
+    that was killed may be ended by who proves its death, from the kill on.
+    """
+    drained = {**may_end, **{row.session: 0 for row in history.instances if row.is_draining}}
     rows_of: dict[SessionId, list[SessionRow]] = defaultdict(list)
     for row in history.sessions:
         rows_of[row.session].append(row)
     for session, rows in rows_of.items():
-        _check_session(session, rows, session in drained, verdict)
+        _check_session(session, rows, drained.get(session), verdict)
 
 
-def stopping(logs: Sequence[tuple[str, list[Event]]]) -> set[SessionId]:
-    """The last sessions of processes that were told to stop."""
-    told = [events for _, events in logs if any(event["e"] == "stopping" for event in events)]
-    return {SessionId(*[event["session"] for event in events if "session" in event][-1]) for events in told}
+def may_end_from(
+    logs: Sequence[tuple[str, list[Event]]], halts: "Sequence[Halt]"
+) -> dict[SessionId, Timestamp]:
+    """The last sessions of processes that were told to stop, or killed, and since when each may end."""
+    killed = {halt.process: halt.at for halt in halts if not halt.woken_micros}
+    found: dict[SessionId, Timestamp] = {}
+    for process, events in logs:
+        is_told = any(event["e"] == "stopping" for event in events)
+        sessions = [event["session"] for event in events if "session" in event]
+        if sessions and (is_told or process in killed):
+            found[SessionId(*sessions[-1])] = 0 if is_told else killed[process]
+    return found
 
 
-def _check_session(session: SessionId, rows: list[SessionRow], is_drained: bool, verdict: Verdict) -> None:
+def _check_session(
+    session: SessionId, rows: list[SessionRow], may_end_at: Timestamp | None, verdict: Verdict
+) -> None:
     expires_at, deleted_at = 0, None
     is_made = False
     for row in rows:
@@ -113,7 +127,7 @@ def _check_session(session: SessionId, rows: list[SessionRow], is_drained: bool,
             )
         elif row.part == "existence" and row.is_deleted:
             deleted_at = row.at
-            if row.at <= expires_at and not is_drained:
+            if row.at <= expires_at and (may_end_at is None or row.at < may_end_at):
                 verdict.claim("expiry", f"{session} is deleted at {row.at}, it expires at {expires_at}")
         elif row.part == "existence":
             if is_made or row.at != session.epoch_at:

@@ -122,7 +122,7 @@ class JobFleet(Fleet):
 
     def judge(self, result: Result) -> Verdict:
         self.history = read_history(self.store)
-        verdict = check(self.history, self.events())
+        verdict = check(self.history, self.events(), self.halts)
         if self.place.engine == "sqlite":
             self._troubles += integrity(self.place.path)
         result.violations += [*self._troubles, *verdict.violations]

@@ -37,7 +37,7 @@ from tenure.catalog.descriptors.definitions import (
 from tenure.catalog.leases.lease_rows import LeaseRow
 from tenure.cluster.sessions.session_records import SessionId
 from tests.faults.checker import Verdict
-from tests.faults.job_checker import Presence, check_instances, check_sessions, stopping
+from tests.faults.job_checker import Halt, Presence, check_instances, check_sessions, may_end_from
 from tests.faults.log import Event
 from tests.faults.schema_history import LeaseKey, RowRevision, SchemaHistory
 
@@ -88,10 +88,10 @@ def ops_of(logs: Logs) -> dict[str, Op]:
     return found
 
 
-def check(history: SchemaHistory, logs: Logs) -> Verdict:
+def check(history: SchemaHistory, logs: Logs, halts: Sequence[Halt] = ()) -> Verdict:
     verdict = Verdict()
     ops = ops_of(logs)
-    check_sessions(history.jobs, stopping(logs), verdict)
+    check_sessions(history.jobs, may_end_from(logs, halts), verdict)
     check_instances(Presence(history.jobs), verdict)
     landed = check_rows(history.rows, ops, verdict)
     check_uses(history, ops, landed, verdict)

@@ -174,7 +174,7 @@ class SchemaFleet(JobFleet):
         layouts = dict(self._layouts(snapshot))
         self.schema = read_history(self.store, layouts)
         self.history = self.schema.jobs
-        verdict = check(self.schema, self.events())
+        verdict = check(self.schema, self.events(), self.halts)
         if self.place.engine == "sqlite":
             self._troubles += integrity(self.place.path)
         result.violations += [*self._troubles, *verdict.violations, *self._wrong(snapshot, layouts)]

@@ -131,6 +131,14 @@ def test_a_node_that_was_told_to_stop_may_delete_its_session_early() -> None:
     assert kinds(story.logged("start", session=list(A)).logged("stopping")) == set()
 
 
+def test_the_session_of_a_killed_node_may_be_ended_from_then_on() -> None:
+    story = Story().succeeded().logged("start", session=list(A)).session(31, A, is_deleted=True)
+    logs = [("p0.0", story.events)]
+    assert set(check(story.history, logs, [Halt("p0.0", 0)]).kinds) == set()
+    assert set(check(story.history, logs, [Halt("p0.0", 1)]).kinds) == {"expiry"}
+    assert set(check(story.history, logs, [Halt("p1.0", 0)]).kinds) == {"expiry"}
+
+
 def test_a_claim_taken_from_a_session_that_is_there_is_caught() -> None:
     story = Story().claimed().control(62, JobState.RUNNING, B, 2)
     assert kinds(story.effect(64, 2, B, 2).control(66, JobState.SUCCEEDED, run=2)) == {"claim"}

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.faults import (
-    memory,
     sql_advisory,
     sql_bank,
     sql_clients,
@@ -55,8 +54,3 @@ def test_clients_at_the_same_rows_of_two_nodes_do_not_fail_each_other(run: Run) 
 @both_engines
 def test_a_lock_that_was_lost_while_its_node_was_stopped_guards_nothing(run: Run) -> None:
     holds(sql_advisory.sql_advisory(run))
-
-
-@pytest.mark.parametrize("engine", ["sqlite"])
-def test_a_user_who_asks_for_all_memory_gets_no_more_than_a_part_and_leaves_none_behind(run: Run) -> None:
-    holds(memory.memory(run))
