@@ -88,7 +88,7 @@ def test_a_quiet_run_has_leases_and_no_faults() -> None:
     ],
 )
 def test_a_mutant_is_killed(name: str, predicate: str) -> None:
-    _, result = mutants.hunt(mutants.named(name), seeds=range(15))
+    _, result = mutants.hunt(mutants.named(name), seeds=range(40))
     assert result is not None
     assert predicate in {violation.predicate for violation in result.violations}
 
