@@ -57,9 +57,12 @@ from tenure.base.errors import (
     TenureError,
     TooEarly,
 )
-from tenure.base.interruptible import Check, current_check, unchecked
+from tenure.base.interruptible import Check, current_check, patient, unchecked
 from tenure.base.timestamp import Timestamp, to_text
 from tenure.storage.engine import Commit, CommitStatus, Engine, Group, Outcome
+
+CLEANUP_SECONDS = 0.5
+"""How long a commit goes on that nobody said may be taken back, once its thread is to stop."""
 
 GROUP_MAX = 128
 """Commits per group: beyond this, PostgreSQL's rate no longer grows but latency does."""
@@ -127,9 +130,13 @@ class Committer:
         self._lane = _Lane(self._engine.open_lane(urgent=self._urgent))
 
     def commit(self, commit: Commit, check: Check = unchecked) -> Outcome:
-        """`check` is called until the commit is sent, and raises to take it back: nothing is written then."""
+        """`check` is called until the commit is sent, and raises to take it back: nothing is written then.
+
+        Without one, the thread's own is asked with patience: whoever was canceled may still have to clean up.
+        """
         waiter = _Waiter(commit, self._env)
-        check = current_check() if check is unchecked else check
+        if check is unchecked:
+            check = patient(current_check(), self._env, CLEANUP_SECONDS)
         with self._lock:
             leads = self._enqueue(waiter)
         if not leads:

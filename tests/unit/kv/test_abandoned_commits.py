@@ -87,3 +87,19 @@ def test_settling_ends_for_a_leader_that_is_told_to_stop(engine: BreakingEngine)
         txn.commit(lambda: None)
     write(store, b=b"1")
     assert [store.begin().get(row(name)) for name in "ab"] == [None, b"1"]
+
+
+def test_who_was_canceled_can_still_clean_up(engine: BreakingEngine) -> None:
+    """To request a job's cancel, or to give a lock back, is a commit as well."""
+
+    def canceled() -> None:
+        raise Canceled("canceled")
+
+    store = store_of(engine)
+    with checked_by(canceled):
+        write(store, a=b"1")
+        txn = store.begin()
+        txn.put(row("b"), b"1")
+        with pytest.raises(Canceled):
+            txn.commit(canceled)
+    assert [store.begin().get(row(name)) for name in "ab"] == [b"1", None]

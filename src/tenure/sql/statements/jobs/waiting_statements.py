@@ -19,7 +19,7 @@ from tenure.base.errors import OutcomeUnknown, TenureError, UserError
 from tenure.cluster.jobs.job_records import DETAIL, JobControl
 from tenure.cluster.jobs.job_states import TERMINAL, IllegalStep, JobState
 from tenure.cluster.jobs.job_table import Job
-from tenure.cluster.jobs.job_waits import outcome_of
+from tenure.cluster.jobs.job_waits import outcome_of, unknown
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.sql.errors import InsufficientPrivilege
@@ -85,8 +85,11 @@ def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], boo
         except OutcomeUnknown:
             raise
         except BaseException:
-            cancel_job(execution, id)
-            snapshot = execution.session.parts.store.snapshot()
+            try:
+                cancel_job(execution, id)
+                snapshot = execution.session.parts.store.snapshot()
+            except TenureError as error:  # told to stop once more, for the store does not answer
+                raise unknown([id], error) from error
             if is_done(snapshot):
                 return snapshot
             raise
