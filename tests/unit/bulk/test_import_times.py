@@ -24,7 +24,7 @@ from tenure.table.lake.manifests import File, Manifest
 from tenure.table.lake.publishing import clean_some
 from tenure.table.rows import Layouts
 from tests.unit.bulk.imports import Importing
-from tests.unit.sql.test_duck_lake import Asked
+from tests.unit.sql.duck.test_base_and_delta import Asked
 
 ID, A = 1, 2
 STEPS = 12

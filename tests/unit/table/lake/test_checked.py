@@ -23,7 +23,7 @@ from tenure.table.read import rows
 from tests.unit.pipeline.histories import KEYS, NOTE, History, first_version
 from tests.unit.pipeline.lakes import Lake
 from tests.unit.pipeline.test_scan import planned, shown
-from tests.unit.sql.test_duck_lake import Asked
+from tests.unit.sql.duck.test_base_and_delta import Asked
 from tests.unit.table.tables import ID, B
 
 STRIDE = 11

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.unit.sql.served import serving
 
-README = Path(__file__).parents[3] / "README.md"
+README = Path(__file__).parents[4] / "README.md"
 
 
 def test_the_sql_of_the_readme_runs_as_pasted(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tenure.expr.types.type_names import type_of
 from tenure.sql.duck.duck_types import NotShared
 from tenure.sql.duck.functions import CASTS, NOT_OF_DATES, PARTS, PATTERNS, TEMPLATES, TRUNCATED
 from tenure.sql.duck.numbers import NUMERIC
-from tests.unit.sql.duck_values import DECIMALS, VALUES, Bench, decimal_pairs, families, kind_of, rows_of
+from tests.unit.sql.duck.values import DECIMALS, VALUES, Bench, decimal_pairs, families, kind_of, rows_of
 
 
 @pytest.fixture(scope="module")

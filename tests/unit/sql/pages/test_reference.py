@@ -1,8 +1,8 @@
-"""The reference pages say what the code does; `python -m tests.unit.sql.reference` writes them anew."""
+"""The reference pages say what the code does; `python -m tests.unit.sql.pages.reference` writes them anew."""
 
 import pytest
 
-from tests.unit.sql.reference import DIRECTORY, PAGES
+from tests.unit.sql.pages.reference import DIRECTORY, PAGES
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))

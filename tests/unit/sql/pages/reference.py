@@ -1,4 +1,4 @@
-"""The reference pages, written from the code: `python -m tests.unit.sql.reference` brings them up to date."""
+"""The reference pages, written from the code by `python -m tests.unit.sql.pages.reference`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +8,7 @@ from tenure.sql.session.variables import DEFINITIONS as VARIABLES
 from tenure.sql.tables.all import definitions
 from tenure.sql.tables.virtual import VirtualDefinition
 
-DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
+DIRECTORY = Path(__file__).parents[4] / "docs" / "reference"
 
 SYSTEM_TABLES = """# System tables
 

@@ -8,8 +8,8 @@ from tenure.base.env import ManualEnv
 from tenure.kv.store import Store
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.postgres_server import Server
-from tests.unit.sql.bind_results import MEANINGS
-from tests.unit.sql.test_two_sides import comparable
+from tests.unit.sql.access.test_two_sides import comparable
+from tests.unit.sql.bind.results import MEANINGS
 from tests.unit.sql.two_sides import TwoSides
 
 KEYS = {"a": "id", "b": "id", "p": "k, m", "e": "id"}

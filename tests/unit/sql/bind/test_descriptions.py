@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.postgres_server import Server
-from tests.unit.sql import bind_statements
-from tests.unit.sql.described import Described, Describer, Fault, ours
+from tests.unit.sql.bind import statements
+from tests.unit.sql.bind.descriptions import Described, Describer, Fault, ours
 
-THEMES = [name for name in vars(bind_statements) if name.isupper() and name != "REFUSED"]
+THEMES = [name for name in vars(statements) if name.isupper() and name != "REFUSED"]
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +18,8 @@ def describer(postgres: Server) -> Iterator[Describer]:
     describer.connection.close()
 
 
-def statements(name: str) -> list[str]:
-    text: str = getattr(bind_statements, name)
+def lines_of(name: str) -> list[str]:
+    text: str = getattr(statements, name)
     return text.strip().splitlines()
 
 
@@ -27,13 +27,13 @@ def statements(name: str) -> list[str]:
 def test_a_statement_is_described_as_postgres_describes_it(describer: Describer, theme: str) -> None:
     wrong = {
         text: (answer, theirs)
-        for text in statements(theme)
+        for text in lines_of(theme)
         if (answer := ours(text)) != (theirs := describer.theirs(text))
     }
     assert wrong == {}
 
 
-@pytest.mark.parametrize("text", statements("REFUSED"))
+@pytest.mark.parametrize("text", lines_of("REFUSED"))
 def test_what_is_not_supported_is_refused_by_name(text: str) -> None:
     answer = ours(text)
     assert isinstance(answer, Fault)

@@ -13,7 +13,7 @@ from tenure.sql.bind.binder import bind_query, bind_scalar
 from tenure.sql.bind.parameters import Parameters
 from tenure.sql.plans.plan import OutputColumn
 from tenure.sql.text.parse import Tree, kind, one, tokens, unwrap
-from tests.unit.sql import bind_statements
+from tests.unit.sql.bind import statements
 from tests.unit.sql.schema import KnownNames
 
 INT4, TEXT = type_of(TypeRef("int4")), type_of(TypeRef("text"))
@@ -138,8 +138,8 @@ def _very_deep(tree: Tree) -> Tree:
 @pytest.mark.invariant("bind-no-crash")
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_parses_is_bound_or_refused(seed: int) -> None:
-    themes = [name for name in vars(bind_statements) if name.isupper()]
-    lines = [line for name in themes for line in getattr(bind_statements, name).strip().splitlines()]
+    themes = [name for name in vars(statements) if name.isupper()]
+    lines = [line for name in themes for line in getattr(statements, name).strip().splitlines()]
     words = [[token.text for token in tokens(line)] for line in lines if "\\" not in line]
     pool = [word for line in words for word in line]
     chance = random.Random(seed)

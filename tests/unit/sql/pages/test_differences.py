@@ -7,7 +7,7 @@ import pytest
 
 from tenure.node import Node
 from tests.differential.differences import is_listed, listed
-from tests.unit.sql.refusals import ANSWERED, NOT_SUPPORTED, OTHERWISE_REFUSED, SCHEMA, WITHOUT_EXAMPLE
+from tests.unit.sql.pages.refusals import ANSWERED, NOT_SUPPORTED, OTHERWISE_REFUSED, SCHEMA, WITHOUT_EXAMPLE
 from tests.unit.sql.sessions import Said, Talk, running
 
 LISTED_BEFORE = NOT_SUPPORTED.index("CREATE TEMP TABLE tt (a int)")

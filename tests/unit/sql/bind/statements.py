@@ -1,7 +1,7 @@
 """Statements over the tables of `schema`: described here and by PostgreSQL alike, to the place of errors."""
 
-from tests.unit.sql.bind_expressions import EXPRESSIONS, FUNCTIONS, MISSING, REFUSED
-from tests.unit.sql.bind_queries import (
+from tests.unit.sql.bind.expressions import EXPRESSIONS, FUNCTIONS, MISSING, REFUSED
+from tests.unit.sql.bind.queries import (
     GROUPS,
     JOINS,
     LOCKS,
