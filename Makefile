@@ -115,5 +115,5 @@ $(PY):
 			echo "$(PYTHON) cannot make virtual environments: install the package $$package (or python3-venv) first." >&2; \
 			exit 1; \
 		fi; }
-	@echo "Making $(VENV) with $(PYTHON) ..." >&2
+	@echo "IndexFormat $(VENV) with $(PYTHON) ..." >&2
 	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -32,7 +32,7 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.bulk import flush
-from tenure.bulk.exporting import records as exporting
+from tenure.bulk.exporting import kind as exporting
 from tenure.bulk.filling.job import SparkIndexFill
 from tenure.bulk.importing.job import import_kind
 from tenure.bulk.importing.records import KIND as IMPORT
@@ -359,7 +359,7 @@ class Node:
         fill = None if self.lake is None else SparkIndexFill(self.lake, self.layouts, self.context)
         own = {SCHEMA_CHANGE: schema_change_kind(self.changer.walk, fill)}
         if self.lake is not None:
-            run_query: exporting.RunQuery = lambda *export: rows_of(self.front, *export)  # noqa: E731
+            run_query = lambda *export: rows_of(self.front, *export)  # noqa: E731
             own |= {
                 flush.KIND: flush.flush_kind(self.lake),
                 exporting.KIND: exporting.export_kind(self.lake, self.locations, run_query),

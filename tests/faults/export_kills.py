@@ -10,7 +10,8 @@ they remember.
 import csv
 from pathlib import Path
 
-from tenure.bulk.exporting.records import KIND, files_of
+from tenure.bulk.exporting.kind import KIND
+from tenure.bulk.exporting.records import files_of
 from tenure.cluster.jobs.job_states import JobState
 from tenure.storage.directory import UNFINISHED
 from tests.faults.bulk_fleet import QUIET_SECONDS, BulkFleet

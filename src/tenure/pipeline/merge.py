@@ -33,7 +33,7 @@ from tenure.table.lake.manifests import File, FileShape, Manifest, Written
 from tenure.table.lake.merging import MergedRows, merged, write_all
 from tenure.table.lake.publishing import Replaced, with_shapes
 from tenure.table.lake.ranges import FileRange, ranges
-from tenure.table.lake.tables import Making, of_file
+from tenure.table.lake.tables import IndexFormat, of_file
 from tenure.table.rows import Layouts
 
 RANGE_ROWS = 250_000
@@ -104,8 +104,8 @@ def merge_range(task: MergeTask, attempt: Attempt) -> MergedRange:
     found = existing(place, task)
     if found is None:
         return MergedRange()
-    making, made, changes = found
-    return written(place, task, attempt, making.shape, made, changes)
+    format, made, changes = found
+    return written(place, task, attempt, format.shape, made, changes)
 
 
 def written(
@@ -121,15 +121,17 @@ def written(
     )
 
 
-def existing(place: Opened, task: MergeTask, *, must: bool = False) -> tuple[Making, MergedRows, int] | None:
+def existing(
+    place: Opened, task: MergeTask, *, must: bool = False
+) -> tuple[IndexFormat, MergedRows, int] | None:
     """What the table has of a range, and how many changes of the store that took in; None if its files may
     stay as they are, unless they `must` not.
     """
     delta = _delta(place.store, task)
     if not delta and not task.range.is_cut and not must:
         return None
-    making = _making(place.store, task)
-    return making, merged(making, _live_rows(place, making, task), delta), len(delta)
+    format = _format(place.store, task)
+    return format, merged(format, _live_rows(place, format, task), delta), len(delta)
 
 
 def _delta(store: Store, task: MergeTask) -> list[Revision]:
@@ -139,26 +141,26 @@ def _delta(store: Store, task: MergeTask) -> list[Revision]:
     return [revision for page in pages for revision in page]
 
 
-def _making(store: Store, task: MergeTask) -> Making:
+def _format(store: Store, task: MergeTask) -> IndexFormat:
     enums = {enum.id: enum for enum in task.version.enums}
     layout = Layouts(store.keyspace).of(task.version.table, enums.__getitem__)
-    return Making.of(layout, task.index, task.older)
+    return IndexFormat.of(layout, task.index, task.older)
 
 
-def _live_rows(place: Opened, making: Making, task: MergeTask) -> Any:
+def _live_rows(place: Opened, format: IndexFormat, task: MergeTask) -> Any:
     # Nothing is known of the files yet: what a merge takes in is checked, whatever was read before.
     files = CheckedFiles(place.lake, damage_in(place.store))
-    tables = [_file_rows(files, making, file, task) for file in task.range.files]
-    return pa.concat_tables(tables) if tables else schema_of(making.shape).empty_table()
+    tables = [_file_rows(files, format, file, task) for file in task.range.files]
+    return pa.concat_tables(tables) if tables else schema_of(format.shape).empty_table()
 
 
-def _file_rows(files: CheckedFiles, making: Making, file: File, task: MergeTask) -> Any:
+def _file_rows(files: CheckedFiles, format: IndexFormat, file: File, task: MergeTask) -> Any:
     rows = files.read_groups(file, range(len(files.footer(file).firsts)))
     head = task.range.lo[:HEAD_BYTES]
     if head + file.first < task.range.lo or head + file.last >= task.range.hi:
         lo, hi = task.range.lo[HEAD_BYTES:], _end(task.range, head)
         rows = rows.slice(*bounds_within(rows.column(KEY), lo, hi))
-    return of_file(making, file, task.shapes[file.shape], rows)
+    return of_file(format, file, task.shapes[file.shape], rows)
 
 
 def _end(range: FileRange, head: bytes) -> bytes | None:

@@ -33,11 +33,12 @@ from tenure.expr.functions.function import Context
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import key_text
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.entry_makers import MakeEntry, entry_maker
 from tenure.table.errors import NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import Tables
 from tenure.table.read import Source, at
-from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, fits
+from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
 from tenure.table.write import TableWriter
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ def refill_index(
     return FillBatch(transact(lambda txn: _add(txn, layout, keyed, context, keys)), None)
 
 
-def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]) -> int:
+def _add(txn: Transaction, layout: Layout, index: CompiledIndex, context: Context, keys: list[bytes]) -> int:
     make = entry_maker(layout, index)
     if make is not None:
         return _add_made(txn, layout, index, make, keys)
@@ -126,7 +127,9 @@ def _add(txn: Transaction, layout: Layout, index: Keyed, context: Context, keys:
     return added
 
 
-def _add_made(txn: Transaction, layout: Layout, index: Keyed, make: MakeEntry, keys: list[bytes]) -> int:
+def _add_made(
+    txn: Transaction, layout: Layout, index: CompiledIndex, make: MakeEntry, keys: list[bytes]
+) -> int:
     """The same where rows need not be taken apart, but for those that something is in the way of."""
     txn.read_ahead(keys)
     stored = [(key, value) for key in keys if (value := txn.get(key)) is not None]
@@ -145,7 +148,7 @@ def _add_made(txn: Transaction, layout: Layout, index: Keyed, make: MakeEntry, k
     return added
 
 
-def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: IndexEntry) -> int:
+def _add_one(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row, entry: IndexEntry) -> int:
     check_length(index, entry)
     if index.is_primary and index.has_null(row.values):
         raise _null(layout, index, row)
@@ -159,7 +162,7 @@ def _add_one(txn: Transaction, layout: Layout, index: Keyed, row: Row, entry: In
 
 
 def _entries(
-    txn: Transaction, layout: Layout, index: Keyed, context: Context, keys: list[bytes]
+    txn: Transaction, layout: Layout, index: CompiledIndex, context: Context, keys: list[bytes]
 ) -> list[tuple[Row, IndexEntry]]:
     """The rows that are still there with what the index should have of them; that is read ahead."""
     txn.read_ahead(keys)
@@ -169,7 +172,7 @@ def _entries(
     return entries
 
 
-def _check_primary(txn: Transaction, layout: Layout, index: Keyed, row: Row) -> None:
+def _check_primary(txn: Transaction, layout: Layout, index: CompiledIndex, row: Row) -> None:
     """Entries into a primary index that is new tell rows apart only if it does: it is filled first."""
     primary = layout.indexes[index.primary]
     if index.is_primary or primary.is_public:
@@ -231,7 +234,7 @@ def remove_index(
     return FillBatch(removed, last + b"\0" if removed == rows_max else None)
 
 
-def duplicated(layout: Layout, index: Keyed, row: Row) -> UniqueViolation:
+def duplicated(layout: Layout, index: CompiledIndex, row: Row) -> UniqueViolation:
     return UniqueViolation(
         f'could not create unique index "{index.name}"',
         detail=f"Key {key_text(layout.columns, index.columns, row.values)} is duplicated.",
@@ -240,7 +243,7 @@ def duplicated(layout: Layout, index: Keyed, row: Row) -> UniqueViolation:
     )
 
 
-def _null(layout: Layout, index: Keyed, row: Row) -> NotNullViolation:
+def _null(layout: Layout, index: CompiledIndex, row: Row) -> NotNullViolation:
     kept = next(kept for kept, _ in index.parts if row.values[kept.id] is None)
     return NotNullViolation(
         f'column "{kept.name}" of relation "{layout.table.name}" contains null values',

@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterator
 from tenure.catalog.descriptors.definitions import ElementState
 from tenure.expr.functions.function import Context
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import pack
 from tenure.table.read import Source, rows
-from tenure.table.rows import IndexEntry, Keyed, Layout, Row, fits
+from tenure.table.rows import IndexEntry, Layout, Row, fits
 
 
 def check_indexes(
@@ -57,7 +58,7 @@ def _by_index(source: Source, layout: Layout) -> dict[int, dict[bytes, bytes]]:
 
 
 def _expected(
-    layout: Layout, index: Keyed, found: list[Row], context: Context
+    layout: Layout, index: CompiledIndex, found: list[Row], context: Context
 ) -> dict[bytes, list[tuple[IndexEntry, Row]]]:
     """By key: rows that are equal in an index whose uniqueness is not proved claim the same one."""
     expected: dict[bytes, list[tuple[IndexEntry, Row]]] = {}
@@ -70,7 +71,7 @@ def _expected(
 
 def _differences(
     layout: Layout,
-    index: Keyed,
+    index: CompiledIndex,
     expected: dict[bytes, list[tuple[IndexEntry, Row]]],
     stored: dict[bytes, bytes],
     must_be_whole: bool,
@@ -91,7 +92,7 @@ def _differences(
             yield f"{name}: {len(claims)} rows claim {key[HEAD_BYTES:].hex()}"
 
 
-def _is_same(layout: Layout, index: Keyed, stored: bytes, entry: IndexEntry, row: Row) -> bool:
+def _is_same(layout: Layout, index: CompiledIndex, stored: bytes, entry: IndexEntry, row: Row) -> bool:
     """A primary index is compared by what can be read of it: values on their way out do not count."""
     if not index.is_primary:
         return stored == entry.value

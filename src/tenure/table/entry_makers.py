@@ -17,16 +17,17 @@ from typing import TypeAlias
 
 from tenure.expr.types.datatype import Datum
 from tenure.storage.engine import HEAD_BYTES
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, body, key_elements
-from tenure.table.rows import IndexEntry, Keyed, Layout
+from tenure.table.rows import IndexEntry, Layout
 
 Values: TypeAlias = tuple[Datum, ...]
 MakeEntry: TypeAlias = Callable[[bytes, bytes], tuple[IndexEntry, Values]]
 MakeKey: TypeAlias = Callable[[bytes, bytes], tuple[bytes, Values]]
 
 
-def entry_maker(layout: Layout, index: Keyed) -> MakeEntry | None:
+def entry_maker(layout: Layout, index: CompiledIndex) -> MakeEntry | None:
     """None if only the whole row tells: the index has a condition, or points into another primary one."""
     if index.predicate is not None or index is layout.primary:
         return None
@@ -35,7 +36,7 @@ def entry_maker(layout: Layout, index: Keyed) -> MakeEntry | None:
     return _secondary_maker(layout, index) if index.primary == layout.primary.id else None
 
 
-def key_maker(layout: Layout, index: Keyed) -> MakeKey | None:
+def key_maker(layout: Layout, index: CompiledIndex) -> MakeKey | None:
     """The same for the keys of a unique index alone, as they are where none of the values is NULL."""
     if index.predicate is not None or not index.is_unique:
         return None
@@ -48,7 +49,7 @@ def key_maker(layout: Layout, index: Keyed) -> MakeKey | None:
     return make
 
 
-def _secondary_maker(layout: Layout, index: Keyed) -> MakeEntry:
+def _secondary_maker(layout: Layout, index: CompiledIndex) -> MakeEntry:
     read, prefix, is_unique = layout.reader(layout.primary, index.columns), index.prefix, index.is_unique
 
     def make(key: bytes, value: bytes) -> tuple[IndexEntry, Values]:
@@ -61,7 +62,7 @@ def _secondary_maker(layout: Layout, index: Keyed) -> MakeEntry:
     return make
 
 
-def _primary_maker(layout: Layout, index: Keyed) -> MakeEntry:
+def _primary_maker(layout: Layout, index: CompiledIndex) -> MakeEntry:
     former, columns = layout.primary, layout.columns
     read, prefix, size = layout.reader(former, index.columns), index.prefix, len(former.parts)
     places = {kept.id: place for place, (kept, _) in enumerate(former.parts) if kept.id in former.in_key}

@@ -12,7 +12,7 @@ Then the parts are joined row by row. Types without such a way go value by value
 A value that its Arrow type cannot hold is NULL in its column and packed in the row's `rest`: rows that
 have one are made from their values. Keys are without the ten bytes of head.
 
-Invariant (key-arrays): a key made here is, to the byte, the one that `Keyed.suffix` makes of the row.
+Invariant (key-arrays): a key made here is, to the byte, the one that `CompiledIndex.suffix` makes of the row.
 
 Simplifications: the keys of one call together have less than 2 GB.
 
@@ -32,8 +32,8 @@ from tenure.kv.encoding import INT_TAG, Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.arrow import is_opaque
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import unpack, unpack_columns
-from tenure.table.rows import Keyed
 
 Columns = Mapping[int, Any]
 """Arrow arrays by column id, typed as `table.arrow` says."""
@@ -53,7 +53,7 @@ _DAYS_FROM_YEAR_1 = 719_162
 
 
 class KeyColumn(NamedTuple):
-    """A part of an index; unlike `Keyed`, it can be sent to another process."""
+    """A part of an index; unlike `CompiledIndex`, it can be sent to another process."""
 
     column: int
     type: Type
@@ -68,11 +68,11 @@ class Entries(NamedTuple):
     """The primary key of each: the value of a unique index's entry, after its format."""
 
 
-def key_columns(index: Keyed) -> tuple[KeyColumn, ...]:
+def key_columns(index: CompiledIndex) -> tuple[KeyColumn, ...]:
     return tuple(KeyColumn(kept.id, kept.type, is_descending) for kept, is_descending in index.parts)
 
 
-def number_column(index: Keyed) -> int | None:
+def number_column(index: CompiledIndex) -> int | None:
     """The column of rows whose values have the order of a primary index's keys: one of whole numbers, days
     or times that is all of the key.
     """

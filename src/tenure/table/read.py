@@ -7,7 +7,7 @@ Only public indexes are relied upon. A `Row` has all columns, for writers; `visi
 
 Simplifications: an index scan looks up its rows one by one.
 
-Walk: the point executor and `table.foreign_keys` call `get`, `scan` and `find` -> `Keyed.span`
+Walk: the point executor and `table.foreign_keys` call `get`, `scan` and `find` -> `CompiledIndex.span`
 gives the keys, `Layout.row` decodes.
 """
 
@@ -20,7 +20,8 @@ from tenure.kv.encoding import encode
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.kv.view import ReadView
-from tenure.table.rows import IndexEntry, Keyed, Layout, Row, ScanBound
+from tenure.table.compiled_index import CompiledIndex, ScanBound
+from tenure.table.rows import IndexEntry, Layout, Row
 
 Source: TypeAlias = Transaction | Snapshot | ReadView
 
@@ -64,7 +65,7 @@ def scan(
 def row_of(
     source: Source,
     layout: Layout,
-    index: Keyed,
+    index: CompiledIndex,
     entry: IndexEntry,
     told: Callable[[int], None] | None = None,
 ) -> Row:
@@ -140,7 +141,7 @@ def find_any(
 
 
 def _below(
-    source: Source, layout: Layout, index: Keyed, prefix: tuple[Datum, ...], limit: int | None
+    source: Source, layout: Layout, index: CompiledIndex, prefix: tuple[Datum, ...], limit: int | None
 ) -> Iterator[Row]:
     if not (index.is_unique and len(prefix) == len(index.parts)):
         yield from scan(source, layout, index.id, prefix=prefix, limit=limit)
@@ -151,7 +152,7 @@ def _below(
         yield row_of(source, layout, index, IndexEntry(key, value))
 
 
-def index_on(layout: Layout, columns: Sequence[int]) -> Keyed | None:
+def index_on(layout: Layout, columns: Sequence[int]) -> CompiledIndex | None:
     """A public index whose keys begin with these columns in any order; a unique one if there is."""
     fit = [
         index

@@ -13,7 +13,7 @@ Walk: `Layout.reader` keeps them; `sql.rows.scan` reads tables with them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tenure.base.errors import CorruptData, NewerFormat
 from tenure.expr.types.datatype import Datum, Type
@@ -21,10 +21,8 @@ from tenure.kv.encoding import decode
 from tenure.kv.quick_decoding import decode_one
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.columns import CompiledColumn
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.packing import unpack_columns
-
-if TYPE_CHECKING:
-    from tenure.table.rows import Keyed
 
 FORMAT = b"\x01"
 """The first byte of every value here."""
@@ -57,7 +55,7 @@ def reader(
     return _of_both(wanted, fixes, of_key, len(parts))
 
 
-def entry_reader(index: "Keyed", primary: "Keyed", wanted: tuple[int, ...]) -> Read | None:
+def entry_reader(index: CompiledIndex, primary: CompiledIndex, wanted: tuple[int, ...]) -> Read | None:
     """The same from entries of a secondary index alone; None if they do not hold these columns.
 
     A unique index has the primary key in the value, another one at the end of the key.

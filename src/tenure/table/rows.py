@@ -30,15 +30,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tenure.base.errors import CorruptData
-from tenure.catalog.descriptors.definitions import ElementState, EnumType, ForeignKey, Index, Table
+from tenure.catalog.descriptors.definitions import EnumType, ForeignKey, Table
 from tenure.expr.functions.function import Context
 from tenure.expr.tree.compiled import Evaluate
 from tenure.expr.types.datatype import Datum
 from tenure.expr.types.type_names import EnumLookup
-from tenure.kv.encoding import decode, encode, prefix_end
-from tenure.kv.keys import KEY_BYTES_MAX, Keyspace, Span
+from tenure.kv.encoding import decode, encode
+from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.storage.engine import HEAD_BYTES
-from tenure.table.columns import Compile, CompiledCheck, CompiledColumn, Values, compiler, types_of
+from tenure.table.columns import CompiledCheck, CompiledColumn, Values, compiler, types_of
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.errors import IndexRowTooLong
 from tenure.table.packing import pack
 from tenure.table.readers import FORMAT, Read, body, check_format, entry_reader, reader
@@ -64,83 +65,6 @@ class IndexEntry(NamedTuple):
     value: bytes
 
 
-class ScanBound(NamedTuple):
-    """Where a scan starts or ends, in the order of the index."""
-
-    values: tuple[Datum, ...]
-    is_inclusive: bool = True
-
-
-class Keyed:
-    """An index as keys: what it holds, in which order, and where."""
-
-    __slots__ = (
-        "_elements",
-        "columns",
-        "head",
-        "id",
-        "in_key",
-        "index",
-        "is_primary",
-        "is_public",
-        "is_unique",
-        "is_written",
-        "name",
-        "parts",
-        "predicate",
-        "primary",
-    )
-
-    def __init__(
-        self, index: Index, columns: Mapping[int, CompiledColumn], head: bytes, compiled: Compile
-    ) -> None:
-        self.index = index
-        self.id = index.id
-        self.name = index.name
-        self.head = head
-        self.primary = index.primary
-        self.is_primary = index.primary == index.id
-        self.is_unique = index.is_unique or self.is_primary
-        self.is_public = index.state is ElementState.PUBLIC and not index.is_unread
-        self.is_written = index.state is not ElementState.DELETE_ONLY
-        self.parts = tuple((columns[part.column], part.is_descending) for part in index.parts)
-        self.columns = tuple(part.column for part in index.parts)
-        self.in_key = frozenset(kept.id for kept, _ in self.parts if kept.type.key_is_exact)
-        """The columns whose values the key gives back to the last digit."""
-        self.predicate = None if index.predicate is None else compiled(index.predicate)
-        self._elements = tuple((kept.id, kept.key_maker(is_descending)) for kept, is_descending in self.parts)
-
-    def suffix(self, values: Values) -> bytes:
-        """The key columns of a row, as they stand in the index."""
-        return encode([values[id] if make is None else make(values[id]) for id, make in self._elements])
-
-    def prefix(self, values: Iterable[Datum]) -> bytes:
-        """The start of all keys whose first columns have these values."""
-        parts = zip(self._elements, values, strict=False)
-        return self.head + encode([value if make is None else make(value) for (_, make), value in parts])
-
-    def span(
-        self, prefix: tuple[Datum, ...] = (), *, start: ScanBound | None = None, end: ScanBound | None = None
-    ) -> Span:
-        """The keys below a prefix; start and end bound what comes after it, in the index's order."""
-        stem = self.prefix(prefix)
-        lo, hi = stem, prefix_end(stem)
-        if start is not None:
-            lo = self.prefix((*prefix, *start.values))
-            lo = lo if start.is_inclusive else prefix_end(lo)
-        if end is not None:
-            hi = self.prefix((*prefix, *end.values))
-            hi = prefix_end(hi) if end.is_inclusive else hi
-        return Span(lo, max(lo, hi))
-
-    def has_null(self, values: Values) -> bool:
-        return any(values[id] is None for id in self.columns)
-
-    def collides(self, values: Values) -> bool:
-        """Whether another row can claim the same key."""
-        return self.is_primary or (self.is_unique and not self.has_null(values))
-
-
 class Layout:
     """A table version, compiled. Made by `Layouts.of`."""
 
@@ -153,7 +77,7 @@ class Layout:
             column.id: CompiledColumn(column, types[column.id], compiled) for column in table.columns
         }
         self.indexes = {
-            index.id: Keyed(index, self.columns, keyspace.head(table.id, index.id), compiled)
+            index.id: CompiledIndex(index, self.columns, keyspace.head(table.id, index.id), compiled)
             for index in table.indexes
         }
         self.primary = self.indexes[table.primary]
@@ -184,7 +108,7 @@ class Layout:
 
     # ── rows to entries ────────────────────────────────────────────────────────────────────────
 
-    def entry(self, index: Keyed, row: Row, context: Context) -> IndexEntry | None:
+    def entry(self, index: CompiledIndex, row: Row, context: Context) -> IndexEntry | None:
         """What an index has for a row: nothing, if its predicate does not hold."""
         if index is self.primary:
             return IndexEntry(row.key, self._packed(index, row))
@@ -198,10 +122,10 @@ class Layout:
             return IndexEntry(stem + primary, FORMAT)
         return IndexEntry(stem + primary if index.has_null(row.values) else stem, FORMAT + primary)
 
-    def _suffix_in(self, primary: Keyed, row: Row) -> bytes:
+    def _suffix_in(self, primary: CompiledIndex, row: Row) -> bytes:
         return row.key[HEAD_BYTES:] if primary is self.primary else primary.suffix(row.values)
 
-    def _packed(self, index: Keyed, row: Row) -> bytes:
+    def _packed(self, index: CompiledIndex, row: Row) -> bytes:
         packed = dict(row.unknown)
         values, absent = row.values, row.absent
         for id, make, omits_null in self._packers[index.id]:
@@ -216,7 +140,7 @@ class Layout:
             packed[id] = value
         return FORMAT + pack(packed)
 
-    def is_of(self, index: Keyed, stored: bytes, entry: IndexEntry, row: Row) -> bool:
+    def is_of(self, index: CompiledIndex, stored: bytes, entry: IndexEntry, row: Row) -> bool:
         """Whether what is stored under an entry's key is this row's, and not one's that is equal to it."""
         if index.id == self.primary.id or not index.is_unique:
             return True
@@ -226,7 +150,7 @@ class Layout:
 
     # ── entries to rows ────────────────────────────────────────────────────────────────────────
 
-    def row(self, index: Keyed, key: bytes, value: bytes) -> Row:
+    def row(self, index: CompiledIndex, key: bytes, value: bytes) -> Row:
         """Decodes a row from a primary index."""
         packed = body(value)
         values: dict[int, Datum] = {}
@@ -245,7 +169,7 @@ class Layout:
         at = key if index is self.primary else self.key(values)
         return Row(at, values, frozenset(absent) if absent else _NONE_ABSENT, packed)
 
-    def reader(self, index: Keyed, columns: tuple[int, ...]) -> Read:
+    def reader(self, index: CompiledIndex, columns: tuple[int, ...]) -> Read:
         """What makes a tuple of some columns from an entry of a primary index; much faster than `row`."""
         read = self._readers.get((index.id, columns))
         if read is None:
@@ -253,14 +177,14 @@ class Layout:
             self._readers[index.id, columns] = read
         return read
 
-    def entry_reader(self, index: Keyed, columns: tuple[int, ...]) -> Read | None:
+    def entry_reader(self, index: CompiledIndex, columns: tuple[int, ...]) -> Read | None:
         """The same from the entries of a secondary index, if they hold these columns."""
         known = (index.id, columns)
         if known not in self._entry_readers:
             self._entry_readers[known] = entry_reader(index, self.indexes[index.primary], columns)
         return self._entry_readers[known]
 
-    def primary_key(self, index: Keyed, entry: IndexEntry) -> bytes:
+    def primary_key(self, index: CompiledIndex, entry: IndexEntry) -> bytes:
         """Where in its primary index the row of a secondary entry lies."""
         primary = self.indexes[index.primary]
         if index.is_unique:
@@ -278,7 +202,7 @@ def _following(columns: Iterable[CompiledColumn]) -> list[list[tuple[CompiledCol
     return [group for group in (computed, generated) if group]
 
 
-def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
+def _from_key(index: CompiledIndex, key: bytes) -> dict[int, Datum]:
     elements = decode(key[HEAD_BYTES:])
     if len(elements) != len(index.parts):
         raise CorruptData(f'a key of index "{index.name}" has {len(elements)} columns')
@@ -289,13 +213,13 @@ def _from_key(index: Keyed, key: bytes) -> dict[int, Datum]:
     }
 
 
-def key_values(index: Keyed, key: bytes) -> dict[int, Datum]:
+def key_values(index: CompiledIndex, key: bytes) -> dict[int, Datum]:
     """The columns of an index, as a key without its head has them."""
     pairs = zip(index.parts, decode(key), strict=False)
     return {kept.id: kept.from_key(element) for (kept, _), element in pairs}
 
 
-def check_length(index: Keyed, entry: IndexEntry) -> None:
+def check_length(index: CompiledIndex, entry: IndexEntry) -> None:
     if not fits(entry):
         raise IndexRowTooLong(
             f'index row size {len(entry.key)} exceeds maximum {KEY_BYTES_MAX} for index "{index.name}"',

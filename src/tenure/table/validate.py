@@ -18,11 +18,12 @@ from tenure.expr.functions.function import Context
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import duplicated
 from tenure.table.columns import CompiledCheck
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.entry_makers import key_maker
 from tenure.table.errors import CheckViolation, ConstraintViolation, NotNullViolation
 from tenure.table.read import Source, rows
 from tenure.table.references import Lookups, together
-from tenure.table.rows import Keyed, Layout, Row
+from tenure.table.rows import Layout, Row
 
 DIFFERING_ROWS_MAX = 1_000_000
 """Of an index whose keys are kept in memory to prove that they differ: some 100 MB at most."""
@@ -60,7 +61,7 @@ def validate_unique(
     return None
 
 
-def _all_differ(source: Source, layout: Layout, index: Keyed, without: Collection[bytes]) -> bool:
+def _all_differ(source: Source, layout: Layout, index: CompiledIndex, without: Collection[bytes]) -> bool:
     """Whether each row has a key of its own in an index, told by two scans; False if that cannot be told.
 
     A transaction would count both as read, so it looks row by row.

@@ -43,10 +43,11 @@ from tenure.expr.functions.function import Context
 from tenure.expr.types.datatype import Datum
 from tenure.kv.transaction import Transaction
 from tenure.table.columns import CompiledColumn, Values, key_text, row_text
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.errors import CheckViolation, NotNullViolation, UniqueViolation
 from tenure.table.foreign_keys import ForeignKeys, Tables
 from tenure.table.read import row_of
-from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, fits
+from tenure.table.rows import IndexEntry, Layout, Row, check_length, fits
 
 _NONE: frozenset[int] = frozenset()
 
@@ -67,7 +68,7 @@ class IndexStep(NamedTuple):
 class Postponed(NamedTuple):
     """An entry of a deferrable index that is added when the statement ends."""
 
-    keyed: Keyed
+    keyed: CompiledIndex
     row: Row
     entry: IndexEntry
 
@@ -280,7 +281,7 @@ class TableWriter:
             if step.added is not None:
                 txn.put(*step.added)
 
-    def _step(self, txn: Transaction, index: Keyed, old: Row | None, new: Row | None) -> IndexStep:
+    def _step(self, txn: Transaction, index: CompiledIndex, old: Row | None, new: Row | None) -> IndexStep:
         """Decides what becomes of an index's entry; only reads."""
         if old is None and not index.is_written:
             return IndexStep(None, None)
@@ -302,7 +303,9 @@ class TableWriter:
             return IndexStep(None, after)
         return IndexStep(before.key if self._is_removable(txn, index, old, before) else None, after)
 
-    def _is_postponed(self, index: Keyed, before: IndexEntry | None, new: Row, after: IndexEntry) -> bool:
+    def _is_postponed(
+        self, index: CompiledIndex, before: IndexEntry | None, new: Row, after: IndexEntry
+    ) -> bool:
         """Whether an entry is to be added when all that may be in its way is gone."""
         if not (self._postpones and index.index.is_deferrable and index.collides(new.values)):
             return False
@@ -317,7 +320,7 @@ class TableWriter:
                 raise self._taken(index, row)
             txn.put(*entry)
 
-    def _is_removable(self, txn: Transaction, index: Keyed, row: Row, entry: IndexEntry) -> bool:
+    def _is_removable(self, txn: Transaction, index: CompiledIndex, row: Row, entry: IndexEntry) -> bool:
         if not fits(entry):
             return False
         if index.is_public:
@@ -328,7 +331,7 @@ class TableWriter:
                 return False
         return not self._is_shared(txn, index, row, entry)
 
-    def _is_shared(self, txn: Transaction, index: Keyed, row: Row, entry: IndexEntry) -> bool:
+    def _is_shared(self, txn: Transaction, index: CompiledIndex, row: Row, entry: IndexEntry) -> bool:
         """Whether another row, equal in a primary key that is not proved yet, has the same entry."""
         primary = self.layout.indexes[index.primary]
         if index.is_primary or primary.is_public:
@@ -344,7 +347,7 @@ class TableWriter:
     def _check_addable(
         self,
         txn: Transaction,
-        index: Keyed,
+        index: CompiledIndex,
         old: Row | None,
         before: IndexEntry | None,
         new: Row,
@@ -367,12 +370,12 @@ class TableWriter:
             return
         raise self._taken(index, new)
 
-    def _check_fitting(self, index: Keyed, new: Row, after: IndexEntry) -> None:
+    def _check_fitting(self, index: CompiledIndex, new: Row, after: IndexEntry) -> None:
         check_length(index, after)
         if index.is_primary and index.has_null(new.values):
             raise self._null(next(kept for kept, _ in index.parts if new.values[kept.id] is None), new)
 
-    def _taken(self, index: Keyed, new: Row) -> UniqueViolation:
+    def _taken(self, index: CompiledIndex, new: Row) -> UniqueViolation:
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{index.name}"',
             detail=f"Key {key_text(self._columns, index.columns, new.values)} already exists.",

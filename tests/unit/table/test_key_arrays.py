@@ -13,6 +13,7 @@ from tenure.expr.types.datatype import Type
 from tenure.kv.encoding import Descending, encode
 from tenure.kv.keys import KEY_BYTES_MAX, Keyspace
 from tenure.table.arrow import array
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.key_arrays import (
     Entries,
     KeyColumn,
@@ -24,7 +25,7 @@ from tenure.table.key_arrays import (
 )
 from tenure.table.key_order import argsort, argsort_numbers, doubled, even, plain, taken
 from tenure.table.packing import pack
-from tenure.table.rows import Keyed, Layout
+from tenure.table.rows import Layout
 from tests.unit.expr.oracle import named
 from tests.unit.expr.values import ARRAYS, MOODS, VALUES, mood
 from tests.unit.table.tables import column, index, table
@@ -128,7 +129,7 @@ def test_entries_of_secondary_indexes_are_those_of_the_rows(
     assert isinstance(made, Entries)
 
 
-def _entry(secondary: Keyed, primary: Keyed, values: dict[int, Any]) -> tuple[bytes, bytes]:
+def _entry(secondary: CompiledIndex, primary: CompiledIndex, values: dict[int, Any]) -> tuple[bytes, bytes]:
     stem, suffix = secondary.suffix(values), primary.suffix(values)
     is_stem = secondary.is_unique and not secondary.has_null(values)
     return (stem if is_stem else stem + suffix), suffix

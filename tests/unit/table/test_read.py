@@ -7,9 +7,9 @@ from tenure.catalog.descriptors.definitions import replace
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.table.backfill import remove_index
+from tenure.table.compiled_index import ScanBound
 from tenure.table.consistency import check_indexes
 from tenure.table.read import find, get, rows, scan, visible
-from tenure.table.rows import ScanBound
 from tests.unit.table.tables import (
     DELETE_ONLY,
     ID,

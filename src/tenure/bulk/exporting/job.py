@@ -12,7 +12,7 @@ former ones alone, since a run that was thought dead may come to it when a later
 A job that fails or is canceled takes its files away. They are told by their names, which have the job's id.
 A run that was thought dead, or did not hear of it, does the same when it ends: its tasks may have gone on.
 
-Walk: `sql.statements.jobs.exporting` -> `start`; `cluster.jobs.runner` -> `Export.run` -> `Tasks.run` with
+Walk: `exporting.kind.export_kind` -> `Export.run` -> `Tasks.run` with
 `export_range`.
 """
 

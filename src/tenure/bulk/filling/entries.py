@@ -40,6 +40,7 @@ from tenure.pipeline.scan import ScanTask, batches
 from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.table.backfill import duplicated
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.key_arrays import too_long
 from tenure.table.key_order import doubled, plain
 from tenure.table.lake.file_names import stem_of
@@ -48,7 +49,7 @@ from tenure.table.lake.manifests import FileShape, Written
 from tenure.table.lake.merging import write_all
 from tenure.table.lake.revision_tables import ODD
 from tenure.table.lake.tables import entries_table
-from tenure.table.rows import IndexEntry, Keyed, Layout, Row, check_length, key_values
+from tenure.table.rows import IndexEntry, Layout, Row, check_length, key_values
 
 RANGE_ROWS, RANGE_BYTES = 1 << 19, 64 << 20
 """Entries per task of the second pass: sorting holds them about three times."""
@@ -96,7 +97,7 @@ def project_range(task: ProjectTask, attempt: Attempt) -> tuple[SortedRun, ...]:
     )
 
 
-def _entries(layout: Layout, index: Keyed, scanned: Any) -> Any:
+def _entries(layout: Layout, index: CompiledIndex, scanned: Any) -> Any:
     columns = {id: scanned.column(name_of(id)) for id in columns_of(layout, index.id)}
     batch = RowBatch(columns, rest_of(scanned, ODD), np.zeros(len(scanned), np.int64))
     made = pa.table(entries_of(layout, index, within_index(layout, index, batch, _context())))

@@ -47,7 +47,7 @@ from tenure.table.lake.manifests import Manifest
 from tenure.table.lake.merging import MergedRows
 from tenure.table.lake.publishing import with_shapes
 from tenure.table.lake.ranges import ranges
-from tenure.table.lake.tables import Making
+from tenure.table.lake.tables import IndexFormat
 from tenure.table.readers import FORMAT
 from tenure.table.rows import key_values
 
@@ -115,24 +115,24 @@ def merge_runs(task: RunTask, attempt: Attempt) -> RunsMerged:
     found = existing(place, task.merge, must=bool(added))
     if found is None:
         return RunsMerged(MergedRange())
-    making, merged, changes = found
+    format, merged, changes = found
     if added:
-        added = in_order(added, number_column(making.keyed))
+        added = in_order(added, number_column(format.index))
         named = partial(where, place.lake, task.names)
         try:
-            _refuse_doubles(making, added, named)
-            merged = merged._replace(live=_together(making, merged, added, named))
+            _refuse_doubles(format, added, named)
+            merged = merged._replace(live=_together(format, merged, added, named))
         except UniqueViolation:
             if not task.bad_rows_max:
                 raise
-            return RunsMerged(MergedRange(), clashes=_clashes(making, added, merged.live, task.bad_rows_max))
-    range = written(place, task.merge, attempt, making.shape, merged, changes)
+            return RunsMerged(MergedRange(), clashes=_clashes(format, added, merged.live, task.bad_rows_max))
+    range = written(place, task.merge, attempt, format.shape, merged, changes)
     return RunsMerged(range, len(added) if added else 0)
 
 
-def _together(making: Making, merged: MergedRows, added: Any, named: Callable[[Any], str]) -> Any:
+def _together(format: IndexFormat, merged: MergedRows, added: Any, named: Callable[[Any], str]) -> Any:
     """Live rows that are there, and new ones, in the order of keys."""
-    rows = _shaped(making, added)
+    rows = _shaped(format, added)
     if not len(merged.live):
         return rows
     both = pa.concat_tables([merged.live, rows]).combine_chunks()
@@ -141,13 +141,13 @@ def _together(making: Making, merged: MergedRows, added: Any, named: Callable[[A
     again = doubled(keys_of(together))
     if len(again):
         row = added.slice(int(order[again[0]]) - len(merged.live), 1)
-        raise _duplicate(making, row, f"It is in the table, and in {named(row)}.")
+        raise _duplicate(format, row, f"It is in the table, and in {named(row)}.")
     return together
 
 
-def _shaped(making: Making, added: Any) -> Any:
+def _shaped(format: IndexFormat, added: Any) -> Any:
     """New rows as files have them; without a time."""
-    schema = schema_of(making.shape)
+    schema = schema_of(format.shape)
     rows = len(added)
     columns = []
     for field in schema:
@@ -167,7 +167,7 @@ def values_of(added: Any) -> Any:
     return pc.binary_join_element_wise(FORMAT, added.column(PRIMARY_KEY), b"")
 
 
-def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> None:
+def _refuse_doubles(format: IndexFormat, added: Any, named: Callable[[Any], str]) -> None:
     again = doubled(keys_of(added))
     if not len(again):
         return
@@ -175,30 +175,30 @@ def _refuse_doubles(making: Making, added: Any, named: Callable[[Any], str]) -> 
         (added.slice(int(place), 1) for place in (again[0] - 1, again[0])),
         key=lambda row: (row.column(SOURCE)[0].as_py(), row.column(LINE)[0].as_py()),
     )
-    raise _duplicate(making, one, f"It is in {named(one)}, and in {named(other)}.")
+    raise _duplicate(format, one, f"It is in {named(one)}, and in {named(other)}.")
 
 
-def _clashes(making: Making, added: Any, live: Any, rows_max: int) -> tuple[Clash, ...]:
-    index = (making.layout.table.id, making.keyed.id)
+def _clashes(format: IndexFormat, added: Any, live: Any, rows_max: int) -> tuple[Clash, ...]:
+    index = (format.layout.table.id, format.index.id)
     return tuple(
-        Clash(index, key, f"{_message(making)}: Key {_shown(making, key)} is in", is_in_table, origins)
+        Clash(index, key, f"{_message(format)}: Key {_shown(format, key)} is in", is_in_table, origins)
         for key, is_in_table, origins in clashing(added, live, rows_max)
     )
 
 
-def _duplicate(making: Making, row: Any, places: str) -> UniqueViolation:
+def _duplicate(format: IndexFormat, row: Any, places: str) -> UniqueViolation:
     return UniqueViolation(
-        _message(making),
-        detail=f"Key {_shown(making, row.column(KEY)[0].as_py())} is there twice. {places}",
-        table=making.layout.table,
-        constraint=making.keyed.name,
+        _message(format),
+        detail=f"Key {_shown(format, row.column(KEY)[0].as_py())} is there twice. {places}",
+        table=format.layout.table,
+        constraint=format.index.name,
     )
 
 
-def _message(making: Making) -> str:
-    return f'duplicate key value violates unique constraint "{making.keyed.name}"'
+def _message(format: IndexFormat) -> str:
+    return f'duplicate key value violates unique constraint "{format.index.name}"'
 
 
-def _shown(making: Making, key: bytes) -> str:
-    layout, index = making.layout, making.keyed
+def _shown(format: IndexFormat, key: bytes) -> str:
+    layout, index = format.layout, format.index
     return key_text(layout.columns, index.columns, key_values(index, key))

@@ -39,10 +39,11 @@ from tenure.pipeline.tasks import Attempt
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
 from tenure.table.arrow import is_opaque
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.key_arrays import KeyColumn, entry_arrays, key_array, key_columns, number_column, too_long
 from tenure.table.key_order import doubled
 from tenure.table.lake.format import KEY, REST, name_of
-from tenure.table.rows import Keyed, Layout, Layouts
+from tenure.table.rows import Layout, Layouts
 from tenure.table.sequences import Sequences
 
 CHUNK_BYTES = 48 << 20
@@ -154,7 +155,7 @@ def _with_short_keys(layout: Layout, batch: RowBatch, file: str, rows: Rows) -> 
     return (batch.without(is_bad), rejects) if rejects else (batch, rejects)
 
 
-def _may_be_long(layout: Layout, index: Keyed, batch: RowBatch) -> bool:
+def _may_be_long(layout: Layout, index: CompiledIndex, batch: RowBatch) -> bool:
     """Whether the longest values of its columns together would make a key that is too long."""
     ids = {*index.columns, *layout.indexes[index.primary].columns}
     return (
@@ -173,7 +174,7 @@ def _longest(kind: Type, column: Any) -> int:
     return FIXED_BYTES_MAX + grows * (pc.max(pc.binary_length(column)).as_py() or 0)
 
 
-def _keys(layout: Layout, index: Keyed, batch: RowBatch) -> Any:
+def _keys(layout: Layout, index: CompiledIndex, batch: RowBatch) -> Any:
     rest = batch.rest_array() if batch.rest else None
     parts = key_columns(index)
     if index.is_primary:
@@ -216,7 +217,7 @@ class _Chunks:
             self._tables.setdefault(name, []).append(rows)
             self._size += rows.nbytes
 
-    def _of_index(self, index: Keyed, batch: RowBatch, source: int) -> Any:
+    def _of_index(self, index: CompiledIndex, batch: RowBatch, source: int) -> Any:
         if index.is_primary:
             columns = {name_of(id): column for id, column in sorted(batch.columns.items())}
             rows = pa.table({**columns, REST: batch.rest_array(), **_origin(batch, source)})
@@ -246,12 +247,12 @@ class _Chunks:
         return evened(_with_keys(index, in_order(rows, number_column(index))))
 
 
-def _with_keys(index: Keyed, rows: Any) -> Any:
+def _with_keys(index: CompiledIndex, rows: Any) -> Any:
     columns = {part.column: rows.column(name_of(part.column)) for part in key_columns(index)}
     return rows.add_column(0, KEY, key_array(key_columns(index), columns, rows.column(REST)))
 
 
-def within_index(layout: Layout, index: Keyed, batch: RowBatch, context: Context) -> RowBatch:
+def within_index(layout: Layout, index: CompiledIndex, batch: RowBatch, context: Context) -> RowBatch:
     """The rows that an index has entries of: those that its predicate holds for."""
     if index.index.predicate is None or index.predicate is None:
         return batch
@@ -259,7 +260,7 @@ def within_index(layout: Layout, index: Keyed, batch: RowBatch, context: Context
     return batch.without(~np.asarray(is_within.fill_null(False)))
 
 
-def entries_of(layout: Layout, index: Keyed, batch: RowBatch) -> dict[str, Any]:
+def entries_of(layout: Layout, index: CompiledIndex, batch: RowBatch) -> dict[str, Any]:
     """What a secondary index has of rows: keys, and of a unique one where the rows are."""
     rest = batch.rest_array() if batch.rest else None
     primary = key_columns(layout.indexes[index.primary])

@@ -53,8 +53,8 @@ from tenure.sql.plans.plan_facts import everything
 from tenure.sql.rows.run import QueryRun
 from tenure.storage.engine import HEAD_BYTES
 from tenure.storage.files import Files
+from tenure.table.compiled_index import ScanBound as KeyBound
 from tenure.table.rows import Layout
-from tenure.table.rows import ScanBound as KeyBound
 
 if TYPE_CHECKING:
     from tenure.sql.duck.engine import DuckEngine

@@ -27,8 +27,9 @@ from tenure.sql.plans.plan import Access, Among, FunctionScan, ProjectSet, Scan,
 from tenure.sql.plans.plan import SpanEnd as PlanBound
 from tenure.sql.rows.repeated_scans import repeated_scan
 from tenure.sql.rows.run import BATCH_ROWS, Compiler, QueryRun, RowNode, Rows, Tuple, batches, types_of
+from tenure.table.compiled_index import CompiledIndex, ScanBound
 from tenure.table.readers import Read
-from tenure.table.rows import IndexEntry, Keyed, Layout, ScanBound
+from tenure.table.rows import IndexEntry, Layout
 
 _SET_FUNCTIONS = {function.id: function for function in SET_FUNCTIONS}
 
@@ -64,7 +65,7 @@ class ScanRows(RowNode):
         entries = self._entries(run, keyed, wanted)
         return starmap(*_reading(run, layout, keyed, self.plan.columns, entries))
 
-    def _entries(self, run: QueryRun, keyed: Keyed, wanted: int | None) -> Entries:
+    def _entries(self, run: QueryRun, keyed: CompiledIndex, wanted: int | None) -> Entries:
         access, is_reverse = self._access, self.plan.is_reverse
         if access.is_whole:
             return _scan(run, keyed.span(), is_reverse, wanted)
@@ -80,7 +81,7 @@ class ScanRows(RowNode):
         return chain.from_iterable(_scan(run, span, is_reverse, wanted) for span in spans if span is not None)
 
 
-def _points(run: QueryRun, keyed: Keyed, prefixes: list[Tuple]) -> Entries:
+def _points(run: QueryRun, keyed: CompiledIndex, prefixes: list[Tuple]) -> Entries:
     for prefix in prefixes:
         key = keyed.prefix(prefix)
         value = run.source.get(key)
@@ -109,7 +110,7 @@ def _growing(run: QueryRun, span: Span, is_reverse: bool, size: int) -> Entries:
 
 
 def _reading(
-    run: QueryRun, layout: Layout, keyed: Keyed, columns: tuple[int, ...], entries: Entries
+    run: QueryRun, layout: Layout, keyed: CompiledIndex, columns: tuple[int, ...], entries: Entries
 ) -> tuple[Read, Entries]:
     """What makes the rows, and of which entries: those of a secondary index may be enough."""
     if keyed.is_primary:
@@ -120,7 +121,7 @@ def _reading(
     return layout.reader(layout.indexes[keyed.primary], columns), _followed(run, layout, keyed, entries)
 
 
-def _followed(run: QueryRun, layout: Layout, keyed: Keyed, entries: Entries) -> Entries:
+def _followed(run: QueryRun, layout: Layout, keyed: CompiledIndex, entries: Entries) -> Entries:
     """The rows that the entries of a secondary index point to."""
     for entry in entries:
         key = layout.primary_key(keyed, IndexEntry(*entry))
@@ -159,7 +160,7 @@ class _CompiledAccess:
     def prefixes(self, run: QueryRun) -> list[Tuple]:
         return list(product(*[choice.values(run) for choice in self._choices]))
 
-    def span(self, run: QueryRun, keyed: Keyed, prefix: Tuple) -> Span | None:
+    def span(self, run: QueryRun, keyed: CompiledIndex, prefix: Tuple) -> Span | None:
         """None if nothing can lie in it."""
         start, end = _given_bound(self._start, run), _given_bound(self._end, run)
         if self._start is None and self._end is None:

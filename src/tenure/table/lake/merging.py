@@ -27,7 +27,7 @@ from tenure.storage.files import Files
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, FILE_ROWS, KEY, UNTIL, schema_of, write
 from tenure.table.lake.manifests import FileShape, Written
-from tenure.table.lake.tables import Making, of_revisions
+from tenure.table.lake.tables import IndexFormat, of_revisions
 
 
 class MergedRows(NamedTuple):
@@ -36,10 +36,10 @@ class MergedRows(NamedTuple):
     """Tables in the order of keys, of one key in that of time."""
 
 
-def merged(making: Making, base: Any, delta: Sequence[Revision]) -> MergedRows:
+def merged(format: IndexFormat, base: Any, delta: Sequence[Revision]) -> MergedRows:
     """`base` are live rows as a table; `delta` all newer revisions, by key and then time."""
     if not delta:
-        return MergedRows(base, _no_past(making.shape))
+        return MergedRows(base, _no_past(format.shape))
     keys = pa.array([revision.key[HEAD_BYTES:] for revision in delta], pa.binary())
     is_first = _differs_from_previous(keys)
     is_last = np.append(is_first[1:], True)
@@ -47,9 +47,9 @@ def merged(making: Making, base: Any, delta: Sequence[Revision]) -> MergedRows:
     is_row = np.array([revision.value is not None for revision in delta])
     until = np.append(at[1:], 0)
     kept, ended = _split(base, keys.filter(pa.array(is_first)), at[is_first])
-    live = of_revisions(making, _picked(delta, is_row & is_last))
+    live = of_revisions(format, _picked(delta, is_row & is_last))
     superseded = is_row & ~is_last
-    past = _with_until(of_revisions(making, _picked(delta, superseded)), until[superseded])
+    past = _with_until(of_revisions(format, _picked(delta, superseded)), until[superseded])
     return MergedRows(_in_order([kept, live]), _in_order([ended, past]))
 
 

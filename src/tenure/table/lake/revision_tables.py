@@ -18,7 +18,7 @@ from tenure.kv.encoding import decode
 from tenure.table.arrow import Unrepresentable, array
 from tenure.table.key_order import argsort
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, name_of
-from tenure.table.lake.tables import Making
+from tenure.table.lake.tables import IndexFormat
 from tenure.table.packing import pack, unpack_columns
 
 ODD, DELETED = "odd", "deleted"
@@ -68,7 +68,7 @@ def there_still(rows: Rows) -> Rows:
     return rows.append_column(DELETED, pa.array(np.zeros(len(rows), bool)))
 
 
-def gone(making: Making, schema: Any, deleted: Sequence[Deletion]) -> Rows:
+def gone(format: IndexFormat, schema: Any, deleted: Sequence[Deletion]) -> Rows:
     """Deletions as rows: the columns of the key, and no others."""
     columns = {name: pa.nulls(len(deleted), schema.field(name).type) for name in schema.names}
     columns[KEY] = pa.array([key for key, _ in deleted], pa.binary())
@@ -76,7 +76,7 @@ def gone(making: Making, schema: Any, deleted: Sequence[Deletion]) -> Rows:
     columns[DELETED] = pa.array([True] * len(deleted), pa.bool_())
     odd: list[dict[int, Any]] = [{} for _ in deleted]
     elements = [decode(key) for key, _ in deleted]
-    for place, (kept, _) in enumerate(making.keyed.parts):
+    for place, (kept, _) in enumerate(format.index.parts):
         if name_of(kept.id) in columns:
             packed = [kept.type.pack(kept.from_key(each[place])) for each in elements]
             try:

@@ -55,7 +55,7 @@ from tenure.table.lake.revision_tables import (
     with_odd,
     with_until,
 )
-from tenure.table.lake.tables import Making, of_file, of_revisions
+from tenure.table.lake.tables import IndexFormat, of_file, of_revisions
 from tenure.table.rows import Layout
 
 PIECE_ROWS = 65_536
@@ -91,7 +91,7 @@ class ScanRequest:
 
     @property
     def schema(self) -> Any:
-        made = schema_of(self.making.shape)
+        made = schema_of(self.format.shape)
         fields = [made.field(name_of(id)) for id in self.columns]
         fields.append(pa.field(ODD, pa.binary()))
         if self.is_of_changes:
@@ -101,12 +101,12 @@ class ScanRequest:
         return pa.schema(fields)
 
     @property
-    def making(self) -> Making:
+    def format(self) -> IndexFormat:
         keyed = self.layout.indexes[self.index]
         assert keyed.is_primary, "rows are in a primary index"
         kept = [self.layout.columns[id] for id in sorted(self.columns)]
         shape = FileShape(tuple(FileColumn(each.id, each.type.ref, each.id in keyed.in_key) for each in kept))
-        return Making(self.layout, keyed, shape)
+        return IndexFormat(self.layout, keyed, shape)
 
 
 class Scanner:
@@ -118,7 +118,7 @@ class Scanner:
         self._asked = asked
         self._span = span
         self._head = span.lo[:HEAD_BYTES]
-        self._making = asked.making
+        self._format = asked.format
         self._schema = asked.schema
         self._manifests = Manifests(store.keyspace)
         self.manifest = self._newest()
@@ -260,7 +260,7 @@ class Scanner:
         dead += [(revision.key[HEAD_BYTES:], revision.at) for revision in delta if revision.value is None]
         made = self._of_revisions([revision for revision in delta if revision.value is not None])
         there = [there_still(rows) for rows in (begun, made)]
-        rows = in_order([*there, gone(self._making, there[0].schema, dead)])
+        rows = in_order([*there, gone(self._format, there[0].schema, dead)])
         return self._picked(with_until(rows) if asked.is_all else newest(rows))
 
     @property
@@ -270,7 +270,7 @@ class Scanner:
 
     @property
     def _nothing(self) -> Rows:
-        schema = schema_of(self._making.shape)
+        schema = schema_of(self._format.shape)
         return schema.set(schema.get_field_index(REST), pa.field(ODD, pa.binary())).empty_table()
 
     def _picked(self, rows: Rows) -> Rows:
@@ -280,7 +280,7 @@ class Scanner:
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def _of_revisions(self, revisions: Sequence[Revision]) -> Rows:
-        return with_odd(of_revisions(self._making, revisions), self._asked.columns)
+        return with_odd(of_revisions(self._format, revisions), self._asked.columns)
 
     # ── rows of files ──────────────────────────────────────────────────────────────────────────
 
@@ -301,12 +301,12 @@ class Scanner:
     def _is_plain(self, file: File) -> bool:
         """Whether each column that is asked for is in the file, as it is and with all its values."""
         shape = {column.id: column.type for column in self.manifest.shapes[file.shape].columns}
-        wanted = {column.id: column.type for column in self._making.shape.columns}
+        wanted = {column.id: column.type for column in self._format.shape.columns}
         return wanted.items() <= shape.items() and not wanted.keys() & set(file.odd)
 
     def _rows_of(self, file: File, span: Span) -> Rows:
         """A file's rows of a span, with keys and times, in the shape that is asked for."""
-        wanted = {column.id for column in self._making.shape.columns}
+        wanted = {column.id for column in self._format.shape.columns}
         there = self.manifest.shapes[file.shape]
         shape = FileShape(tuple(column for column in there.columns if column.id in wanted))
         known = self._files.footer(file)
@@ -317,7 +317,7 @@ class Scanner:
         rows = self._files.read_groups(file, groups, names)
         if is_cut or UNTIL in names:
             rows = rows.slice(*bounds_within(rows.column(KEY), span.lo[HEAD_BYTES:], self._end(span)))
-        return with_odd(of_file(self._making, file, shape, rows), self._asked.columns)
+        return with_odd(of_file(self._format, file, shape, rows), self._asked.columns)
 
     def _groups(self, file: File, span: Span) -> tuple[range, bool]:
         """The row groups that may have rows of a span, and whether they may have others, too."""

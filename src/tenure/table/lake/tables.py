@@ -12,7 +12,8 @@ Walk: `lake.merging` makes both sides of a merge with these.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,22 +23,24 @@ from tenure.expr.types.type_names import type_of
 from tenure.kv.encoding import decode
 from tenure.storage.engine import HEAD_BYTES, Revision
 from tenure.table.arrow import Unrepresentable, array, packed
+from tenure.table.compiled_index import CompiledIndex
 from tenure.table.lake.format import AT, KEY, REST, UNTIL, column_type, name_of, schema_of, shape_of
 from tenure.table.lake.manifests import File, FileColumn, FileShape
 from tenure.table.packing import pack, unpack_columns
 from tenure.table.readers import body
-from tenure.table.rows import Keyed, Layout
+from tenure.table.rows import Layout
 
 
-class Making(NamedTuple):
-    """How an index's rows become tables, by a version of it."""
+@dataclass(frozen=True, slots=True)
+class IndexFormat:
+    """How the rows of an index become tables: the columns of its files, by a version of its table."""
 
     layout: Layout
-    keyed: Keyed
+    index: CompiledIndex
     shape: FileShape
 
     @classmethod
-    def of(cls, layout: Layout, index: int, older: Sequence[FileShape] = ()) -> "Making":
+    def of(cls, layout: Layout, index: int, older: Sequence[FileShape] = ()) -> "IndexFormat":
         """Columns that older files have and the version does not are kept: the past may ask for them."""
         shape = shape_of(layout, index)
         if shape.is_entries:
@@ -52,27 +55,27 @@ class Making(NamedTuple):
         return None if kept is None else kept.type.pack(kept.filled)
 
 
-def of_revisions(making: Making, revisions: Sequence[Revision]) -> Any:
+def of_revisions(format: IndexFormat, revisions: Sequence[Revision]) -> Any:
     """Rows of the store, none of them gone, as a table in the order they have."""
     keys = pa.array([revision.key[HEAD_BYTES:] for revision in revisions], pa.binary())
     at = pa.array([revision.at for revision in revisions], pa.int64())
     values = [revision.value or b"" for revision in revisions]
-    schema = schema_of(making.shape)
-    if making.shape.is_entries:
+    schema = schema_of(format.shape)
+    if format.shape.is_entries:
         return pa.table([keys, at, pa.array(values, pa.binary())], schema=schema)
     rows = [body(value) for value in values]
-    _put_in_keys(making, revisions, rows)
+    _put_in_keys(format, revisions, rows)
     columns = []
-    for column in making.shape.columns:
-        columns.append(_column(making, column, rows))
+    for column in format.shape.columns:
+        columns.append(_column(format, column, rows))
     rests = pa.array([pack(row) if row else None for row in rows], pa.binary())
     return pa.table([keys, at, *columns, rests], schema=schema)
 
 
-def _put_in_keys(making: Making, revisions: Sequence[Revision], rows: list[dict[int, Any]]) -> None:
+def _put_in_keys(format: IndexFormat, revisions: Sequence[Revision], rows: list[dict[int, Any]]) -> None:
     """Adds what only the keys have."""
     parts = [
-        (place, kept) for place, (kept, _) in enumerate(making.keyed.parts) if kept.id in making.keyed.in_key
+        (place, kept) for place, (kept, _) in enumerate(format.index.parts) if kept.id in format.index.in_key
     ]
     if not parts:
         return
@@ -82,10 +85,10 @@ def _put_in_keys(making: Making, revisions: Sequence[Revision], rows: list[dict[
             row[kept.id] = kept.type.pack(kept.from_key(elements[place]))
 
 
-def _column(making: Making, column: FileColumn, rows: list[dict[int, Any]]) -> Any:
+def _column(format: IndexFormat, column: FileColumn, rows: list[dict[int, Any]]) -> Any:
     """A column of rows, taken out of them; what it cannot hold stays there."""
-    id, filled = column.id, making.filled(column.id)
-    kind = _kind(making, column)
+    id, filled = column.id, format.filled(column.id)
+    kind = _kind(format, column)
     if kind is None:
         return pa.nulls(len(rows), column_type(column.type))  # of the past: what rows still have, they keep
     values = [row.get(id, filled) for row in rows]
@@ -110,26 +113,26 @@ def _with_odd_ones(kind: Type, column: FileColumn, values: list[Any], rows: list
     return pa.concat_arrays(made)
 
 
-def _kind(making: Making, column: FileColumn) -> Type | None:
+def _kind(format: IndexFormat, column: FileColumn) -> Type | None:
     """None of a column that this version does not have, or has with another type."""
-    kept = making.layout.columns.get(column.id)
+    kept = format.layout.columns.get(column.id)
     return kept.type if kept is not None and kept.type.ref == column.type else None
 
 
 # ── rows of older files ────────────────────────────────────────────────────────────────────────
 
 
-def of_file(making: Making, file: File, shape: FileShape, rows: Any) -> Any:
+def of_file(format: IndexFormat, file: File, shape: FileShape, rows: Any) -> Any:
     """Rows of a file in the shape that files get now; a time that they do not have is the file's."""
     rows = _dated(rows, file)
-    schema = schema_of(making.shape, is_past=UNTIL in rows.column_names)
-    if shape == making.shape:
+    schema = schema_of(format.shape, is_past=UNTIL in rows.column_names)
+    if shape == format.shape:
         return rows.select(schema.names).cast(schema)
     rests = [None if rest is None else unpack_columns(rest) for rest in rows.column(REST).to_pylist()]
     columns = {name: rows.column(name) for name in (KEY, AT, UNTIL) if name in rows.column_names}
     known = {column.id: column for column in shape.columns}
-    for column in making.shape.columns:
-        columns[name_of(column.id)] = _reshaped(making, column, known.get(column.id), rows, rests)
+    for column in format.shape.columns:
+        columns[name_of(column.id)] = _reshaped(format, column, known.get(column.id), rows, rests)
     packed_rests = [pack(rest) if rest else None for rest in rests]
     columns[REST] = pa.array(packed_rests, pa.binary())
     return pa.table([columns[name] for name in schema.names], schema=schema)
@@ -144,7 +147,7 @@ def _dated(rows: Any, file: File) -> Any:
 
 
 def _reshaped(
-    making: Making,
+    format: IndexFormat,
     column: FileColumn,
     former: FileColumn | None,
     rows: Any,
@@ -156,11 +159,11 @@ def _reshaped(
     if former is not None:
         values = packed(former.type, rows.column(name_of(column.id)))
     else:
-        values = [making.filled(column.id)] * len(rows)
+        values = [format.filled(column.id)] * len(rows)
     for place, rest in enumerate(rests):
         if rest is not None and column.id in rest:
             values[place] = rest.pop(column.id)
-    kind = _kind(making, column) or type_of(_plain(column.type))
+    kind = _kind(format, column) or type_of(_plain(column.type))
     made = pa.array([], to)
     try:
         made = array(kind, values)

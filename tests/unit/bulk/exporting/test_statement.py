@@ -15,7 +15,8 @@ import pytest
 from tenure.base.env import SystemEnv
 from tenure.base.errors import StoreError
 from tenure.bulk.exporting import job as export_job
-from tenure.bulk.exporting.records import KIND, ExportPayload, ExportProgress, Rows
+from tenure.bulk.exporting.kind import KIND
+from tenure.bulk.exporting.records import ExportPayload, ExportProgress, Rows
 from tenure.bulk.upkeep import Upkeep
 from tenure.catalog.descriptors.definitions import TypeRef
 from tenure.cluster.jobs.job_records import JobProgress

@@ -13,7 +13,7 @@ from tenure.storage.engine import Revision
 from tenure.table.lake.format import write
 from tenure.table.lake.manifests import AS_PUBLISHED, File, FileShape, Manifest, Written, no_base
 from tenure.table.lake.publishing import Replaced, publish
-from tenure.table.lake.tables import Making, of_revisions
+from tenure.table.lake.tables import IndexFormat, of_revisions
 from tenure.table.read import at, rows
 from tenure.table.rows import Row
 from tests.unit.pipeline.lakes import Lake
@@ -138,12 +138,12 @@ def test_what_was_deleted_and_then_merged_in_is_there(lake: Lake) -> None:
     layout = lake.layout
     lake.write(lambda txn: lake.writer().delete(txn, _row(txn, lake, 1)))
     began_with, key = lake.manifest(), layout.key({ID: 1})
-    making = Making.of(layout, 1)
+    format = IndexFormat.of(layout, 1)
     entry = layout.entry(layout.primary, Row(key, {ID: 1, A: 7, B: 7}), CONTEXT)
     assert entry is not None
-    made = of_revisions(making, [Revision(key, 1, entry.value)])
+    made = of_revisions(format, [Revision(key, 1, entry.value)])
     made = made.set_column(1, "at", pa.nulls(1, pa.int64()))
-    written = write(lake.files, "1/200/1/input.parquet", making.shape, made)
+    written = write(lake.files, "1/200/1/input.parquet", format.shape, made)
 
     def work(txn: Transaction) -> None:
         publish(txn, lake.store.keyspace, lake.manifests, began_with, Replaced((), (written,)), None)

@@ -11,7 +11,7 @@ makes the job.
 
 It is not part of any transaction. Files are the operator's, so only a superuser may write them.
 
-Walk: `sql.planning` -> `plan_export` -> `ExportStatement.control` -> `bulk.exporting.records.start`; the job
+Walk: `sql.planning` -> `plan_export` -> `ExportStatement.control` -> `bulk.exporting.kind.start`; the job
 of a query comes back here by `rows_of`.
 """
 
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from tenure.base.errors import InvalidParameter, RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.bulk.exporting.records import ExportPayload, StartOver, files_of, start
+from tenure.bulk.exporting.kind import start
+from tenure.bulk.exporting.records import ExportPayload, StartOver, files_of
 from tenure.bulk.lakes import Lake
 from tenure.catalog.descriptors.definitions import EnumType, Table, TypeRef, visible
 from tenure.expr.errors import NotSupported
