@@ -41,7 +41,7 @@ from tenure.catalog.leases.expiring_lease_rows import OldLeaseRows
 from tenure.catalog.leases.lease_rows import LeaseRows
 from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.wait_records import WaitRecords
-from tenure.cluster.sessions.deaths import GAP_SECONDS, Deaths
+from tenure.cluster.sessions.deaths import SPACING_SECONDS, Deaths
 from tenure.kv.keys import OLD_LEASES, SCHEMA_LEASES
 
 NODES, NODES_QUICK = 300, 6
@@ -113,9 +113,9 @@ def _follow_deaths(cluster: Cluster, member: Member) -> Deaths:
     def follow() -> float:
         with member.timed("deaths"):
             deaths.wake()
-            return GAP_SECONDS + deaths.follow()
+            return SPACING_SECONDS + deaths.follow()
 
-    cluster.add(follow, in_seconds=GAP_SECONDS)
+    cluster.add(follow, in_seconds=SPACING_SECONDS)
     return deaths
 
 

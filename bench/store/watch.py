@@ -27,6 +27,7 @@ import psycopg
 from bench.ratio import Bar, Ratio, compare
 from bench.store.places import TABLE, postgres, postgres_store, row_key, sqlite_store, store_path
 from bench.store.rounds import Spread, note, spread
+from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 
 ROUNDS = 4
@@ -93,6 +94,7 @@ def _watch(store: Store, commits: int, writer: Any) -> list[float]:
     while len(delivered) < commits:
         assert time.monotonic() < deadline, f"{commits - len(delivered)} rows were not delivered"
         batch = watch.next(timeout=1.0)
+        assert not isinstance(batch, Gap), "nobody sweeps here"
         now_nanos = time.monotonic_ns()
         for key, at, value in batch.revisions:
             assert value is not None and key not in delivered and last_at < at <= batch.resolved_at

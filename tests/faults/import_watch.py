@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tenure.base.env import SystemEnv
-from tenure.base.errors import BaseMoved
 from tenure.bulk.lakes import version_of
 from tenure.catalog.descriptors.catalog_records import Catalog
 from tenure.catalog.descriptors.definitions import Table
 from tenure.kv.encoding import decode
+from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
 from tenure.kv.store import DEFAULT_TENANT, Store
 from tenure.pipeline import remote_handles, scan
@@ -107,15 +107,13 @@ class Observer:
         told: list[tuple[str, int, int, bool]] = []
         has_moved = False
         with closing(self._store.watch(watched.spans, since_at=since_at)) as watch:
-            try:
-                while self._end_at is None or watch.resolved_at < self._end_at:
-                    batch = watch.next(LOOK_SECONDS)
-                    if watched.are_rows:
-                        told += [
-                            (*self._named(key), at, value is not None) for key, at, value in batch.revisions
-                        ]
-            except BaseMoved:
-                has_moved = True
+            while self._end_at is None or watch.resolved_at < self._end_at:
+                batch = watch.next(LOOK_SECONDS)
+                if isinstance(batch, Gap):
+                    has_moved = True
+                    break
+                if watched.are_rows:
+                    told += [(*self._named(key), at, value is not None) for key, at, value in batch.revisions]
         shown = tuple(told) if watched.are_rows else None
         return Life(watched.tables, since_at, watch.resolved_at, shown, has_moved)
 

@@ -17,7 +17,7 @@ from tenure.table.lake.bases import LakeBases
 from tenure.table.lake.identity import LakeIdentity
 from tenure.table.lake.manifests import no_base
 from tests.simulation import lake_world
-from tests.simulation.mistakes import _judging, judge_threshold_only
+from tests.simulation.mistakes import _judging, judge_threshold_only, no_gap
 
 BASES = "bases"
 
@@ -99,7 +99,7 @@ def check_store_only(self: Any) -> None:
 
 ALL: tuple[tuple[Any, ...], ...] = (
     ("rows that have moved are not missed", _judging(judge_threshold_only), BASES),
-    ("a watch goes on past what was imported", ((watch, "judge", judge_threshold_only),), BASES),
+    ("a watch goes on past what was imported", ((watch, "find_gap", no_gap),), BASES),
     ("manifest not read again", ((LakeBases, "newer", newer_in_name_only),), BASES),
     ("a row below the mark believed", ((bases, "get", believing(bases.get)),), BASES),
     ("rows read together below the mark believed", ((bases, "get_many", believing(bases.get_many)),), BASES),

@@ -20,6 +20,7 @@ from tenure.kv import bases, snapshot, store, watch
 from tenure.kv.absences import Absences
 from tenure.kv.commits import Committer
 from tenure.kv.committed_children import Landed
+from tenure.kv.gaps import Gap, find_gap
 from tenure.kv.reads import RefreshSpans
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
@@ -345,16 +346,16 @@ def sweep_then_publish(client: Client) -> None:
 def resolved_is_now(self: Watch) -> Any:
     batch = _look(self)
     now_at = from_micros(self._env.wall_micros())
-    return None if batch is None else ChangeBatch(batch.revisions, max(batch.resolved_at, now_at))
+    if not isinstance(batch, ChangeBatch):
+        return batch
+    return ChangeBatch(batch.revisions, max(batch.resolved_at, now_at))
 
 
 def since_is_skipped(self: Watch, span: Any, guard: Any, *, until_at: Any) -> ReadResult:
     since_at = self.resolved_at + 1
-    found = self._engine.history(
+    return self._engine.history(
         History(span.lo, span.hi, guard, since_at, until_at=until_at, limit=watch.BATCH_ROWS)
     )
-    snapshot.judge(found, read_at=self.resolved_at, flushed_at=self.resolved_at)
-    return found
 
 
 def cut_inside_timestamp(execute: Any, query: Any, until_at: int, limit: int) -> Any:
@@ -368,33 +369,47 @@ def cut_inside_timestamp(execute: Any, query: Any, until_at: int, limit: int) ->
     return gathered[:limit], gathered[limit - 1].at
 
 
-def next_without_poll(self: Watch, timeout: float | None = None) -> ChangeBatch:
+def next_without_poll(self: Watch, timeout: float | None = None) -> ChangeBatch | Gap:
     while True:
         self._signal.clear()
         batch = self._look()
-        if batch is not None:
+        if isinstance(batch, ChangeBatch):
             self.resolved_at = batch.resolved_at
+        if batch is not None:
             return batch
         if not self._signal.wait(timeout):
             return ChangeBatch((), self.resolved_at)
 
 
-def signal_cleared_late(self: Watch, timeout: float | None = None) -> ChangeBatch:
+def signal_cleared_late(self: Watch, timeout: float | None = None) -> ChangeBatch | Gap:
     """Clears after looking, so that a commit in between is missed; and has no poll to make up."""
     while True:
         batch = self._look()
         self._signal.clear()
-        if batch is not None:
+        if isinstance(batch, ChangeBatch):
             self.resolved_at = batch.resolved_at
+        if batch is not None:
             return batch
         self._signal.wait(None)
 
 
-_JUDGES = (snapshot, store, watch)
-
-
 def _judging(wrong: Any) -> tuple[tuple[Any, str, Any], ...]:
-    return (*((module, "judge", wrong) for module in _JUDGES), (Transaction, "_accept", accept_by_judge))
+    """Everything that judges by marks: reads, histories, watches, transactions."""
+
+    def found_gap(engine: Any, keyspace: Any, span: Any, found: ReadResult, since_at: int) -> Gap | None:
+        try:
+            wrong(found, read_at=since_at, flushed_at=since_at)
+        except (SnapshotTooOld, BaseMoved):
+            return find_gap(engine, keyspace, span, found, since_at)
+        return None
+
+    judges = tuple((module, "judge", wrong) for module in (snapshot, store))
+    return (*judges, (watch, "find_gap", found_gap), (Transaction, "_accept", accept_by_judge))
+
+
+def no_gap(engine: Any, keyspace: Any, span: Any, found: ReadResult, since_at: int) -> Gap | None:
+    """A watch that goes on below a mark."""
+    return None
 
 
 ALL: tuple[tuple[Any, ...], ...] = (

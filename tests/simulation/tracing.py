@@ -16,6 +16,7 @@ from tenure.base.interruptible import Check, unchecked
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.kv.absences import Taken
 from tenure.kv.buffer import BufferMark
+from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
 from tenure.kv.reads import Reads, RefreshSpans
 from tenure.kv.scope import ReadAhead, Scope, TransactionState
@@ -294,15 +295,20 @@ class TracingWatch:
         self._trace = trace
         self._spans = spans
         self.close = watch.close
+        self.resume = watch.resume
 
     @property
     def resolved_at(self) -> Timestamp:
         return self._watch.resolved_at
 
-    def next(self, timeout: float | None = None) -> ChangeBatch:
+    def next(self, timeout: float | None = None) -> ChangeBatch | Gap:
         since_at = self._watch.resolved_at
         with Refusals(self._trace):
             batch = self._watch.next(timeout)
+        if isinstance(batch, Gap):
+            self._trace.seen["watch fell below a mark"] += 1
+            self._trace.seen[f"gap: {batch.reason.value}"] += 1
+            return batch
         self._trace.intervals.append(
             Interval(self._trace.tick(), "watch", self._spans, since_at, batch.resolved_at, batch.revisions)
         )

@@ -21,6 +21,7 @@ from tenure.cluster.sessions.versions import Versions
 from tenure.cluster.settings import ClusterSettings, StoredSetting
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.records import replace
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import JobKnobs
@@ -104,17 +105,14 @@ def forget_by_a_look(store: Store, sessions: Sessions, heartbeats: OldHeartbeats
 
 
 def follow_nothing(self: ClusterSettings) -> float:
-    assert self._watch is not None
-    self._watch.next(settings_module.FOLLOW_SECONDS, changes_only=True)
+    watch = self._follower._watch
+    assert watch is not None
+    watch.next(settings_module.FOLLOW_SECONDS, changes_only=True)
     return 0.0
 
 
-def over_what_was(self: ClusterSettings) -> None:
+def over_what_was(self: ClusterSettings, snapshot: Snapshot) -> None:
     """Lays what is stored over what it had: a setting that was reset stays as it was."""
-    snapshot = self._store.snapshot()
-    if self._watch is not None:
-        self._watch.close()
-    self._watch = self._store.watch([self._records.span()], since_at=snapshot.at)
     self._current = settings_module._over(self._current, self._records.scan(snapshot))
 
 
@@ -219,7 +217,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         upgrading,
     ),
     ("settings never read again", ((ClusterSettings, "follow", follow_nothing),), "jobs", changing_settings),
-    ("reset setting stays", ((ClusterSettings, "load", over_what_was),), "jobs", changing_settings),
+    ("reset setting stays", ((ClusterSettings, "_load", over_what_was),), "jobs", changing_settings),
     ("retention forgets open jobs", ((Jobs, "forget_ended", forget_by_age),), "jobs", forgetting),
     (
         "retention counts from the start",

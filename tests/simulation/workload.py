@@ -15,8 +15,9 @@ Walk: `cluster` spawns `Client.run` and `watch_forever` on each node; operations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
+from tenure.base.errors import BaseMoved, TenureError
 from tenure.base.timestamp import ZERO_AT, Timestamp, from_micros
+from tenure.kv.gaps import Gap
 from tenure.kv.keys import Span
 from tests.simulation.hub import Cancelled, Hub
 from tests.simulation.knobs import Knobs
@@ -161,7 +162,7 @@ class Client:
 
 
 def watch_forever(hub: Hub, store: TracingStore, name: str, tables: Sequence[int]) -> None:
-    """Follows some tables; after a refusal it starts again from now, as a catch-up would."""
+    """Follows some tables; after a gap it goes on from its end, as one that has scanned there would."""
     spans = [Tables(store, 1).spans[table] for table in tables]
     trace = store.engine.wire.trace
     while True:
@@ -174,8 +175,6 @@ def watch_forever(hub: Hub, store: TracingStore, name: str, tables: Sequence[int
         trace_watch(trace, name, watch.resolved_at)
         try:
             _follow(hub, watch, trace, name, faults_end=store.engine.wire.knobs.faults_end)
-        except (SnapshotTooOld, BaseMoved):
-            trace.seen["watch fell below a mark"] += 1
         finally:
             watch.close()
 
@@ -186,13 +185,13 @@ def _follow(hub: Hub, watch: TracingWatch, trace: Trace, name: str, faults_end: 
             lost = trace.seen["signal lost"]
             began = hub.t
             batch = watch.next(None if hub.tape.draw(f"{name}.timeout") < 0.5 else 0.7)
-            if batch.revisions and trace.seen["signal lost"] > lost and hub.t > began:
+            if isinstance(batch, Gap):
+                watch.resume(batch.at)
+            elif batch.revisions and trace.seen["signal lost"] > lost and hub.t > began:
                 trace.seen["watch woken by poll after a lost signal"] += 1
             trace_watch(trace, name, watch.resolved_at)
             if hub.t < faults_end:
                 hub.sleep(2.0 * hub.tape.draw(f"{name}.consume"), "consume")
-        except (SnapshotTooOld, BaseMoved):
-            raise
         except TenureError:
             hub.sleep(0.05, "watch again")
 

@@ -17,6 +17,7 @@ from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import seconds_between
 from tenure.cluster.settings import ClusterSettings
 from tenure.front import Listen
+from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import ChangeBatch, Watch
@@ -158,7 +159,7 @@ def test_how_often_a_watch_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> N
     looks = []
     look = Watch._look
 
-    def counted(self: Watch) -> ChangeBatch | None:
+    def counted(self: Watch) -> ChangeBatch | Gap | None:
         looks.append(self)
         return look(self)
 

@@ -11,16 +11,17 @@ Requests are few: each process writes so many a second at most, and only for ins
 Walk: `pgwire.login.startup` calls `request` in a thread; `node.py` runs `follow` in a loop.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.cluster.sessions.session_records import Sessions
-from tenure.kv.keys import CANCELS, Span
+from tenure.kv.follower import Follower
+from tenure.kv.keys import CANCELS
 from tenure.kv.records import Record, Records
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 
 PIDS = 1 << 16
 """How many pids an instance has: the upper part of a pid names it."""
@@ -29,7 +30,7 @@ REQUESTS_PER_SECOND = 20
 """Nobody has logged in to send one, so they must not cost much."""
 
 FOLLOW_SECONDS = 1.0
-GAP_SECONDS = 0.02
+SPACING_SECONDS = 0.02
 
 
 class Cancel(Record, frozen=True):
@@ -49,7 +50,13 @@ class Cancels:
         self._records = Records(store.keyspace, CANCELS, Cancel, key=("pid", "digest"))
         self._lock = store.env.lock()
         self._allowed, self._since = float(REQUESTS_PER_SECOND), store.env.monotonic()
-        self._watch = self._start()
+        self._follower = Follower(
+            store,
+            [self._records.span()],
+            self._deliver_all,
+            self._deliver_new,
+            spacing_seconds=SPACING_SECONDS,
+        )
         self.deliver: Callable[[int, bytes], None] = lambda pid, digest: None
         """Given a pid of this instance and the secret's digest; the door sets it."""
 
@@ -74,16 +81,20 @@ class Cancels:
 
     def follow(self) -> float:
         """Acts on what others have written down for this process: one step for a loop."""
-        try:
-            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            self._watch.close()
-            self._watch = self._start()
-            return 0.0
-        if any(revision.value is not None for revision in batch.revisions):
-            for cancel in self._store.transact(self._take):
-                self.deliver(cancel.pid, cancel.digest)
+        self._follower.step(FOLLOW_SECONDS)
         return 0.0
+
+    def _deliver_new(self, revisions: Sequence[Revision]) -> None:
+        if any(revision.value is not None for revision in revisions):
+            self._deliver_taken()
+
+    def _deliver_all(self, snapshot: Snapshot) -> None:
+        if any(True for _ in self._records.scan(snapshot)):
+            self._deliver_taken()
+
+    def _deliver_taken(self) -> None:
+        for cancel in self._store.transact(self._take):
+            self.deliver(cancel.pid, cancel.digest)
 
     def _take(self, txn: Transaction) -> list[Cancel]:
         """What is for this process; what nobody will ever take, as its process is gone, goes too."""
@@ -97,12 +108,8 @@ class Cancels:
             self._records.delete(txn, each.pid, each.digest)
         return mine
 
-    def _start(self) -> Watch:
-        span: Span = self._records.span()
-        return self._store.watch([span], since_at=self._store.snapshot().at, gap_seconds=GAP_SECONDS)
-
     def wake(self) -> None:
-        self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        self._watch.close()
+        self._follower.close()

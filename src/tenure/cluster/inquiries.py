@@ -20,16 +20,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld, TenureError
+from tenure.base.errors import TenureError
 from tenure.base.interruptible import Check
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.sessions.session_records import SessionId, Sessions
+from tenure.kv.follower import ChangeWait, Follower
 from tenure.kv.keys import INQUIRIES, REPLIES
 from tenure.kv.records import Record, Records
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 
 ANSWER_SECONDS = 2.0
 """How long is waited for answers: a node that is well answers in some milliseconds."""
@@ -41,7 +42,7 @@ PART_BYTES = 256 * 1024
 """A reply is split into records of about this size."""
 
 FOLLOW_SECONDS = 1.0
-GAP_SECONDS = 0.01
+SPACING_SECONDS = 0.01
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +92,9 @@ class Inquiries:
         self._inquiries = Records(store.keyspace, INQUIRIES, Inquiry, key=key)
         self._replies = Records(store.keyspace, REPLIES, Reply, key=(*key, "replier", "part"))
         self._numbers = count(1)
-        self._watch = self._start()
+        self._follower = Follower(
+            store, [self._inquiries.span()], self._reply_all, self._reply_new, spacing_seconds=SPACING_SECONDS
+        )
         self.answer: Callable[[str], Sequence[bytes]] = lambda subject: ()
         """What this node says about a subject, from any thread; the front sets it."""
 
@@ -124,7 +127,7 @@ class Inquiries:
         key = (inquiry.instance, inquiry.epoch_at, inquiry.number)
         span = self._replies.span(*key)
         snapshot = self._store.snapshot()
-        watch = self._store.watch([span], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
+        replies = ChangeWait(self._store, [span], since_at=snapshot.at, spacing_seconds=SPACING_SECONDS)
         try:
             while True:
                 told = _by_replier(self._replies.scan(snapshot, *key))
@@ -132,10 +135,10 @@ class Inquiries:
                 if asked <= told.keys() or left <= 0:
                     break
                 check()
-                watch.next(min(left, LOOK_SECONDS), changes_only=True)
+                replies.wait(min(left, LOOK_SECONDS))
                 snapshot = self._store.snapshot()
         finally:
-            watch.close()
+            replies.close()
         # One that has gone meanwhile has nothing to tell any more.
         silent = (asked - told.keys()) & self._others(snapshot, inquiry) if asked - told.keys() else set()
         return Answers(told, sorted(silent))
@@ -156,16 +159,17 @@ class Inquiries:
 
     def follow(self) -> float:
         """Answers what others ask: one step for a loop."""
-        try:
-            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            self._watch.close()
-            self._watch = self._start()
-            return 0.0
-        for revision in batch.revisions:
+        self._follower.step(FOLLOW_SECONDS)
+        return 0.0
+
+    def _reply_all(self, snapshot: Snapshot) -> None:
+        for inquiry in list(self._inquiries.scan(snapshot)):
+            self._reply(inquiry)
+
+    def _reply_new(self, revisions: Sequence[Revision]) -> None:
+        for revision in revisions:
             if revision.value is not None:
                 self._reply(self._inquiries.decode(revision.value))
-        return 0.0
 
     def _reply(self, inquiry: Inquiry) -> None:
         replier = self._session().instance
@@ -177,14 +181,12 @@ class Inquiries:
             key = (inquiry.instance, inquiry.epoch_at, inquiry.number)
             if self._inquiries.get(txn, *key) is None:
                 return  # the asker has gone on
+            if self._replies.get(txn, *key, replier, 0) is not None:
+                return  # answered before all inquiries were loaded again
             for number, items in enumerate(parts):
                 self._replies.put(txn, Reply(*key, replier, number, items))
 
         self._store.transact(put)
-
-    def _start(self) -> Watch:
-        span = self._inquiries.span()
-        return self._store.watch([span], since_at=self._store.snapshot().at, gap_seconds=GAP_SECONDS)
 
     def tidy(self) -> None:
         """Deletes what askers have left that are gone: a slow step for a loop."""
@@ -198,10 +200,10 @@ class Inquiries:
             self._store.transact(lambda txn, each=each: self._delete(txn, each))  # type: ignore[misc]
 
     def wake(self) -> None:
-        self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        self._watch.close()
+        self._follower.close()
 
 
 def _by_replier(replies: Iterable[Reply]) -> dict[int, list[bytes]]:

@@ -18,15 +18,17 @@ hands `current` to whoever needs settings.
 import logging
 from collections.abc import Callable, Iterable
 
-from tenure.base.errors import BaseMoved, InvalidParameter, SnapshotTooOld
+from tenure.base.errors import InvalidParameter
 from tenure.base.settings import VERSION, Settings
+from tenure.base.timestamp import ZERO_AT
+from tenure.kv.follower import Follower
 from tenure.kv.keys import SETTINGS
 from tenure.kv.records import Record, Records
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
 
-GAP_SECONDS = 0.1
+SPACING_SECONDS = 0.1
 """Between two looks for changes while others commit something else."""
 
 FOLLOW_SECONDS = 1.0
@@ -48,11 +50,12 @@ class ClusterSettings:
         self._base = base
         self._finalize = finalize
         self._records = Records(store.keyspace, SETTINGS, StoredSetting, key=("name",))
-        self._watch: Watch | None = None
-        self._is_due = False
-        """Whether a change was seen that could not be read yet: the watch will not tell again."""
         self._current = base
-        self.load()
+        # There are few, and a reset deletes one: so each change loads them all.
+        self._follower = Follower(store, [self._records.span()], self._load, spacing_seconds=SPACING_SECONDS)
+        self._lock = store.env.lock()
+        self._loaded_at = ZERO_AT
+        self._follower.load()
 
     def current(self) -> Settings:
         return self._current
@@ -73,34 +76,27 @@ class ClusterSettings:
         self._records.delete(txn, name)
 
     def load(self) -> None:
-        """Reads all settings and watches from there on."""
-        snapshot = self._store.snapshot()
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = self._store.watch([self._records.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
-        self._current = _over(self._base, self._records.scan(snapshot))
-        self._store.use_settings(self._current)
-        self._is_due = False
+        """Reads the settings as they are now; from any thread, also while another runs `follow`."""
+        self._load(self._store.snapshot())
+
+    def _load(self, snapshot: Snapshot) -> None:
+        settings = _over(self._base, self._records.scan(snapshot))
+        with self._lock:
+            if snapshot.at >= self._loaded_at:  # else another thread has loaded newer ones meanwhile
+                self._current, self._loaded_at = settings, snapshot.at
+                self._store.use_settings(settings)
 
     def follow(self) -> float:
         """Takes in changes as they are committed: one step for a loop."""
-        assert self._watch is not None
-        try:
-            self._is_due = self._is_due or bool(self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions)
-        except (SnapshotTooOld, BaseMoved):
-            self._is_due = True
-        if self._is_due:
-            self.load()  # they are few; and so a reset needs no thought
+        self._follower.step(FOLLOW_SECONDS)
         return 0.0
 
     def wake(self) -> None:
         """Ends the wait of a `follow` in progress."""
-        if self._watch is not None:
-            self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
+        self._follower.close()
 
 
 def _over(base: Settings, stored: Iterable[StoredSetting]) -> Settings:

@@ -156,7 +156,7 @@ class Store:
         self.clock.observe(found.clock_at)
         return RevisionPage(found.revisions, min(found.through_at, found.clock_at))
 
-    def watch(self, spans: Sequence[Span], *, since_at: Timestamp, gap_seconds: float = 0.0) -> Watch:
+    def watch(self, spans: Sequence[Span], *, since_at: Timestamp, spacing_seconds: float = 0.0) -> Watch:
         return Watch(
             self.engine,
             self.keyspace,
@@ -165,7 +165,7 @@ class Store:
             spans,
             since_at=since_at,
             poll_seconds=lambda: self.settings[WATCH_POLL_INTERVAL],
-            gap_seconds=gap_seconds,
+            spacing_seconds=spacing_seconds,
         )
 
     def lanes(self) -> tuple[bytes, ...]:

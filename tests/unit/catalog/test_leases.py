@@ -6,7 +6,7 @@ import pytest
 
 from tenure.base.errors import DeadlinePassed, OutcomeUnknown, RetryError
 from tenure.base.settings import LIVENESS_TTL
-from tenure.catalog.leases.node_leases import ALONE_GAP_SECONDS, GAP_SECONDS, Leases, bound
+from tenure.catalog.leases.node_leases import ALONE_SPACING_SECONDS, SPACING_SECONDS, Leases, bound
 from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -162,12 +162,12 @@ def test_what_a_transaction_declared_it_sees_and_nobody_else(node: SchemaNode) -
 
 
 @pytest.mark.parametrize(
-    ("is_alone", "gap_seconds"),
-    [(True, ALONE_GAP_SECONDS), (False, GAP_SECONDS)],
+    ("is_alone", "spacing_seconds"),
+    [(True, ALONE_SPACING_SECONDS), (False, SPACING_SECONDS)],
     ids=["alone", "with others"],
 )
 def test_changes_are_looked_for_sooner_where_others_can_make_them(
-    cluster: Cluster, node: SchemaNode, is_alone: bool, gap_seconds: float
+    cluster: Cluster, node: SchemaNode, is_alone: bool, spacing_seconds: float
 ) -> None:
     id = created(node)
     leases = Leases(
@@ -185,6 +185,6 @@ def test_changes_are_looked_for_sooner_where_others_can_make_them(
         looked = cluster.env.monotonic()
         bump(node, id)
         leases.step()
-        assert cluster.env.monotonic() - looked == pytest.approx(gap_seconds)
+        assert cluster.env.monotonic() - looked == pytest.approx(spacing_seconds)
     leases.release()
     leases.close()

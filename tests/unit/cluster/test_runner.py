@@ -7,7 +7,7 @@ from tenure.base.errors import OutcomeUnknown, SessionLost
 from tenure.base.settings import JOBS_ADOPT_INTERVAL
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY
-from tenure.cluster.jobs.runner import ADOPTED_MAX, GAP_SECONDS, Lacking
+from tenure.cluster.jobs.runner import ADOPTED_MAX, SPACING_SECONDS, Lacking
 from tenure.kv.keys import JOB_CONTROL
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome
@@ -42,7 +42,7 @@ def test_a_job_made_later_is_found_by_the_watch(member: Member, work: Work, env:
     job = member.create_job()
     member.runner.step()
     assert member.state(job) is JobState.SUCCEEDED
-    assert env.monotonic() <= 3 * GAP_SECONDS
+    assert env.monotonic() <= 3 * SPACING_SECONDS
 
 
 def test_a_job_that_succeeded_is_not_run_again(member: Member, work: Work) -> None:
@@ -61,7 +61,7 @@ def test_one_step_adopts_a_bounded_number_and_the_next_comes_at_once(
     assert len(work.runs) == ADOPTED_MAX
     member.runner.step()
     assert len(work.runs) == ADOPTED_MAX + 4
-    assert env.monotonic() <= 3 * GAP_SECONDS
+    assert env.monotonic() <= 3 * SPACING_SECONDS
 
 
 def test_a_job_that_needs_what_the_process_lacks_is_left_alone(member: Member, other: Member) -> None:
@@ -155,7 +155,7 @@ def test_a_claim_that_was_cut_off_is_tried_again_at_once(
     assert work.runs == []
     member.runner.step()
     assert work.runs == [(job.id, 1)]
-    assert env.monotonic() <= 3 * GAP_SECONDS
+    assert env.monotonic() <= 3 * SPACING_SECONDS
 
 
 def test_a_claim_that_landed_unnoticed_is_taken_up_as_the_next_run(
@@ -182,7 +182,7 @@ def test_a_runner_that_fell_behind_the_threshold_starts_over_at_once(
     member.runner.step()
     member.runner.step()
     assert work.runs == [(job.id, 1)]
-    assert env.monotonic() <= 3 * GAP_SECONDS
+    assert env.monotonic() <= 3 * SPACING_SECONDS
 
 
 @pytest.mark.setting("jobs.adopt_interval")

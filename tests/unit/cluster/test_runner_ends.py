@@ -9,7 +9,7 @@ from tenure.base.errors import DiskFull, NoPermission, OutcomeUnknown, RetryErro
 from tenure.cluster.jobs.attempts import RETRY_SECONDS, RETRY_SECONDS_MAX, retry_seconds
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY, Job
-from tenure.cluster.jobs.runner import GAP_SECONDS
+from tenure.cluster.jobs.runner import SPACING_SECONDS
 from tenure.kv.keys import JOBS_ENDED
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import Member
@@ -131,8 +131,8 @@ def test_an_attempt_that_the_store_failed_is_repeated_later(
         if len(work.runs) > runs:
             times.append(env.monotonic())
     assert [later - time for time, later in pairwise(times)] == [
-        pytest.approx(RETRY_SECONDS, abs=2 * GAP_SECONDS),
-        pytest.approx(2 * RETRY_SECONDS, abs=2 * GAP_SECONDS),
+        pytest.approx(RETRY_SECONDS, abs=2 * SPACING_SECONDS),
+        pytest.approx(2 * RETRY_SECONDS, abs=2 * SPACING_SECONDS),
     ]
     assert work.reverts == []
 

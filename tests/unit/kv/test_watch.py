@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import ManualEnv, SystemEnv
-from tenure.base.errors import BaseMoved, SnapshotTooOld
-from tenure.kv.keys import USER_TABLES
+from tenure.base.timestamp import MAX_AT, Timestamp, to_bytes
+from tenure.kv.gaps import Gap, GapReason
+from tenure.kv.keys import CLEANED_MARKS, USER_TABLES
 from tenure.kv.store import Store
 from tenure.kv.thresholds import clean, publish_threshold
 from tenure.kv.watch import BATCH_ROWS, ChangeBatch, Watch
+from tenure.storage.engine import Stamp
 from tenure.storage.sqlite import MEMORY, SqliteEngine
 from tests.unit.kv.breaking import BreakingEngine
 from tests.unit.kv.rows import HEAD, KEYS, TABLE, between, changes, row, write
@@ -26,7 +28,9 @@ def watch(store: Store) -> Iterator[Watch]:
 
 
 def now(watch: Watch) -> ChangeBatch:
-    return watch.next(timeout=0)
+    batch = watch.next(timeout=0)
+    assert isinstance(batch, ChangeBatch)
+    return batch
 
 
 def bulk(store: Store, first: int, count: int) -> int:
@@ -177,7 +181,8 @@ def test_a_lost_signal_costs_one_poll_interval() -> None:
     store = Store(engine, env)
     watch = store.watch([TABLE], since_at=0)
     env.meanwhile = lambda: write(store, a=b"1")
-    assert [each.value for each in watch.next(timeout=60).revisions] == [b"1"]
+    batch = watch.next(timeout=60)
+    assert isinstance(batch, ChangeBatch) and [each.value for each in batch.revisions] == [b"1"]
     assert env.monotonic() == pytest.approx(1.0)
     engine.close()
 
@@ -237,10 +242,9 @@ def test_a_watch_that_waits_for_the_clock_hears_of_commits_elsewhere(threaded: S
 def test_a_watch_below_the_threshold_says_so(store: Store, watch: Watch) -> None:
     at = write(store, a=b"1")
     store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at))
-    with pytest.raises(SnapshotTooOld):
-        now(watch)
-    with pytest.raises(SnapshotTooOld):
-        now(watch)
+    gap = Gap(TABLE, at, GapReason.BELOW_THRESHOLD)
+    assert watch.next(timeout=0) == gap
+    assert watch.next(timeout=0, changes_only=True) == gap
 
 
 def test_a_watch_that_falls_below_the_threshold_between_two_batches_says_so(store: Store) -> None:
@@ -249,15 +253,73 @@ def test_a_watch_that_falls_below_the_threshold_between_two_batches_says_so(stor
     now(watch)
     at = write(store, a=b"2")
     store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at))
-    with pytest.raises(SnapshotTooOld):
-        now(watch)
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.BELOW_THRESHOLD)
 
 
 def test_a_watch_below_the_cleaned_mark_says_so(store: Store, watch: Watch) -> None:
     at = write(store, a=b"1")
     store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))
-    with pytest.raises(BaseMoved):
-        now(watch)
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.FLUSHED)
+
+
+def test_a_watch_goes_on_from_where_its_caller_has_caught_up(store: Store, watch: Watch) -> None:
+    at = write(store, a=b"1")
+    store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at))
+    gap = watch.next(timeout=0)
+    assert isinstance(gap, Gap)
+    watch.resume(gap.at)
+    later_at = write(store, a=b"2")
+    assert changes(now(watch).revisions) == [("a", later_at, b"2")]
+
+
+def test_a_watch_does_not_go_back(store: Store, watch: Watch) -> None:
+    at = write(store, a=b"1")
+    now(watch)
+    with pytest.raises(AssertionError):
+        watch.resume(at - 1)
+
+
+@pytest.mark.invariant("gap-reason")
+def test_a_gap_with_an_import_in_it_says_imported(store: Store, watch: Watch) -> None:
+    write(store, a=b"1")
+    at = import_into(store)
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.IMPORTED)
+
+
+@pytest.mark.invariant("gap-reason")
+def test_a_gap_with_an_import_before_a_flush_says_imported(store: Store, watch: Watch) -> None:
+    import_into(store)
+    at = write(store, a=b"1")
+    store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.IMPORTED)
+
+
+def test_an_import_before_the_watch_began_is_not_in_its_gap(store: Store) -> None:
+    watch = store.watch([TABLE], since_at=import_into(store))
+    at = write(store, a=b"1")
+    store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.FLUSHED)
+
+
+@pytest.mark.invariant("gap-reason")
+def test_a_gap_says_imported_where_the_history_of_the_marks_is_gone(store: Store, watch: Watch) -> None:
+    at = write(store, a=b"1")
+    store.transact(lambda txn: clean(txn, KEYS, HEAD, at, limit=10))
+    store.transact(lambda txn: publish_threshold(txn, KEYS, KEYS.head(CLEANED_MARKS), txn.read_at))
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.IMPORTED)
+
+
+def test_the_threshold_comes_first_among_the_reasons(store: Store, watch: Watch) -> None:
+    at = import_into(store)
+    store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at - 1))
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.BELOW_THRESHOLD)
+
+
+def import_into(store: Store) -> Timestamp:
+    """Moves the cleaned mark as the publication of a merge with input does."""
+    txn = store.begin()
+    txn.put(KEYS.cleaned_key(HEAD), to_bytes(MAX_AT), value_stamp=Stamp(0))
+    return txn.commit()
 
 
 def test_a_watch_at_the_marks_goes_on(store: Store) -> None:
@@ -272,8 +334,7 @@ def test_the_marks_of_any_of_several_spans_count(store: Store) -> None:
     watch = store.watch([OTHER_TABLE, TABLE], since_at=0)
     at = write(store, a=b"1")
     store.transact(lambda txn: publish_threshold(txn, KEYS, HEAD, at))
-    with pytest.raises(SnapshotTooOld):
-        now(watch)
+    assert watch.next(timeout=0) == Gap(TABLE, at, GapReason.BELOW_THRESHOLD)
 
 
 def test_another_tenants_span_cannot_be_watched(store: Store) -> None:
@@ -281,11 +342,11 @@ def test_another_tenants_span_cannot_be_watched(store: Store) -> None:
         store.watch([TABLE._replace(lo=b"\0\0\0\2")], since_at=0)
 
 
-# ── gaps ───────────────────────────────────────────────────────────────────────────────────────
+# ── spacing ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_gap_lies_between_two_looks_however_short_the_timeout(store: Store, env: ManualEnv) -> None:
-    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+def test_time_lies_between_two_looks_however_short_the_timeout(store: Store, env: ManualEnv) -> None:
+    watch = store.watch([TABLE], since_at=0, spacing_seconds=0.1)
     for number in range(4):
         write(store, a=b"%d" % number)
         assert [each.value for each in now(watch).revisions] == [b"%d" % number]
@@ -293,8 +354,8 @@ def test_a_gap_lies_between_two_looks_however_short_the_timeout(store: Store, en
     watch.close()
 
 
-def test_a_gap_that_has_passed_is_not_waited_for(store: Store, env: ManualEnv) -> None:
-    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+def test_spacing_that_has_passed_is_not_waited_for(store: Store, env: ManualEnv) -> None:
+    watch = store.watch([TABLE], since_at=0, spacing_seconds=0.1)
     now(watch)
     env.advance(5.0)
     now(watch)
@@ -303,7 +364,7 @@ def test_a_gap_that_has_passed_is_not_waited_for(store: Store, env: ManualEnv) -
 
 
 def test_a_watch_that_is_woken_again_and_again_does_not_spin(store: Store, env: ManualEnv) -> None:
-    watch = store.watch([TABLE], since_at=0, gap_seconds=0.1)
+    watch = store.watch([TABLE], since_at=0, spacing_seconds=0.1)
     for _ in range(11):
         watch.wake()
         watch.next(timeout=60.0)

@@ -18,7 +18,6 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import MAX_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
@@ -27,6 +26,7 @@ from tenure.catalog.expiring_leases.descriptor_leases import DescriptorLeases
 from tenure.catalog.leases.catalog_cache import CatalogView
 from tenure.catalog.leases.uses import Lease, Use, UseState
 from tenure.cluster.sessions.liveness import NodeSession
+from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
@@ -116,11 +116,9 @@ class ExpiringLeases:
     def _follow(self, seconds: float) -> None:
         if self._watch is None:
             self._watch = self._store.watch([self._catalog.span], since_at=self._leases.seen_at)
-        try:
-            self._watch.next(seconds, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
+        if isinstance(self._watch.next(seconds, changes_only=True), Gap):
             self._watch.close()
-            self._watch = None
+            self._watch = None  # the next one starts where `take_in` has read
 
     def renew(self) -> None:
         self._leases.take_in()

@@ -9,17 +9,16 @@ Walk: `node.py` runs `step` in a loop; it calls `LeaseScheme.end`.
 
 from collections.abc import Callable, Iterator
 
-from tenure.base.errors import BaseMoved, SnapshotTooOld
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
 from tenure.catalog.leases.lease_scheme import LeaseScheme
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.leases.wait_records import LeaseWait, WaitRecords
 from tenure.cluster.sessions.deaths import Deaths
+from tenure.kv.follower import ChangeWait
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
 
-GAP_SECONDS = 0.1
+SPACING_SECONDS = 0.1
 """Between two looks while others commit something else: a wait has a grace of seconds at least."""
 
 AGAIN_SECONDS = 0.2
@@ -40,7 +39,7 @@ class Holders:
         self._waits = waits
         self._deaths = deaths
         self._settings = settings
-        self._watch: Watch | None = None
+        self._changes: ChangeWait | None = None
         self._due = 0.0
 
     def step(self) -> float:
@@ -78,22 +77,20 @@ class Holders:
         self._store.transact(lambda txn: self._waits.delete(txn, wait))
 
     def _follow(self, seconds: float) -> None:
-        if self._watch is None:
-            snapshot = self._store.snapshot()
-            self._watch = self._store.watch(
-                [self._waits.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
+        if self._changes is None:
+            self._changes = ChangeWait(
+                self._store,
+                [self._waits.span()],
+                since_at=self._store.snapshot().at,
+                spacing_seconds=SPACING_SECONDS,
             )
-            return
-        try:
-            self._watch.next(seconds, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            self.close()
+        else:
+            self._changes.wait(seconds)
 
     def wake(self) -> None:
-        if self._watch is not None:
-            self._watch.wake()
+        if self._changes is not None:
+            self._changes.wake()
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        if self._changes is not None:
+            self._changes.close()

@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import NamedTuple
 
-from tenure.base.errors import BaseMoved, DeadlockDetected, LockNotAvailable, SnapshotTooOld, TenureError
+from tenure.base.errors import DeadlockDetected, LockNotAvailable, TenureError
 from tenure.base.settings import LEASE_HOLDER_GRACE, LEASE_POLL_INTERVAL, LIVENESS_TTL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.leases.blockers import AGAIN_SECONDS, Blocker, LeaseTable
@@ -38,10 +38,10 @@ from tenure.catalog.leases.wait_records import Awaited, Hold, LeaseWait, WaitRec
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import Sessions
+from tenure.kv.follower import ChangeWait
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
 
 MOMENT_SECONDS = 0.2
 """A wait this short is nobody's business: most end when the other nodes have renewed their leases."""
@@ -194,9 +194,9 @@ class LeaseWaits:
             _log.warning("session %s is cut off: %s", session, reason)
             self._store.transact(lambda txn, it=session: self._sessions.freeze(txn, it, reason))  # type: ignore[misc]
 
-    def watch(self) -> Watch:
+    def changes(self) -> ChangeWait:
         spans = [*(table.span() for table in self._tables()), self._waits.span(), self._sessions.span()]
-        return self._store.watch(spans, since_at=self._store.snapshot().at)
+        return ChangeWait(self._store, spans, since_at=self._store.snapshot().at)
 
     def pace(self) -> "_Pace":
         settings = self._settings()
@@ -233,7 +233,7 @@ class _Waiting:
         self._wait: LeaseWait | None = None
         self._is_noticed = False
         self._is_cut_off = False
-        self._watch = waits.watch()
+        self._changes = waits.changes()
 
     def run(self) -> None:
         while (pause := self._waits.look(self._awaited)) is not None:
@@ -241,7 +241,8 @@ class _Waiting:
             waited = self._waits.monotonic() - self._began
             self._check_timeout(waited)
             self._notice(waited)
-            self._follow(min(pause, self._pause(waited)))
+            with self._waits.waiting():
+                self._changes.wait(min(pause, self._pause(waited)))
 
     def _check_timeout(self, waited: float) -> None:
         if self._timeout is not None and waited >= self._timeout:
@@ -273,16 +274,8 @@ class _Waiting:
             due.append(self._timeout - waited)
         return max(0.001, min(due))
 
-    def _follow(self, seconds: float) -> None:
-        try:
-            with self._waits.waiting():
-                self._watch.next(seconds, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            self._watch.close()
-            self._watch = self._waits.watch()
-
     def close(self) -> None:
-        self._watch.close()
+        self._changes.close()
         if self._wait is not None:
             self._waits.forget(self._wait)
 

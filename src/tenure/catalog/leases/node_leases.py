@@ -28,7 +28,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld
+from tenure.base.errors import RetryError
 from tenure.base.settings import LEASE_POLL_INTERVAL, Settings
 from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.catalog.descriptors.catalog_records import Catalog
@@ -38,11 +38,12 @@ from tenure.catalog.leases.lease_rows import LeaseHolder, LeaseRows
 from tenure.catalog.leases.publish_holds import HELD_SECONDS, PublishHolds
 from tenure.catalog.leases.uses import Lease, Pin, Scheme, Use, UseState, check_below
 from tenure.cluster.sessions.liveness import NodeSession
+from tenure.kv.gaps import Gap
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tenure.kv.watch import Watch
 
-GAP_SECONDS, ALONE_GAP_SECONDS = 0.005, 0.02
+SPACING_SECONDS, ALONE_SPACING_SECONDS = 0.005, 0.02
 """Between two looks for changes of the catalog. The first is less than another node takes to hear of this
 one's lease, so none of the stages of its change has to wait for it. A node that is alone has made them
 itself."""
@@ -247,12 +248,11 @@ class Leases:
         assert self._newest is not None
         if self._watch is None:
             self._watch = self._store.watch([self._catalog.span], since_at=self._newest.at)
-        self._watch.gap_seconds = ALONE_GAP_SECONDS if self._is_alone() else GAP_SECONDS
-        try:
-            batch = self._watch.next(seconds, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
+        self._watch.spacing_seconds = ALONE_SPACING_SECONDS if self._is_alone() else SPACING_SECONDS
+        batch = self._watch.next(seconds, changes_only=True)
+        if isinstance(batch, Gap):
             self._watch.close()
-            self._watch = None
+            self._watch = None  # the next one starts at the lease that is renewed now
             return True
         self._seen_at = max([self._seen_at, *(revision.at for revision in batch.revisions)])
         return self._is_behind()

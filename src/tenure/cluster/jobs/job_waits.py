@@ -28,6 +28,7 @@ from tenure.base.errors import (
 )
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Jobs
+from tenure.kv.follower import ChangeWait
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 
@@ -79,24 +80,24 @@ class _Wait:
             try:
                 return self._follow()
             except (SnapshotTooOld, BaseMoved):
-                continue  # it has fallen behind what is kept: looks again, from now on
+                continue  # the snapshot has fallen behind what is kept: looks again at a later one
             except StoreError as error:
                 self._outlast(error)
 
     def _follow(self) -> Snapshot:
         snapshot = self._store.snapshot()
-        watch = self._store.watch([self._jobs.open_span()], since_at=snapshot.at)
+        changes = ChangeWait(self._store, [self._jobs.open_span()], since_at=snapshot.at)
         try:
             while not self._all_done(snapshot):
                 self._away_since = None
                 self._check()
                 self._on_look(snapshot)
                 with self._store.env.waiting():
-                    watch.next(self._look_seconds, changes_only=True)
+                    changes.wait(self._look_seconds)
                 snapshot = self._store.snapshot()
             return snapshot
         finally:
-            watch.close()
+            changes.close()
 
     def _all_done(self, snapshot: Snapshot) -> bool:
         controls = (self._jobs.control(snapshot, id) for id in self._ids)

@@ -4,8 +4,8 @@
     a claim's session expires ─► delete it ─► claim what it held
     a control record changes under a run ─► the run is told to stop
 
-What is open is kept in memory by a watch, so that a step reads what changed; and the watch has a gap,
-so that whatever happens there are no more than so many steps in a second.
+What is open is kept in memory by a follower, so that a step reads only what has changed. Its watch spaces
+its looks, which bounds the number of steps in a second.
 
 A job is adopted if nobody claims it, if its claiming session is proved gone, or if this very
 session claims it but no run of it is under way here (its task ended without a word, or a request
@@ -28,14 +28,12 @@ its `Run`.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from tenure.base.errors import (
-    BaseMoved,
     RetryError,
     SessionLost,
-    SnapshotTooOld,
     TooEarly,
     for_operator,
 )
@@ -50,10 +48,12 @@ from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.expiring_liveness import OldHeartbeats, OldLiveness
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.cluster.sessions.session_records import SessionId
+from tenure.kv.follower import Follower
 from tenure.kv.scope import ReadAhead
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 
 ADOPTED_MAX = 16
 """Claims per step, so that one node does not take a whole backlog while others are idle."""
@@ -64,7 +64,7 @@ WINDOW = 64 * ADOPTED_MAX
 UNCONTESTED = 16
 """After so many claims in a row that nobody contested, a node begins with the oldest again."""
 
-GAP_SECONDS = 0.01
+SPACING_SECONDS = 0.01
 """Between two steps. Runs that end meanwhile are replaced together, a hundred steps a second are plenty."""
 
 RUNS_MAX = 32
@@ -105,7 +105,9 @@ class JobRunner:
         self._runs: dict[int, Run] = {}
         self._left: set[int] = set()
         """Jobs that a transaction of this node claims and walks itself."""
-        self._watch: Watch | None = None
+        self._follower = Follower(
+            store, [jobs.open_span()], self._load, self._apply, spacing_seconds=SPACING_SECONDS
+        )
         self._draining = False
         self._due = 0.0
         self._claims_max = ADOPTED_MAX
@@ -140,31 +142,16 @@ class JobRunner:
     # ── what is open ───────────────────────────────────────────────────────────────────────────
 
     def _follow(self, seconds: float) -> None:
-        if self._watch is None:
-            self._start_over()
-            seconds = 0.0
-        assert self._watch is not None
-        try:
-            for revision in self._watch.next(seconds, changes_only=True).revisions:
-                self._note(revision.key, revision.value)
-        except BaseException as error:
-            # What is in memory is no longer what was at the watch's time: the next step starts over.
-            self._watch.close()
-            self._watch = None
-            if not isinstance(error, SnapshotTooOld | BaseMoved):
-                raise
+        self._follower.step(seconds)
         self._stop_outdated()
 
-    def _start_over(self) -> None:
-        snapshot = self._store.snapshot()
+    def _load(self, snapshot: Snapshot) -> None:
         self._open = OpenJobs(self._kinds, self._jobs.open(snapshot), has=self._has)
-        self._watch = self._store.watch(
-            [self._jobs.open_span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS
-        )
 
-    def _note(self, key: bytes, value: bytes | None) -> None:
-        control = None if value is None else self._jobs.decode_control(value)
-        self._open.note(self._jobs.id_of(key), control)
+    def _apply(self, revisions: Sequence[Revision]) -> None:
+        for key, _, value in revisions:
+            control = None if value is None else self._jobs.decode_control(value)
+            self._open.note(self._jobs.id_of(key), control)
 
     def _stop_outdated(self) -> None:
         """Tells runs to stop whose fence the store no longer grants; their writes fail anyway."""
@@ -178,8 +165,6 @@ class JobRunner:
         self, session: NodeSession, busy: frozenset[int]
     ) -> tuple[list[JobControl], list[JobControl]]:
         """What may be adopted now: held by somebody who is gone or by this session, and free."""
-        if self._watch is None:
-            return [], []  # what is in memory is out of date
         room = min(ADOPTED_MAX, RUNS_MAX - len(self._runs))
         held = list(islice(self._idle(self._held(session), busy), room))
         first = 0
@@ -228,12 +213,12 @@ class JobRunner:
 
     def _adopt_free(self, session: NodeSession, controls: list[JobControl]) -> None:
         """Claims jobs that nobody holds in one transaction, from what the watch knows of them."""
-        if not controls or self._watch is None:
+        if not controls:
             return
         jobs = self._jobs.among(self._store.snapshot(), [control.id for control in controls])
         # One without a record has ended and was forgotten meanwhile; the watch will say.
         controls = [control for control in controls if control.id in jobs]
-        known = ReadAhead(self._watch.resolved_at, dict(map(self._jobs.encode_control, controls)))
+        known = ReadAhead(self._follower.resolved_at, dict(map(self._jobs.encode_control, controls)))
 
         def claim(txn: Transaction) -> tuple[Transaction, list[Fence | None]]:
             return txn, [self._jobs.claim(txn, control.id, session.id) for control in controls]
@@ -353,10 +338,8 @@ class JobRunner:
 
     def wake(self) -> None:
         """Ends a step's wait: a run has ended, or the node is stopping."""
-        watch = self._watch
-        if watch is not None:
-            self._due = 0.0
-            watch.wake()
+        self._due = 0.0
+        self._follower.wake()
 
     def _carry_out(self, run: Run) -> None:
         """Takes a job from the state it was found in as far as it goes."""

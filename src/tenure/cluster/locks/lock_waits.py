@@ -23,15 +23,15 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from tenure.base.errors import BaseMoved, LockNotAvailable, RetryError, SessionLost, SnapshotTooOld
+from tenure.base.errors import LockNotAvailable, RetryError, SessionLost
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, LockTable, Name
 from tenure.cluster.locks.stored_locks import RECORDS_MAX, StoredLocks
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
+from tenure.kv.follower import ChangeWait
 from tenure.kv.keys import ADVISORY_LOCKS
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
 
 DEADLOCK_SECONDS = 1.0
 DEADLOCK_SECONDS_MAX = 4.0
@@ -208,7 +208,7 @@ class _Attempt:
 
     def _await_in_store(self, names: Sequence[Name]) -> None:
         """Waits until nothing is in the way of any of its records; what is free once, stays so."""
-        watch: Watch | None = None
+        changes: ChangeWait | None = None
         try:
             while True:
                 snapshot = self._stored.store.snapshot()
@@ -220,12 +220,13 @@ class _Attempt:
                 if self._is_cycle_due():
                     self._stored.delete(())
                     self._stored.check_cycle(self._owner)
-                if watch is None:
-                    watch = self._stored.watch(names, snapshot)
-                watch = self._follow(watch)
+                if changes is None:
+                    changes = self._stored.changes(names, snapshot)
+                with self._locks.env.waiting():
+                    changes.wait(self._pause())
         finally:
-            if watch is not None:
-                watch.close()
+            if changes is not None:
+                changes.close()
 
     def _blocked(self, snapshot: Snapshot, names: Sequence[Name]) -> list[Name]:
         blocked = []
@@ -237,15 +238,6 @@ class _Attempt:
             if self._stored.blockers(self._owner, name, own[0], line):
                 blocked.append(name)
         return blocked
-
-    def _follow(self, watch: Watch) -> Watch | None:
-        try:
-            with self._locks.env.waiting():
-                watch.next(self._pause(), changes_only=True)
-            return watch
-        except (SnapshotTooOld, BaseMoved):
-            watch.close()
-            return None
 
     def _check(self) -> None:
         self._how.canceled()

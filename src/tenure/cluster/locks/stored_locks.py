@@ -23,13 +23,13 @@ from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import SessionId
+from tenure.kv.follower import ChangeWait
 from tenure.kv.keys import ADVISORY_LOCKS
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
-from tenure.kv.watch import Watch
 
-GAP_SECONDS = 0.002
+SPACING_SECONDS = 0.002
 """Between two looks at a line while others commit: less than a commit takes."""
 
 RECORDS_MAX = 10_000
@@ -230,10 +230,10 @@ class StoredLocks:
         """Deletes records that could not be deleted before: a slow step for a loop."""
         self.delete(())
 
-    def watch(self, names: Sequence[Name], snapshot: Snapshot) -> Watch:
+    def changes(self, names: Sequence[Name], snapshot: Snapshot) -> ChangeWait:
         """Tells of changes in the lines of these names since a snapshot of them."""
         spans = [self.records.span(name) for name in names]
-        return self.store.watch(spans, since_at=snapshot.at, gap_seconds=GAP_SECONDS)
+        return ChangeWait(self.store, spans, since_at=snapshot.at, spacing_seconds=SPACING_SECONDS)
 
 
 def _delete_all(txn: Transaction, keys: Sequence[bytes]) -> None:

@@ -26,13 +26,15 @@ calls `await_end` before a statement writes; `node.py` runs `follow` in a loop.
 
 from collections.abc import Callable, Sequence
 
-from tenure.base.errors import BaseMoved, DeadlockDetected, LockNotAvailable, RetryError, SnapshotTooOld
+from tenure.base.errors import DeadlockDetected, LockNotAvailable, RetryError
 from tenure.base.timestamp import Timestamp, add_seconds, seconds_between
 from tenure.cluster.locks.lock_table import LockMode, LockOwner, Name
 from tenure.cluster.locks.lock_waits import AcquiredLock, How, LockWaits
 from tenure.cluster.sessions.session_records import SessionId
+from tenure.kv.follower import Follower
+from tenure.kv.gaps import Gap
 from tenure.kv.keys import TABLE_LOCKS
-from tenure.kv.watch import Watch
+from tenure.kv.snapshot import Snapshot
 
 HOLD_SECONDS = 30.0
 """For so long writers wait for a hold. A block that scans a table and changes it takes seconds."""
@@ -47,7 +49,7 @@ milliseconds, and so does the news of a hold. One that does not become quiet is 
 FOLLOW_SECONDS = 1.0
 """How long one step of `follow` waits for news at most."""
 
-GAP_SECONDS = 0.005
+SPACING_SECONDS = 0.005
 """Between two looks for holds of other nodes: well below QUIET_SECONDS."""
 
 Acquire = Callable[[LockOwner, Sequence[Name], LockMode, How], AcquiredLock]
@@ -66,7 +68,9 @@ class TableHolds:
         self._others: dict[int, Timestamp] = {}
         self.held: dict[int, Timestamp] = {}
         """Tables that are held by anybody, and until when writers wait for that; replaced as a whole."""
-        self._watch: Watch | None = None
+        self._follower = Follower(
+            self._store, [self._records.table_span(TABLE_LOCKS)], self._look, spacing_seconds=SPACING_SECONDS
+        )
 
     # ── the holder ─────────────────────────────────────────────────────────────────────────────
 
@@ -100,10 +104,12 @@ class TableHolds:
         spans = [store.keyspace.table_span(each) for each in tables]
         watch = store.watch(spans, since_at=store.snapshot().at)
         try:
-            while watch.next(QUIET_SECONDS, changes_only=True).revisions and env.monotonic() < until:
+            while env.monotonic() < until:
+                change = watch.next(QUIET_SECONDS, changes_only=True)
+                # A gap: so much was written that it was flushed. The end of that is not waited for.
+                if isinstance(change, Gap) or not change.revisions:
+                    return
                 how.canceled()
-        except (SnapshotTooOld, BaseMoved):
-            return  # much was written, and flushed: there is no waiting for the end of that
         finally:
             watch.close()
 
@@ -134,28 +140,14 @@ class TableHolds:
 
     def follow(self) -> float:
         """Learns which tables other nodes hold: one step for a loop."""
-        try:
-            if self._watch is None:
-                self._watch = self._start()
-            elif self._watch.next(FOLLOW_SECONDS, changes_only=True).revisions or self._is_some_over():
-                self._look()
-        except (SnapshotTooOld, BaseMoved):
-            self.close()
-        except BaseException:
-            self.close()  # what it was told of is looked at again
-            raise
+        if not self._follower.step(FOLLOW_SECONDS) and self._is_some_over():
+            self._follower.load()
         return 0.0
 
-    def _start(self) -> Watch:
-        since_at = self._store.snapshot().at
-        self._look()
-        span = self._records.table_span(TABLE_LOCKS)
-        return self._store.watch([span], since_at=since_at, gap_seconds=GAP_SECONDS)
-
-    def _look(self) -> None:
+    def _look(self, snapshot: Snapshot) -> None:
         own, now_at = self._own_session(), self._store.clock.now()
         others: dict[int, Timestamp] = {}
-        for record in self._records.of_table(self._store.snapshot(), TABLE_LOCKS):
+        for record in self._records.of_table(snapshot, TABLE_LOCKS):
             until_at = add_seconds(record.since_at, HOLD_SECONDS)
             if record.session == own or record.mode != LockMode.EXCLUSIVE or record.awaits is not None:
                 continue
@@ -187,14 +179,10 @@ class TableHolds:
 
     def wake(self) -> None:
         """Ends the wait of a `follow` in progress."""
-        watch = self._watch
-        if watch is not None:
-            watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
+        self._follower.close()
 
 
 def table_name(table: int) -> Name:

@@ -21,13 +21,15 @@ Invariant (dead-lanes): a lane is closed before the note that names it goes.
 Walk: `node.py` runs `follow` and `reap` in loops; jobs and leases call the other three.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tenure.base.errors import BaseMoved, RetryError, SnapshotTooOld, TooEarly
+from tenure.base.errors import RetryError, TooEarly
 from tenure.base.timestamp import Timestamp, seconds_between
 from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
+from tenure.kv.follower import ChangeWait, Follower
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 
 DEATHS_MAX = 20_000
 """Deaths remembered; a forgotten one costs a read, nothing else."""
@@ -35,7 +37,7 @@ DEATHS_MAX = 20_000
 PAUSE_SECONDS = 0.05
 """Between two tries to delete a session that has expired by this node's clock, but not by the store's."""
 
-GAP_SECONDS = 0.1
+SPACING_SECONDS = 0.1
 """Between two looks for deaths while others commit: what is learnt here saves reads and decides nothing."""
 
 FOLLOW_SECONDS = 1.0
@@ -48,13 +50,12 @@ class Deaths:
         self._sessions = sessions
         self._dead: dict[SessionId, None] = {}
         self.on_death: Callable[[], None] = lambda: None
-        """Called after `follow` has learnt of a death."""
+        """Called after `follow` has learnt of a death, or may have missed one."""
         self._lock = store.env.lock()
-        self._watch = self._watch_deaths(gap_seconds=GAP_SECONDS)
-
-    def _watch_deaths(self, *, gap_seconds: float) -> Watch:
-        since_at = self._store.snapshot().at
-        return self._store.watch([self._sessions.span()], since_at=since_at, gap_seconds=gap_seconds)
+        self._follower = Follower(
+            store, [sessions.span()], self._load, self._apply, spacing_seconds=SPACING_SECONDS
+        )
+        self._follower.load()
 
     def is_dead(self, session: SessionId) -> bool:
         """Whether it is known here to be dead; if not, nothing is said."""
@@ -68,7 +69,7 @@ class Deaths:
         """Waits until the session is gone, deleting it when it has expired; False after `timeout`."""
         env = self._store.env
         deadline = None if timeout is None else env.monotonic() + timeout
-        watch = self._watch_deaths(gap_seconds=0.0)
+        changes = ChangeWait(self._store, [self._sessions.span()], since_at=self._store.snapshot().at)
         try:
             while True:
                 pause_seconds = self._bury_or_pause(session)
@@ -77,21 +78,10 @@ class Deaths:
                 left = pause_seconds if deadline is None else deadline - env.monotonic()
                 if left <= 0:
                     return False
-                watch = self._next_change(watch, min(left, pause_seconds))
+                with env.waiting():
+                    changes.wait(min(left, pause_seconds))
         finally:
-            watch.close()
-
-    def _next_change(self, watch: Watch, seconds: float) -> Watch:
-        """Waits for news of sessions; returns the watch to go on with, or a new one."""
-        try:
-            with self._store.env.waiting():
-                watch.next(seconds, changes_only=True)
-            return watch
-        except (SnapshotTooOld, BaseMoved):
-            # It has fallen behind what is kept. Whoever waits looks at the session itself next.
-            fresh = self._watch_deaths(gap_seconds=0.0)
-            watch.close()
-            return fresh
+            changes.close()
 
     def _bury_or_pause(self, session: SessionId) -> float | None:
         """None if it is gone now; else how long to wait before looking again."""
@@ -144,20 +134,19 @@ class Deaths:
 
     def follow(self) -> float:
         """Learns of deaths as they happen: one step for a loop."""
-        try:
-            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            # It has fallen behind what is kept. What it missed is not remembered here; no harm.
-            fresh = self._watch_deaths(gap_seconds=GAP_SECONDS)
-            self._watch.close()
-            self._watch = fresh
-            return 0.0
-        deaths = [revision.key for revision in batch.revisions if revision.value is None]
+        self._follower.step(FOLLOW_SECONDS)
+        return 0.0
+
+    def _load(self, snapshot: Snapshot) -> None:
+        """Deaths before this are not remembered here; those who act on deaths look for themselves."""
+        self.on_death()
+
+    def _apply(self, revisions: Sequence[Revision]) -> None:
+        deaths = [revision.key for revision in revisions if revision.value is None]
         for key in deaths:
             self._remember(self._sessions.id_of(key))
         if deaths:
             self.on_death()
-        return 0.0
 
     def _find(self, session: SessionId) -> Present | None:
         # A transaction, because it starts over by itself if history is collected between its reads.
@@ -174,7 +163,7 @@ class Deaths:
 
     def wake(self) -> None:
         """Ends the wait of a `follow` in progress."""
-        self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        self._watch.close()
+        self._follower.close()

@@ -7,15 +7,17 @@ Walk: `node.py` runs `follow` in a loop; `cluster.locks.row_locks` asks `is_alon
 `catalog.leases.node_leases` how often it is to look.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tenure.base.errors import BaseMoved, SessionLost, SnapshotTooOld
+from tenure.base.errors import SessionLost
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import SessionId, Sessions
+from tenure.kv.follower import Follower
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 
-GAP_SECONDS = 0.1
+SPACING_SECONDS = 0.1
 """Between two looks while others commit: nodes come and go seldom."""
 
 FOLLOW_SECONDS = 1.0
@@ -24,11 +26,13 @@ FOLLOW_SECONDS = 1.0
 
 class Neighbours:
     def __init__(self, store: Store, sessions: Sessions, session: Callable[[], NodeSession]) -> None:
-        self._store = store
         self._sessions = sessions
         self._session = session
         self._present: set[SessionId] = set()
-        self._watch = self._start()
+        self._follower = Follower(
+            store, [sessions.span()], self._load, self._apply, spacing_seconds=SPACING_SECONDS
+        )
+        self._follower.load()
 
     def is_alone(self) -> bool:
         """Whether no session but this node's own is known to be there, as of a moment ago."""
@@ -42,30 +46,25 @@ class Neighbours:
 
     def follow(self) -> float:
         """Learns who comes and goes: one step for a loop."""
-        try:
-            batch = self._watch.next(FOLLOW_SECONDS, changes_only=True)
-        except (SnapshotTooOld, BaseMoved):
-            self._watch.close()
-            self._watch = self._start()
-            return 0.0
+        self._follower.step(FOLLOW_SECONDS)
+        return 0.0
+
+    def _load(self, snapshot: Snapshot) -> None:
+        self._present = {each.id for each in self._sessions.list(snapshot)}
+
+    def _apply(self, revisions: Sequence[Revision]) -> None:
         present = set(self._present)
-        for revision in batch.revisions:
+        for revision in revisions:
             session = self._sessions.id_of(revision.key)
             if revision.value is None:
                 present.discard(session)
             else:
                 present.add(session)
         self._present = present
-        return 0.0
-
-    def _start(self) -> Watch:
-        snapshot = self._store.snapshot()
-        self._present = {each.id for each in self._sessions.list(snapshot)}
-        return self._store.watch([self._sessions.span()], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
 
     def wake(self) -> None:
         """Ends the wait of a `follow` in progress."""
-        self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        self._watch.close()
+        self._follower.close()

@@ -1,19 +1,22 @@
 """The bases that a node knows: the newest manifest of each index, as far as it has heard.
 
-Manifests are followed by a watch. What a node has not heard of yet does no harm: a read whose rows have left
+A node follows the manifests. What it has not heard of yet does no harm: a read whose rows have left
 the store meanwhile is told so by the cleaned mark, and asks the store for the newest manifest itself.
 
 Walk: `node.py` hands one to the store and runs `follow` in a loop; `kv.bases` asks `of` and `newer`.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tenure.base.errors import BaseMoved, CorruptData
 from tenure.kv.bases import Base
+from tenure.kv.follower import Follower
 from tenure.kv.keys import Keyspace
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
-from tenure.kv.watch import Watch
+from tenure.storage.engine import Revision
 from tenure.storage.files import Files
 from tenure.table.lake.manifests import Manifest, Manifests
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.table.lake.checked_files import CheckedFiles
     from tenure.table.lake.groups import DecodedGroups
 
-GAP_SECONDS = 0.1
+SPACING_SECONDS = 0.1
 """Between two looks for new manifests: an older one does as well for a while."""
 
 
@@ -36,7 +39,9 @@ class LakeBases:
         self._groups: DecodedGroups | None = None
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
-        self._watch: Watch | None = None
+        self._follower = Follower(
+            store, [manifests.span], self._load, self._apply, spacing_seconds=SPACING_SECONDS
+        )
 
     @cached_property
     def checked(self) -> "CheckedFiles":
@@ -48,28 +53,31 @@ class LakeBases:
 
     def load(self) -> None:
         """Takes in all manifests there are; from then on `follow` hears of changes."""
-        snapshot = self._store.snapshot()
-        for manifest in self._manifests.all(snapshot):
-            self._take(manifest)
-        self._watch = self._store.watch([self._manifests.span], since_at=snapshot.at, gap_seconds=GAP_SECONDS)
+        self._follower.load()
+
+    def _load(self, snapshot: Snapshot) -> None:
+        heads = {self._head(self._take(manifest).manifest) for manifest in self._manifests.all(snapshot)}
+        with self._lock:
+            for head in self._known.keys() - heads:
+                del self._known[head]  # one that is newer than the snapshot comes again with the next changes
 
     def follow(self) -> float:
         """Waits for news, takes them in: a step for a loop."""
-        assert self._watch is not None, "loaded first"
-        for key, _, value in self._watch.next(changes_only=True).revisions:
+        self._follower.step()
+        return 0.0
+
+    def _apply(self, revisions: Sequence[Revision]) -> None:
+        for key, _, value in revisions:
             if value is not None:
                 self._take(self._manifests.decode(value))
             else:
                 self._forget(key)
-        return 0.0
 
     def wake(self) -> None:
-        if self._watch is not None:
-            self._watch.wake()
+        self._follower.wake()
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
+        self._follower.close()
 
     def of(self, head: bytes) -> "LakeBase | None":
         return self._known.get(head)
@@ -90,12 +98,15 @@ class LakeBases:
         return list(self._known.values())
 
     def _take(self, manifest: Manifest) -> "LakeBase":
-        head = self._keyspace.head(manifest.table, manifest.index)
+        head = self._head(manifest)
         with self._lock:
             known = self._known.get(head)
             if known is None or known.flushed_at <= manifest.flushed_at:
                 known = self._known[head] = self._base(manifest, head)
             return known
+
+    def _head(self, manifest: Manifest) -> bytes:
+        return self._keyspace.head(manifest.table, manifest.index)
 
     def _base(self, manifest: Manifest, head: bytes) -> "LakeBase":
         # Arrow is imported when there is something to read: a node without a base is smaller.
