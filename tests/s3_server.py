@@ -4,10 +4,12 @@ In this process it would wait for the interpreter's lock, which pyarrow holds wh
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 SERVE = """
 import sys
@@ -22,6 +24,26 @@ sys.stdin.read()  # until whoever started it is gone
 @contextmanager
 def running() -> Iterator[str]:
     """Yields the endpoint; the environment's credentials are ones that moto takes."""
+    with stoppable() as server:
+        yield server.endpoint
+
+
+class S3Server(NamedTuple):
+    endpoint: str
+    process: "subprocess.Popen[bytes]"
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Meanwhile it accepts connections, and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def stoppable() -> Iterator[S3Server]:
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE],
         stdin=subprocess.PIPE,
@@ -31,7 +53,7 @@ def running() -> Iterator[str]:
     )
     assert process.stdin is not None and process.stdout is not None
     try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        yield S3Server(f"http://127.0.0.1:{int(process.stdout.readline())}", process)
     finally:
         process.stdin.close()
         process.stdout.close()

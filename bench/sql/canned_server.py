@@ -42,6 +42,7 @@ class CannedClient:
     """Every statement takes an int4 and answers with one row."""
 
     def __init__(self) -> None:
+        self.env = SystemEnv()
         self.status = BlockStatus.IDLE
         self.doing = "canned"
         self.is_superuser = self.holds_locks = False

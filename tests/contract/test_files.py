@@ -202,7 +202,8 @@ def test_parquet_is_written_and_read_by_pyarrow(files: Files) -> None:
         pq.write_table(table, output)
     with files.open_input("d/t.parquet") as file:
         assert pq.ParquetFile(file).read().equals(table)
-    assert pq.read_table("d/t.parquet", filesystem=files.arrow).equals(table)
+    with files.arrow.open_input_file("d/t.parquet") as file:
+        assert pq.read_table(file).equals(table)
 
 
 def test_csv_is_written_and_read_by_pyarrow(files: Files) -> None:
@@ -276,4 +277,4 @@ def test_names_outside_our_alphabet_are_refused_everywhere(files: Files, name: s
 
 def test_what_goes_wrong_with_pyarrow_is_one_of_our_errors(files: Files) -> None:
     with pytest.raises(FileMissing, match="none"), files.reading("none.parquet"):
-        pq.read_table("none.parquet", filesystem=files.arrow)
+        pq.read_table(files.arrow.open_input_file("none.parquet"))

@@ -10,6 +10,9 @@ it (`current_check`) and asks now and then. Where nobody has set one, nothing is
     a commit that was sent       is waited for a little longer (`patient`), then given up as unknown
     a call that knows no check   goes on in a thread that nobody waits for (`abandonable`)
 
+Files of an object store are opened in many places, which have no `Env` to make threads with. So the one who
+sets the check can set the `Env` beside it (`current_env`).
+
 Walk: `pgwire.conversation` sets the check of what it hands to threads; functions of `expr`, `storage` and
 `kv.commits` ask it; `sql.statements.dml.writing`, `table.foreign_keys` and `kv.commits` are handed one.
 """
@@ -51,6 +54,7 @@ def interruptible(items: Iterable[T], check: Check) -> Iterator[T]:
 
 
 _current: ContextVar[Check] = ContextVar("check of what is under way", default=unchecked)
+_env: ContextVar[Env | None] = ContextVar("environment of what is under way", default=None)
 
 
 def current_check() -> Check:
@@ -58,14 +62,23 @@ def current_check() -> Check:
     return _current.get()
 
 
+def current_env() -> Env | None:
+    """By which a call of this thread becomes `abandonable`; None if nobody can break its work off."""
+    return _env.get()
+
+
 @contextmanager
-def checked_by(check: Check) -> Iterator[None]:
-    """While it is entered, functions and waits of this thread (or greenlet) ask this check."""
-    before = _current.set(check)
+def checked_by(check: Check, env: Env | None = None) -> Iterator[None]:
+    """While it is entered, functions and waits of this thread (or greenlet) ask this check.
+
+    With `env`, calls that know no check are made in threads of that environment.
+    """
+    before, env_before = _current.set(check), _env.set(env)
     try:
         yield
     finally:
         _current.reset(before)
+        _env.reset(env_before)
 
 
 def check_now() -> None:

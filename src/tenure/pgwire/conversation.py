@@ -409,7 +409,7 @@ class Conversation:
             if not can_stop:
                 return call()
             self._stop_if_canceled()  # it may have waited for a thread
-            with checked_by(self.client.check_time):
+            with checked_by(self.client.check_time, self.client.env):
                 return call()
 
         client = self.client

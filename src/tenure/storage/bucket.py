@@ -11,6 +11,10 @@ lake's names are unique to an attempt, an export's to its job.
 
 Errors tell S3's code and never its text; keys and secrets are in no message and no `repr`.
 
+A statement that is canceled, or whose time is up, does not wait for the store's answer
+(`storage.abandonable_files`). Files are written by jobs, which wait: a file whose sending was given up could
+appear after its job has taken everything back.
+
 Walk: `files.open_files` and `locations.Locations.resolve` make one.
 """
 
@@ -28,6 +32,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from tenure.base.errors import FileMissing, InputOutput, InvalidParameter, NoPermission, StoreError
+from tenure.storage.abandonable_files import AbandonableFileSystem, ask
 from tenure.storage.location_text import LocationText
 from tenure.storage.tree import DuckConnection, InputStream, OutputStream, TreeEntry, failure, join
 
@@ -99,6 +104,10 @@ class Bucket:
 
     @cached_property
     def arrow(self) -> Any:
+        return AbandonableFileSystem(self._arrow)
+
+    @cached_property
+    def _arrow(self) -> Any:
         from pyarrow import fs
 
         return fs.SubTreeFileSystem(join(self.address.bucket, self.address.prefix), self._connect())
@@ -111,7 +120,7 @@ class Bucket:
         return f"{DUCK_SCHEME}://{name}"
 
     def let_duckdb_read(self, connection: DuckConnection) -> None:
-        connection.register_filesystem(_duck_file_system(self.arrow))
+        connection.register_filesystem(_duck_file_system(self._arrow))
 
     def translated(self, doing: str, shown: str) -> AbstractContextManager[None]:
         return translated(doing, shown)
@@ -125,26 +134,31 @@ class Bucket:
         self.refuse_taken(name)
         return _BucketOutput(self, name)
 
+    def open_output_stream(self, name: str) -> Any:
+        # Left to itself, pyarrow compresses what is called .gz, although it is compressed already.
+        return self._arrow.open_output_stream(name, compression=None)
+
     def refuse_taken(self, name: str) -> None:
         if self.entry(name) is not None:
             raise failure("create file", name, FileExistsError(errno.EEXIST, ""))
 
     def entry(self, name: str) -> TreeEntry | None:
         with translated("look at file", name):
-            return _entry(self.arrow.get_file_info(name))
+            return _entry(ask(lambda: self._arrow.get_file_info(name)))
 
     def children(self, directory: str) -> Iterator[TreeEntry]:
         from pyarrow import fs
 
         with translated("list", directory):
-            found = self.arrow.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+            selector = fs.FileSelector(directory, allow_not_found=True)
+            found = ask(lambda: self._arrow.get_file_info(selector))
         yield from sorted(entry for each in found if (entry := _entry(each)) is not None)
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             try:
                 with translated("delete file", name):
-                    self.arrow.delete_file(name)
+                    self._arrow.delete_file(name)
             except FileMissing:
                 pass
 
@@ -205,8 +219,7 @@ class _BucketOutput(OutputStream):
         self.discard()
 
     def _send(self) -> None:
-        # Left to itself, pyarrow compresses what is called .gz, although it is compressed already.
-        stream = self._bucket.arrow.open_output_stream(self._name, compression=None)
+        stream = self._bucket.open_output_stream(self._name)
         try:
             shutil.copyfileobj(self._spool, stream, COPY_BYTES)
             stream.close()

@@ -63,7 +63,10 @@ class Files:
 
     @property
     def arrow(self) -> Any:
-        """For pyarrow's readers; writers go through `create`, which alone is durable."""
+        """Opens files (`open_input_file`) for pyarrow's readers.
+
+        Writers go through `create`, which alone is durable.
+        """
         return self._tree.arrow
 
     @property

@@ -144,7 +144,7 @@ class DuckConnection(Protocol):
 class Tree(Protocol):
     @property
     def arrow(self) -> Any:
-        """A pyarrow.fs.FileSystem whose root is this tree's."""
+        """Opens files (`open_input_file`) for pyarrow's readers, as a pyarrow.fs.FileSystem does."""
 
     @property
     def duck_root(self) -> str: ...

@@ -181,7 +181,7 @@ class ToyClient:
         self.timeouts_now = toys.timeouts
         self.is_closed = False
         self.batches_made = 0
-        self._toys = toys
+        self._toys, self.env = toys, toys.env
         self._statements: dict[str, ToyStatement] = {}
         self._portals: dict[str, ToyPortal] = {}
         self._canceled = threading.Event()

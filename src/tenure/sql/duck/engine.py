@@ -11,7 +11,7 @@ file of the lake goes while it streams, it is planned and run again, and gives w
 (`is_once`) it is run once, and `Unfinished` says that he has to.
 
     run ──► a thread runs it        the caller looks every so often whether it was canceled,
-                                    and interrupts DuckDB if so
+                                    and interrupts DuckDB if so (`duck.query_connection`)
 
 Invariant (duck-error): whatever DuckDB says is wrong, `run` answers None, and never half a result that looks
 like a whole one.
@@ -19,13 +19,11 @@ like a whole one.
 Walk: `sql.duck.offload` -> `DuckEngine.run` -> `table.columnar` for the tables -> rows by `duck_shapes`.
 """
 
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -33,10 +31,11 @@ import pyarrow as pa
 
 from tenure.base.env import Env
 from tenure.base.errors import StoreError
-from tenure.base.memory import Account, Holding, OutOfMemory
+from tenure.base.memory import Account
 from tenure.sql.duck.base_scan_sql import BaseSql, base_sql
 from tenure.sql.duck.delivered_rows import DeliveredRows
 from tenure.sql.duck.duck_types import NotShared, Value, quoted
+from tenure.sql.duck.query_connection import FAILURES, FetchedResult, QueryConnection, QuerySql, step_back
 from tenure.sql.duck.rendering import Rendered
 from tenure.sql.errors import Unfinished
 from tenure.storage.files import Files
@@ -50,21 +49,8 @@ Open: TypeAlias = Callable[[], Mapping[int, Columns]]
 HasMoved: TypeAlias = Callable[[], bool]
 """Whether the tables were given of a base that is not the newest any more: a file may have gone."""
 
-RESULT_BYTES_MAX = 32 << 20
-"""Of a result that is held until it is complete."""
-
-FETCH_ROWS = 20_000
-LOOK_SECONDS = 0.02
-"""How often a running query is looked after."""
-
 COPIED_SHARE = 16
 """One part in so many of the memory may be taken by deltas that are copied for a query, some 25 ns a row."""
-
-NICENESS = 10
-"""Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
-
-_FAILURES = (duckdb.Error, pa.ArrowException, OSError)
-"""What DuckDB's own errors come as, and those of the streams that it reads."""
 
 
 class DuckEngine:
@@ -75,7 +61,7 @@ class DuckEngine:
         made: list[Any] = []
 
         def make() -> None:
-            _step_back()  # DuckDB's own threads take over the priority of the one that makes it
+            step_back()  # DuckDB's own threads take over the priority of the one that makes it
             made.append(_database(memory_bytes, threads))
 
         env.spawn("duckdb", make).join()
@@ -105,9 +91,9 @@ class DuckEngine:
         """
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self._connection(rendered, open())))
-            fetched = _Fetched(connection, account, waits_when_full=is_once)
+            fetched = FetchedResult(connection, account, waits_when_full=is_once)
             stack.callback(fetched.give_back)
-            self._watched(fetched.fetch, connection.interrupt, check)
+            connection.watched(fetched.fetch, check)
             fetched.check()
             if fetched.error is not None:
                 return None
@@ -120,32 +106,13 @@ class DuckEngine:
                 return self._as_they_come(connection, fetched, rendered, check)
         return self._streamed(rendered, open(), open, check, has_moved)
 
-    def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> "_Connection":
+    def _connection(self, rendered: Rendered, tables: Mapping[int, Columns]) -> QueryConnection:
         query = _query(rendered, tables, self._lake, self._copied_bytes_max)
-        return _Connection(self._database.cursor(), query, tables)
-
-    def _watched(self, run: Callable[[], None], interrupt: Callable[[], None], check: Check) -> None:
-        """Runs it beside, and stops it when `check` raises."""
-        done = self._env.event()
-
-        def beside() -> None:
-            _step_back()
-            try:
-                run()
-            finally:
-                done.set()
-
-        task = self._env.spawn("duckdb", beside)
-        try:
-            while not done.is_set() and not done.wait(LOOK_SECONDS):
-                check()
-        except BaseException:
-            interrupt()
-            task.join()
-            raise
+        held = {f"a{id}": columns.data for id, columns in tables.items() if not _is_empty(columns)}
+        return QueryConnection(self._env, self._database.cursor(), query, held)
 
     def _as_they_come(
-        self, connection: "_Connection", fetched: "_Fetched", rendered: Rendered, check: Check
+        self, connection: QueryConnection, fetched: FetchedResult, rendered: Rendered, check: Check
     ) -> Rows:
         """What is held, then as much again, to the end."""
         with closing(connection), closing(fetched):
@@ -155,7 +122,7 @@ class DuckEngine:
                 if fetched.is_whole:
                     return
                 check()  # what comes fast enough is never waited for
-                self._watched(fetched.fetch, connection.interrupt, check)
+                connection.watched(fetched.fetch, check)
                 fetched.check()
                 if fetched.error is not None:
                     raise Unfinished("DuckDB gave up when it had given some rows") from fetched.error
@@ -175,16 +142,15 @@ class DuckEngine:
             while True:
                 try:
                     with closing(self._connection(marked, tables)) as connection:
-                        for batch in connection.batches():
-                            check()
+                        for batch in connection.watched_batches(check):
                             yield from _rows([given.new(batch)], rendered.columns)
                     break
-                except _FAILURES:
+                except FAILURES:
                     if not has_moved():
                         raise
                 tables = open()
                 given.start_over()
-        except (*_FAILURES, NotShared, Unrepresentable) as error:
+        except (*FAILURES, NotShared, Unrepresentable) as error:
             raise StoreError(f"a query failed that had succeeded before: {error}") from error
         given.require_all()
 
@@ -204,50 +170,9 @@ def _database(memory_bytes: int, threads: int) -> Any:
     )
 
 
-def _step_back() -> None:
-    """Lets a thread that computes for long come after those that answer short statements.
-
-    On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError):  # whoever is further back already stays there
-            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
-
-
-class _Query(NamedTuple):
-    sql: str
-    bitmaps: dict[str, bytes]
-    copies: tuple[str, ...] = ()
-    """What is to be done before."""
-
-
-class _Connection:
-    """A connection that knows the tables of one query."""
-
-    def __init__(self, cursor: Any, query: _Query, tables: Mapping[int, Columns]) -> None:
-        self._cursor = cursor
-        self._query = query
-        for id, columns in tables.items():
-            if not _is_empty(columns):
-                cursor.register(f"a{id}", columns.data)
-
-    def batches(self) -> Iterator[Any]:
-        sql, bitmaps, copies = self._query
-        for copy in copies:
-            self._cursor.execute(copy)
-        relation = self._cursor.sql(sql, params=bitmaps) if bitmaps else self._cursor.sql(sql)
-        yield from relation.to_arrow_reader(FETCH_ROWS)
-
-    def interrupt(self) -> None:
-        self._cursor.interrupt()
-
-    def close(self) -> None:
-        self._cursor.close()
-
-
 def _query(
     rendered: Rendered, tables: Mapping[int, Columns], lake: Files | None, copied_bytes_max: int
-) -> _Query:
+) -> QuerySql:
     withs: list[str] = []
     bitmaps: dict[str, bytes] = {}
     held = {id: each for id, each in tables.items() if not _is_empty(each)}
@@ -266,7 +191,7 @@ def _query(
         bitmaps |= base.bitmaps
     withs += [f"{name} AS ({sql})" for name, sql in rendered.withs]
     sql = f"WITH {', '.join(withs)} {rendered.select}" if withs else rendered.select
-    return _Query(sql, bitmaps, copies)
+    return QuerySql(sql, bitmaps, copies)
 
 
 def _gain_bounds(rendered: Rendered, tables: Mapping[int, Columns]) -> bool:
@@ -309,57 +234,7 @@ def _names(columns: Columns) -> str:
     return "*" if columns.base is None else ", ".join(f"c{id}" for id in columns.base.kepts) or "alive"
 
 
-class _Fetched:
-    """A result as far as it is held. Beyond the bound it is only seen to its end, or waits to be taken."""
-
-    def __init__(self, connection: _Connection, account: Account, *, waits_when_full: bool) -> None:
-        self._held = Holding(account, "a result of DuckDB")
-        self._refusal: OutOfMemory | None = None
-        self._coming = connection.batches()
-        self._waits_when_full = waits_when_full
-        self.batches: list[Any] = []
-        self.is_whole = False
-        """Whether all of it is held, or was taken."""
-        self.error: Exception | None = None
-
-    def fetch(self) -> None:
-        held_bytes, is_kept = 0, True
-        try:
-            for batch in self._coming:
-                held_bytes += batch.nbytes
-                self._held.hold_bytes(batch.nbytes)
-                if held_bytes <= RESULT_BYTES_MAX or self._waits_when_full:
-                    self.batches.append(batch)
-                else:
-                    is_kept = False
-                    self.batches.clear()
-                    self._held.give_back()
-                if held_bytes > RESULT_BYTES_MAX and self._waits_when_full:
-                    return
-            self.is_whole = is_kept
-        except _FAILURES as error:
-            self.error = error
-        except OutOfMemory as refusal:
-            self._refusal = refusal
-
-    def check(self) -> None:
-        """In the thread of the statement. Raises OutOfMemory if there was no room for the result."""
-        if self._refusal is not None:
-            raise self._refusal
-
-    def give_back(self) -> None:
-        self._held.give_back()
-
-    def close(self) -> None:
-        self.batches.clear()
-        self._held.give_back()
-
-    def taken(self) -> list[Any]:
-        batches, self.batches = self.batches, []
-        return batches
-
-
-def _whole(fetched: _Fetched, rendered: Rendered) -> Rows:
+def _whole(fetched: FetchedResult, rendered: Rendered) -> Rows:
     with closing(fetched):
         batches = deque(fetched.taken())
         while batches:

@@ -24,6 +24,7 @@ from datetime import tzinfo
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from tenure.base.env import Env
 from tenure.base.errors import TenureError
 from tenure.expr.types.datatype import Datum, Type
 
@@ -193,6 +194,11 @@ class Client(Protocol):
 
     @property
     def is_superuser(self) -> bool: ...
+
+    @property
+    def env(self) -> Env:
+        """By which calls are made that go on when nobody waits for them any more."""
+        ...
 
     @property
     def holds_locks(self) -> bool:

@@ -12,10 +12,11 @@ Walk: `sql.session.preparing` asks `find` before it plans, and `keep`s what it h
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tenure.base.env import Env
-from tenure.catalog.descriptors.definitions import AnyDescriptor
+from tenure.catalog.descriptors.definitions import AnyDescriptor, Table
 from tenure.catalog.leases.uses import Use
 from tenure.catalog.name_resolution import Path, find
 from tenure.expr.types.datatype import Type
@@ -66,6 +67,17 @@ class CachedPlan:
         """It was made of what its transaction had declared; versions do not tell after a rollback."""
         self.was_found = False
         """Since the cache last thought of dropping it."""
+
+    def reads(self, tables: set[int]) -> bool:
+        """Whether it may read rows of one of these tables."""
+        return bool(tables) and not tables.isdisjoint(self._read_tables())
+
+    def _read_tables(self) -> Iterator[int]:
+        """Also those that foreign keys of what it writes lead to."""
+        yield from self.used_ids
+        for used in self.uses.values():
+            if isinstance(used, Table):
+                yield from (each.target for each in used.foreign_keys)
 
     def is_good_for(self, use: Use) -> bool:
         """Pins what it uses. Under a newer lease it takes that one over if all is the same."""

@@ -68,6 +68,10 @@ class Prepared:
     def statement(self) -> Statement | None:
         return None if self.made is None else self.made.statement
 
+    def reads(self, tables: set[int]) -> bool:
+        """Whether it may read rows of one of these tables."""
+        return self.made is not None and self.made.reads(tables)
+
     @property
     def fixed_types(self) -> tuple[Type | None, ...]:
         """Of the parameters, to plan it again: clients send values of the types that they were told."""

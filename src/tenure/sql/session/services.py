@@ -45,6 +45,9 @@ class Codecs(Protocol):
     def decoders(self, types: Sequence[Type]) -> Sequence[Callable[[bytes], Datum]]: ...
 
 
+NO_TABLES: set[int] = set()
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     env: Env
@@ -89,3 +92,8 @@ class Parts:
     """What takes large queries over."""
     runs_inline: bool = False
     """Reads of the store are quick enough for the door's loop: the engine is embedded."""
+
+    @property
+    def far_tables(self) -> set[int]:
+        """Those with rows in an object store, for which the door's loop must not wait."""
+        return NO_TABLES if self.lake is None else self.lake.bases.far_tables

@@ -66,7 +66,7 @@ class Session:
         options: Mapping[str, str],
         endpoints: Endpoints,
     ) -> None:
-        self.parts = parts
+        self.parts, self.env = parts, parts.env
         self.number = number
         self.pid = pid
         """What its client knows it by, to cancel it."""
@@ -342,8 +342,8 @@ class Session:
     def run(self, portal: Portal, block: Block, inline: bool) -> Result:
         block.begin_statement(self.statement)
         statement = self.preparing.statement_for(portal.prepared, block)
-        if inline and not statement.is_short:
-            raise NotShort  # planned again, over a table that is another one now
+        if inline and (not statement.is_short or portal.prepared.reads(self.parts.far_tables)):
+            raise NotShort  # planned again, over a table that is another one now, or that lies elsewhere
         execution = Execution(
             self, block, portal.values, inline=inline, stays=portal.stays, account=portal.account
         )

@@ -39,6 +39,8 @@ class LakeBases:
         self._groups: DecodedGroups | None = None
         self._lock = store.env.lock()
         self._known: dict[bytes, LakeBase] = {}
+        self.far_tables: set[int] = set()
+        """Those with a base in an object store: reading a row of one may take seconds."""
         self._follower = Follower(
             store, [manifests.span], self._load, self._apply, spacing_seconds=SPACING_SECONDS
         )
@@ -103,6 +105,8 @@ class LakeBases:
             known = self._known.get(head)
             if known is None or known.flushed_at <= manifest.flushed_at:
                 known = self._known[head] = self._base(manifest, head)
+                if not self.files.is_local:
+                    self.far_tables.add(manifest.table)
             return known
 
     def _head(self, manifest: Manifest) -> bytes:

@@ -268,8 +268,8 @@ def test_an_error_of_the_query_is_the_statements_and_leaves_no_file(talk: Talk, 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """How often the rows of a query were asked for, and whether they were again; results are held in part."""
-    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 100_000)
-    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 200)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.RESULT_BYTES_MAX", 100_000)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.FETCH_ROWS", 200)
     asked: list[bool] = []
 
     def rows_of(*arguments: Any) -> Iterator[Rows]:

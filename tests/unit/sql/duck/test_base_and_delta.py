@@ -270,8 +270,8 @@ def test_a_reader_whose_files_are_gone_plans_again(lake: Lake, duck: Duck, is_ca
 def test_a_stream_whose_files_go_under_it_plans_again_at_its_time(
     lake: Lake, duck: Duck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 0)
-    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 100)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.RESULT_BYTES_MAX", 0)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.FETCH_ROWS", 100)
     monkeypatch.setattr("tenure.table.lake.merging.FILE_ROWS", 300)
     again: list[DeliveredRows] = []
     start_over = DeliveredRows.start_over

@@ -73,8 +73,8 @@ FAILS_LATE = LARGE.replace("repeat", "CASE WHEN i = 19999 THEN error('late') ELS
 
 @pytest.fixture
 def small_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 1_000_000)
-    monkeypatch.setattr("tenure.sql.duck.engine.FETCH_ROWS", 2_000)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.RESULT_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.FETCH_ROWS", 2_000)
 
 
 @pytest.mark.usefixtures("small_results")

@@ -451,7 +451,7 @@ def test_a_query_that_is_canceled_ends(house: House) -> None:
 
 
 def test_a_result_too_large_to_hold_is_streamed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.sql.duck.engine.RESULT_BYTES_MAX", 100)
+    monkeypatch.setattr("tenure.sql.duck.query_connection.RESULT_BYTES_MAX", 100)
     query = house.query("SELECT id, name FROM people WHERE age IS NOT NULL")
     assert sorted(house.by_duck(query)) == sorted(house.by_rows(query))
     failing = house.query("SELECT id, 100 / (id - 50) FROM people WHERE id >= 0")

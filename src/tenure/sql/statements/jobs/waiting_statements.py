@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from tenure.sql.session.execution import Execution
     from tenure.sql.session.session import Session
 
-CANCEL_SECONDS, LOOK_SECONDS = 10.0, 0.05
-"""How long a canceled statement waits for its job to take everything back."""
+CANCEL_SECONDS, LOOK_SECONDS = 0.6, 0.05
+"""How long a canceled statement waits for its job to take everything back. The job may hang, at an object
+store or at Spark's master, and the client is to be told within a second. It publishes nothing any more.
+"""
 
 PATIENCE_SECONDS = 30.0
 """How long a statement waits for a process that this node cannot start: others may be able to, in turn."""
@@ -84,14 +86,16 @@ def await_end(execution: "Execution", id: int, is_done: Callable[[Snapshot], boo
             return await_jobs(execution, [id], TERMINAL.__contains__, on_look=patience.look)
         except OutcomeUnknown:
             raise
-        except BaseException:
+        except BaseException as stop:
             try:
-                cancel_job(execution, id)
+                has_ended = cancel_job(execution, id)
                 snapshot = execution.session.parts.store.snapshot()
             except TenureError as error:  # told to stop once more, for the store does not answer
                 raise unknown([id], error) from error
             if is_done(snapshot):
                 return snapshot
+            if not has_ended and isinstance(stop, TenureError):
+                stop.detail = f"Job {id} is still taking back what it did: SHOW JOB {id} tells when it has."
             raise
 
 
@@ -131,17 +135,20 @@ def await_job(execution: "Execution", id: int) -> bytes:
     raise failure_of(id, control)
 
 
-def cancel_job(execution: "Execution", id: int) -> None:
-    """Cancels the job, and gives it a moment to take back what it did."""
+def cancel_job(execution: "Execution", id: int) -> bool:
+    """Cancels the job, and gives it a moment to take back what it did; returns whether it has."""
     parts = execution.session.parts
     try:
         parts.store.transact(lambda txn: parts.jobs.request_cancel(txn, id))
     except IllegalStep:
-        return  # it has ended meanwhile, or ends already
+        return True  # it has ended meanwhile, or ends already
     until = parts.env.monotonic() + CANCEL_SECONDS
-    while parts.jobs.is_open(parts.store.snapshot(), id) and parts.env.monotonic() < until:
+    while parts.jobs.is_open(parts.store.snapshot(), id):
+        if parts.env.monotonic() >= until:
+            return False
         with parts.env.waiting():
             parts.env.sleep(LOOK_SECONDS)
+    return True
 
 
 def failure_of(id: int, control: JobControl | None) -> TenureError:

@@ -1,0 +1,186 @@
+"""One query of DuckDB: the connection that runs it in a thread beside, and what has come of it.
+
+    watched ──► a thread runs it ──► done
+       └── the check raises ──► DuckDB is interrupted ──► it ends within HEED_SECONDS
+                                                     └── it waits for a file: it is left to its thread
+
+DuckDB does not heed an interrupt while it waits for a file of an object store that hangs. Then the statement
+ends, and the thread closes the connection when DuckDB has come back.
+
+Walk: `duck.engine` makes both for each run of a query.
+"""
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from tenure.base.env import Env
+from tenure.base.interruptible import Check
+from tenure.base.memory import Account, Holding, OutOfMemory
+
+RESULT_BYTES_MAX = 32 << 20
+"""Of a result that is held until it is complete."""
+
+FETCH_ROWS = 20_000
+LOOK_SECONDS = 0.02
+"""How often a running query is looked after."""
+
+HEED_SECONDS = 0.5
+"""How long an interrupted query is waited for; unless it waits for a file, it ends much sooner."""
+
+NICENESS = 10
+"""Of the threads that run queries: a tenth of a core where others want all of it, else all that they want."""
+
+FAILURES = (duckdb.Error, pa.ArrowException, OSError)
+"""What DuckDB's own errors come as, and those of the streams that it reads."""
+
+
+class QuerySql(NamedTuple):
+    sql: str
+    bitmaps: dict[str, bytes]
+    copies: tuple[str, ...] = ()
+    """What is to be done before."""
+
+
+class QueryConnection:
+    """A connection that knows the tables of one query."""
+
+    def __init__(self, env: Env, cursor: Any, query: QuerySql, tables: Mapping[str, Any]) -> None:
+        self._env = env
+        self._lock = env.lock()
+        self._is_busy = False
+        self.is_left = False
+        """Whether nobody waits any more for what its thread does."""
+        self._cursor = cursor
+        self._query = query
+        for name, data in tables.items():
+            cursor.register(name, data)
+
+    def batches(self) -> Iterator[Any]:
+        sql, bitmaps, copies = self._query
+        for copy in copies:
+            self._cursor.execute(copy)
+        relation = self._cursor.sql(sql, params=bitmaps) if bitmaps else self._cursor.sql(sql)
+        yield from relation.to_arrow_reader(FETCH_ROWS)
+
+    def watched_batches(self, check: Check) -> Iterator[Any]:
+        """The same, each of them made by the thread beside."""
+        coming, batches, errors = self.batches(), deque[Any](), list[Exception]()
+
+        def take() -> None:
+            try:
+                batches.extend(islice(coming, 1))
+            except Exception as error:  # raised below, in the thread of the statement
+                errors.append(error)
+
+        while True:
+            check()
+            self.watched(take, check)
+            if errors:
+                raise errors[0]
+            if not batches:
+                return
+            yield batches.popleft()
+
+    def watched(self, run: Callable[[], None], check: Check) -> None:
+        """Runs it in a thread beside, and interrupts it when `check` raises."""
+        done = self._env.event()
+
+        def beside() -> None:
+            step_back()
+            try:
+                run()
+            finally:
+                with self._lock:
+                    self._is_busy = False
+                done.set()
+                if self.is_left:
+                    self._cursor.close()
+
+        self._is_busy = True
+        self._env.spawn("duckdb", beside)
+        try:
+            while not done.is_set() and not done.wait(LOOK_SECONDS):
+                check()
+        except BaseException:
+            self._cursor.interrupt()
+            done.wait(HEED_SECONDS)
+            raise
+
+    def close(self) -> None:
+        """At once, or when what it runs has ended."""
+        with self._lock:
+            self.is_left = self._is_busy
+        if not self.is_left:
+            self._cursor.close()
+
+
+def step_back() -> None:
+    """Lets a thread that computes for long come after those that answer short statements.
+
+    On Linux this counts for the calling thread alone; elsewhere it would for the whole process.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # whoever is further back already stays there
+            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+
+
+class FetchedResult:
+    """A result as far as it is held. Beyond the bound it is only seen to its end, or waits to be taken."""
+
+    def __init__(self, connection: QueryConnection, account: Account, *, waits_when_full: bool) -> None:
+        self._held = Holding(account, "a result of DuckDB")
+        self._refusal: OutOfMemory | None = None
+        self._connection = connection
+        self._coming = connection.batches()
+        self._waits_when_full = waits_when_full
+        self.batches: list[Any] = []
+        self.is_whole = False
+        """Whether all of it is held, or was taken."""
+        self.error: Exception | None = None
+
+    def fetch(self) -> None:
+        held_bytes, is_kept = 0, True
+        try:
+            for batch in self._coming:
+                held_bytes += batch.nbytes
+                self._held.hold_bytes(batch.nbytes)
+                if held_bytes <= RESULT_BYTES_MAX or self._waits_when_full:
+                    self.batches.append(batch)
+                else:
+                    is_kept = False
+                    self.batches.clear()
+                    self._held.give_back()
+                if held_bytes > RESULT_BYTES_MAX and self._waits_when_full:
+                    return
+            self.is_whole = is_kept
+        except FAILURES as error:
+            self.error = error
+        except OutOfMemory as refusal:
+            self._refusal = refusal
+        finally:
+            if self._connection.is_left:
+                self.close()
+
+    def check(self) -> None:
+        """In the thread of the statement. Raises OutOfMemory if there was no room for the result."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def give_back(self) -> None:
+        self._held.give_back()
+
+    def close(self) -> None:
+        self.batches.clear()
+        self._held.give_back()
+
+    def taken(self) -> list[Any]:
+        batches, self.batches = self.batches, []
+        return batches
