@@ -263,7 +263,7 @@ class Node:
             self._is_finalized,
         )
         self.leases, self._lease_tables = lease_scheme(holder, self._version)
-        self._on_lost.append(self.leases.lost)
+        self._on_lost.append(self.leases.end_session)
         undo.callback(self.leases.close)
         undo.callback(_close, "leases", self.leases.release)
         self.lease_waits = LeaseWaits(

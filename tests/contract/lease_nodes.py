@@ -90,7 +90,7 @@ class LeaseNode:
             lambda: self.settings,
             address="",
             version=2,
-            on_lost=lambda session: self.leases.lost(session),
+            on_lost=lambda session: self.leases.end_session(session),
         )
 
     def _old_liveness(self) -> OldLiveness:

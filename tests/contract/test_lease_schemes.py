@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.base.env import ManualEnv
-from tenure.base.errors import RetryError, TenureError
+from tenure.base.errors import RetryError, TenureError, UserError
+from tenure.base.interruptible import checked_by
 from tenure.base.settings import LEASE_DURATION, LIVENESS_TTL
 from tenure.base.timestamp import seconds_between
 from tenure.catalog.descriptors.definitions import DEFAULT_DATABASE, DEFAULT_SCHEMA, NameKey, replace
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LockTimeout
+from tenure.catalog.leases.publish_holds import HELD_SECONDS
 from tenure.catalog.leases.uses import UseState
 from tenure.storage.engine import Group, Outcome
 from tenure.storage.sqlite import MEMORY, SqliteEngine
@@ -223,7 +225,7 @@ def test_a_pin_stays_until_the_outcome_of_its_transaction_is_known(node: LeaseNo
     use = other.writing()
     node.publish()
     other.leases.step()
-    other.leases.start_commit(use)
+    use._scheme.start_commit(use)
     assert not other.leases.end(use, "somebody waits")
     with pytest.raises(LockTimeout):
         node.publish(timeout=1.0)
@@ -267,7 +269,7 @@ def test_a_change_that_was_waited_for_is_known_to_its_own_node_at_once(node: Lea
     settled = node.publisher.settle([TABLE], LeaseWaiter(node.store.clock.now()))
     txn = node.store.begin()
     node.publisher.publish(txn, [node.stored()], settled)
-    session = node.leases.carry(txn)
+    session = node.leases.write_next_lease(txn)
     node.leases.install(txn.commit(), session)
     assert node.version() == 2
 
@@ -313,7 +315,7 @@ def test_a_sweep_leaves_the_leases_of_the_living_alone(node: LeaseNode, other: L
 @pytest.mark.invariant("I13")
 def test_a_commit_at_the_frontier_is_refused(node: LeaseNode) -> None:
     use = node.writing()
-    frontier_at = node.leases.frontier_at(use)
+    frontier_at = use.frontier_at
     node.env.advance(seconds_between(node.store.clock.now(), frontier_at) + 0.000_001)
     with pytest.raises(RetryError):
         use.commit()
@@ -322,7 +324,7 @@ def test_a_commit_at_the_frontier_is_refused(node: LeaseNode) -> None:
 @pytest.mark.invariant("I10")
 def test_a_submit_at_the_frontier_is_refused(node: LeaseNode) -> None:
     use = node.writing()
-    frontier_at = node.leases.frontier_at(use)
+    frontier_at = use.frontier_at
     node.env.advance(seconds_between(node.store.clock.now(), frontier_at) + 0.000_001)
     use.submit(lambda: None)
     with pytest.raises(RetryError):
@@ -340,19 +342,19 @@ def test_a_use_that_was_ended_cannot_submit(node: LeaseNode) -> None:
 
 def test_a_commit_just_below_the_frontier_is_made(node: LeaseNode) -> None:
     use = node.writing()
-    frontier_at = node.leases.frontier_at(use)
+    frontier_at = use.frontier_at
     node.env.advance(seconds_between(node.store.clock.now(), frontier_at) - 0.001)
     assert use.commit() < frontier_at
 
 
 def test_the_frontier_moves_while_the_node_keeps_up(node: LeaseNode) -> None:
     use = node.pinned()
-    first_at = node.leases.frontier_at(use)
+    first_at = use.frontier_at
     for _ in range(10):
         node.env.advance(LONGEST_SECONDS / 10)
         node.liveness.step()
         node.leases.step()
-    assert node.leases.frontier_at(use) > first_at
+    assert use.frontier_at > first_at
     use.close()
 
 
@@ -385,9 +387,21 @@ def test_a_hold_is_had_when_nothing_is_pinned(node: LeaseNode) -> None:
     with node.leases.hold([TABLE], timeout=0.01) as is_free:
         assert not is_free
     use.close()
-    with node.leases.hold([TABLE], timeout=0.01) as is_free, node.leases.still():
+    with node.leases.hold([TABLE], timeout=0.01) as is_free, node.leases.freeze_rows():
         assert is_free
         assert not node.leases.is_pinned([TABLE])
+
+
+def test_a_canceled_statement_does_not_wait_for_a_hold(node: LeaseNode) -> None:
+    def canceled() -> None:
+        raise UserError("canceled")
+
+    use, before = node.bind(), node.env.monotonic()
+    with node.leases.hold([TABLE], timeout=0.01):
+        with checked_by(canceled), pytest.raises(UserError, match="canceled"):
+            use.descriptor(TABLE)
+        assert node.env.monotonic() - before < HELD_SECONDS
+    use.close()
 
 
 def test_one_of_two_publishers_gets_the_hold(node: LeaseNode) -> None:

@@ -48,7 +48,7 @@ from tenure.catalog.descriptors.definitions import (
     readable,
     visible,
 )
-from tenure.catalog.leases.node_leases import bound
+from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.uses import Use
 from tenure.expr.tree.build import const
 from tenure.expr.tree.expressions import to_stored

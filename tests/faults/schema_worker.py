@@ -33,7 +33,7 @@ from tenure.base.settings import (
     WATCH_POLL_INTERVAL,
     Settings,
 )
-from tenure.catalog.leases.node_leases import bound
+from tenure.catalog.leases.lease_pins import bound
 from tenure.catalog.leases.uses import Use
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.node import Node

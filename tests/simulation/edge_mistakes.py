@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.base.errors import RetryError
 from tenure.base.timestamp import Timestamp
-from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.uses import Lease, Pin, Use
 from tenure.kv import reads
 from tenure.kv.commits import Committer
@@ -97,7 +97,7 @@ def look_below_the_mark(self: Store, key: bytes) -> ReadResult | None:
 # ── leases ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def pin_known_held(self: Leases, use: Use, ids: Iterable[int]) -> bool:
+def pin_known_held(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
     """What was planned under this lease is good as long as that is open, it is thought."""
     lease = bound(use)
     with self._lock:
@@ -107,9 +107,9 @@ def pin_known_held(self: Leases, use: Use, ids: Iterable[int]) -> bool:
     return True
 
 
-def pin_known_closed(self: Leases, use: Use, ids: Iterable[int]) -> bool:
+def pin_known_closed(self: LeasePins, use: Use, ids: Iterable[int]) -> bool:
     """A use stays with its lease, closed or not."""
-    lease, held = bound(use), self._held.of
+    lease, held = bound(use), self._holds.of
     with self._lock:
         if use.ended or lease.session.done.is_set() or any(map(held, ids)):
             return False
@@ -124,17 +124,17 @@ def _pin_all(lease: Lease, use: Use, ids: Iterable[int]) -> None:
         use.pins[id] = pin
 
 
-def good_though_held(self: Leases, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+def good_though_held(self: LeasePins, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
     return not lease.is_closed and read_at < lease.frontier_at and not lease.session.done.is_set()
 
 
-def good_though_closed(self: Leases, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
-    is_held = any(self._held.of(id) is not None for id in ids)
+def good_though_closed(self: LeasePins, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+    is_held = any(self._holds.of(id) is not None for id in ids)
     return not is_held and read_at < lease.frontier_at and not lease.session.done.is_set()
 
 
-def good_whatever_the_frontier(self: Leases, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
-    is_held = any(self._held.of(id) is not None for id in ids)
+def good_whatever_the_frontier(self: LeasePins, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
+    is_held = any(self._holds.of(id) is not None for id in ids)
     return not is_held and not lease.is_closed
 
 
@@ -229,30 +229,30 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "a kept plan pins what a publisher holds",
-        ((Leases, "pin_known", pin_known_held),),
+        ((LeasePins, "pin_known", pin_known_held),),
         "kept plans",
         alone,
     ),
     (
         "a kept plan pins under a closed lease",
-        ((Leases, "pin_known", pin_known_closed),),
+        ((LeasePins, "pin_known", pin_known_closed),),
         "kept plans",
     ),
     (
         "a glance believed beside a publisher",
-        ((Leases, "was_good", good_though_held),),
+        ((LeasePins, "was_good", good_though_held),),
         "glances",
         alone,
     ),
     (
         "a glance believed under a closed lease",
-        ((Leases, "was_good", good_though_closed),),
+        ((LeasePins, "was_good", good_though_closed),),
         "kept plans",
         lingering,
     ),
     (
         "a glance believed past the frontier",
-        ((Leases, "was_good", good_whatever_the_frontier),),
+        ((LeasePins, "was_good", good_whatever_the_frontier),),
         "kept plans",
         pausing,
     ),

@@ -83,7 +83,7 @@ def glance(client: "SchemaClient") -> None:
 
 def _glance_once(client: "SchemaClient") -> None:
     leases = client.process.leases
-    lease = leases.glance()
+    lease = leases.peek()
     kept = None if lease is None else _some_kept(client, lease)
     if kept is None or lease is None:
         client.using(lambda use: _planned(client, use))  # so that there is a plan of this lease next time

@@ -186,7 +186,7 @@ class LeaseWatch:
         if own is None or former.session not in self.present:
             return
         lease = next((each for each in own.every if each.at == former.lease_at), None)
-        if lease is not None and lease is own._newest and not lease.session.done.is_set():
+        if lease is not None and lease is own.generations.newest and not lease.session.done.is_set():
             self.trace.wrong("I16", "the newest lease was narrowed", txn)
         decided = max(put.step for put in txn.puts if put.key == key)
         for record in list(self.trace.uses.values()):

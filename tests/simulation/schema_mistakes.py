@@ -26,10 +26,12 @@ from tenure.catalog.expiring_leases.expiring_scheme import ExpiringLeases
 from tenure.catalog.leases.blockers import ExpiringLeaseTable, SchemaLeaseTable
 from tenure.catalog.leases.catalog_cache import Cache, Key, Value
 from tenure.catalog.leases.expiring_lease_rows import OldLeaseRow, OldLeaseRows
+from tenure.catalog.leases.lease_generations import LeaseGenerations
+from tenure.catalog.leases.lease_pins import LeasePins, bound
 from tenure.catalog.leases.lease_rows import LeaseRow, LeaseRows
 from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
-from tenure.catalog.leases.node_leases import Leases, bound
-from tenure.catalog.leases.uses import Lease, Pin, Use
+from tenure.catalog.leases.node_leases import Leases
+from tenure.catalog.leases.uses import Lease, Pin, Scheme, Use
 from tenure.catalog.leases.wait_records import Awaited
 from tenure.cluster.jobs.runner import JobKind, Run
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
@@ -56,13 +58,13 @@ _kind = job.schema_change_kind
 
 def narrowed_with_renewal(self: Leases) -> None:
     """One transaction instead of two: the new lease, and what is left of the old one."""
-    session, older = self._session(), self._newest
+    session, older = self._session(), self.generations.newest
     txn = self._store.begin()
     try:
         self._rows.write(txn, session.id)
         if older is not None and older.session is session:
             self._rows.narrow(txn, older.at, session.id, frozenset(older.pins), ())
-        with self._row_writes:
+        with self.freeze_rows():
             lease_at = txn.commit()
     finally:
         txn.rollback()
@@ -73,12 +75,12 @@ def carried_with_pinned_rows(self: Leases, txn: Transaction) -> NodeSession:
     """A lease that is closed is over, it is thought."""
     session = self._session()
     self._rows.write(txn, session.id)
-    for lease in list(self._closed):
+    for lease in self.generations.closed():
         self._rows.delete(txn, lease.at, session.id)
     return session
 
 
-def pinned_where_bound(self: Leases, use: Use, id: int) -> Lease:
+def pinned_where_bound(self: LeasePins, use: Use, id: int) -> Lease:
     """A transaction stays with its lease, it is thought, whatever its row covers by now."""
     lease = bound(use)
     if lease.session.done.is_set():
@@ -86,13 +88,15 @@ def pinned_where_bound(self: Leases, use: Use, id: int) -> Lease:
     return lease
 
 
-def bind_unchecked(self: Leases, txn: Transaction, *, statement: str = "") -> Use:
+def bind_unchecked(
+    self: LeasePins, txn: Transaction, *, statement: str = "", scheme: Scheme | None = None
+) -> Use:
     with self._lock:
-        lease = self._newest
+        lease = self._generations.newest
         if lease is None:
             raise RetryError("no lease")
-        self._numbers += 1
-        use = Use(self, lease, txn, number=self._numbers, started_at=self._store.clock.now())
+        self._use_count += 1
+        use = Use(self, lease, txn, number=self._use_count, started_at=self._clock.now())
         self._uses[use] = None
     return use
 
@@ -108,9 +112,9 @@ def commit_below_frontier_if_writing(self: Use) -> Timestamp:
         self.close()
 
 
-def frontier_of_newest_session(self: Leases, use: Use) -> Timestamp:
-    """The node's expiration: whichever session the lease was of."""
-    return self._session().expires_at
+def frontier_of_newest_session(self: LeasePins, use: Use) -> Timestamp:
+    """The expiration of the node's present session, though the lease may be of a former one."""
+    return (self._generations.newest or bound(use)).frontier_at
 
 
 def lost_without_end(self: Leases, session: NodeSession) -> None:
@@ -138,7 +142,7 @@ def released_before_commit(self: Use) -> Timestamp:
         self.close()
 
 
-def close_moving_all(self: Leases, older: Lease, newer: Lease) -> None:
+def close_moving_all(self: LeaseGenerations, older: Lease, newer: Lease) -> None:
     older.is_closed = True
     if older.session is not newer.session:
         return
@@ -184,7 +188,7 @@ def resumed_without_pins(self: Use) -> None:
     self._paused = []
 
 
-def pin_held(self: Leases, use: Use, id: int) -> AnyDescriptor | None:
+def pin_held(self: LeasePins, use: Use, id: int) -> AnyDescriptor | None:
     with self._lock:
         use.check()
         return self._pin(use, id)
@@ -395,7 +399,7 @@ def dying(knobs: Knobs) -> None:
 ALL: tuple[tuple[Any, ...], ...] = (
     (
         "closed leases given up although they are pinned",
-        ((Leases, "carry", carried_with_pinned_rows),),
+        ((Leases, "write_next_lease", carried_with_pinned_rows),),
         "schema",
         lingering,
     ),
@@ -407,19 +411,19 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "narrowed lease used outside its set",
-        ((Leases, "_lease_for", pinned_where_bound),),
+        ((LeasePins, "_lease_for", pinned_where_bound),),
         "schema",
         lingering,
     ),
     (
         "read-only work does not check F",
-        ((Leases, "bind", bind_unchecked), (Use, "commit", commit_below_frontier_if_writing)),
+        ((LeasePins, "bind", bind_unchecked), (Use, "commit", commit_below_frontier_if_writing)),
         "schema",
         pausing,
     ),
     (
         "lease used up to F of another epoch",
-        ((Leases, "frontier_at", frontier_of_newest_session), (Leases, "lost", lost_without_end)),
+        ((LeasePins, "frontier_at", frontier_of_newest_session), (Leases, "end_session", lost_without_end)),
         "schema",
         pausing,
     ),
@@ -441,7 +445,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("published without a wait", ((Publisher, "settle", settled_unasked),), "schema", lingering),
     ("lease released while in use", ((Use, "commit", released_before_commit),), "schema", crowded),
     ("pins not taken again after a wait", ((Use, "resume", resumed_without_pins),), "schema", lingering),
-    ("pins moved across versions", ((Leases, "_close", close_moving_all),), "schema", lingering),
+    ("pins moved across versions", ((LeaseGenerations, "_close", close_moving_all),), "schema", lingering),
     ("name removed before the drain", ((names_module, "places", places_without_draining),), "names"),
     ("schema map in a second transaction", ((Publisher, "publish", publish_maps_later),), "names"),
     ("backfill before the wait", ((Walk, "work", work_at_once),), "indexes", crowded),
@@ -451,7 +455,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         "alone",
         coming_and_going,
     ),
-    ("own hold ignored", ((Leases, "pin", pin_held),), "schema", sparse),
+    ("own hold ignored", ((LeasePins, "pin", pin_held),), "schema", sparse),
     (
         "child's version not seen by its parent",
         ((InTransaction, "_last_step", made_from_the_lease), (Publisher, "_check", check_nothing)),

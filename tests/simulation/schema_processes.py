@@ -211,7 +211,7 @@ class SchemaProcess:
                 self.trace.wrong("I17", f"{self.name}, lease at {lease.at}: {message}")
 
     def _lost(self, session: NodeSession) -> None:
-        self.leases.lost(session)
+        self.leases.end_session(session)
         self.runner.lost(session)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, SchemaEntry
-from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.lease_pins import LeasePins, bound
+from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import SessionId
@@ -176,23 +177,24 @@ def record_of(txn: Transaction) -> Txn:
     return txn.record
 
 
-class TracingLeases(Leases):
+class TracingPins(LeasePins):
     """Records what is handed out under which lease, and for how long."""
 
     trace: SchemaTrace
     process: str
-    on_install: Callable[[list[Lease]], None]
-
-    def attach(self, trace: SchemaTrace, process: str, on_install: Callable[[list[Lease]], None]) -> None:
-        self.trace, self.process, self.on_install = trace, process, on_install
-        self.every: list[Lease] = []
-        trace.leases[process] = self
 
     def record(self, use: Use) -> UseRecord:
         txn, lease = record_of(use.txn), bound(use)
         if txn.id not in self.trace.uses:
             self.trace.uses[txn.id] = UseRecord(txn, self.process, lease.at, lease.session.id)
         return self.trace.uses[txn.id]
+
+    def record_moves(self) -> None:
+        """Pins have moved to a newer lease."""
+        for use in self._uses:
+            record = self.record(use)
+            for id, pin in use.pins.items():
+                record.pinned[id] = pin.lease.at
 
     def _pin(self, use: Use, id: int) -> AnyDescriptor | None:
         descriptor = super()._pin(use, id)
@@ -242,6 +244,31 @@ class TracingLeases(Leases):
             self.trace.seen["holder ended" if "held up" in reason else "use of a lost session ended"] += 1
         return is_ended
 
+
+class TracingLeases(Leases):
+    """Records which leases there were, and what moved to them."""
+
+    pins_type = TracingPins
+    pins: TracingPins
+    trace: SchemaTrace
+    on_install: Callable[[list[Lease]], None]
+
+    def attach(self, trace: SchemaTrace, process: str, on_install: Callable[[list[Lease]], None]) -> None:
+        self.trace, self.on_install = trace, on_install
+        self.pins.trace, self.pins.process = trace, process
+        self.every: list[Lease] = []
+        trace.leases[process] = self
+        self._close = self.generations._close
+        self.generations._close = self._record_close  # type: ignore[method-assign]
+
+    def _record_close(self, older: Lease, newer: Lease) -> None:
+        self._close(older, newer)
+        self.every.append(newer)
+        self.pins.record_moves()
+
+    def record(self, use: Use) -> UseRecord:
+        return self.pins.record(use)
+
     def renew(self) -> None:
         session = self._session()
         try:
@@ -252,15 +279,7 @@ class TracingLeases(Leases):
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
         super().install(lease_at, session)
-        newest = self._newest
+        newest = self.generations.newest
         if newest is not None and newest not in self.every:
             self.every.append(newest)
-        self.on_install(self._all())
-
-    def _close(self, older: Lease, newer: Lease) -> None:
-        super()._close(older, newer)
-        self.every.append(newer)
-        for use in self._uses:
-            record = self.record(use)
-            for id, pin in use.pins.items():
-                record.pinned[id] = pin.lease.at
+        self.on_install(self.generations.all())

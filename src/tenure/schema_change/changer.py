@@ -195,7 +195,7 @@ class SchemaChanger:
             if not all(self._is_small(each) for each in declared if isinstance(each, Table)):
                 return None
             final = [_made_from(use, finished(each)) for each in declared]
-            with self._leases.still():
+            with self._leases.freeze_rows():
                 use.refresh()
                 settled = self._publisher.alone(use.txn, ids)
                 for descriptor in declared:
@@ -244,7 +244,7 @@ class SchemaChanger:
         self._worker.over(use.draft.of_own_rows()).complete_own(use.txn, use.draft)
 
     def _publish_now(self, use: Use, descriptors: Sequence[AnyDescriptor], settled: Settled) -> Timestamp:
-        with self._leases.still():
+        with self._leases.freeze_rows():
             session, commit_at = self._publish(use, descriptors, settled)
         return self._published(use, descriptors, session, commit_at)
 
@@ -253,7 +253,7 @@ class SchemaChanger:
     ) -> tuple[NodeSession, Timestamp]:
         """Publishes with the transaction's own commit, which carries this node's next lease."""
         self._publisher.publish(use.txn, descriptors, settled)
-        session = self._leases.carry(use.txn)
+        session = self._leases.write_next_lease(use.txn)
         return session, use.commit()
 
     def _published(

@@ -58,13 +58,13 @@ def test_a_lease_in_use_is_kept_for_as_long_as_it_takes(old: LeaseNode) -> None:
 @pytest.mark.invariant("I13")
 def test_an_older_version_in_use_is_not_extended(old: LeaseNode) -> None:
     use = old.writing()
-    frontier_at = old.leases.frontier_at(use)
+    frontier_at = use.frontier_at
     old.publish()
     old.leases.step()
     for _ in range(2):
         old.env.advance(SECONDS * 0.4)
         old.expiring.renew_due()
-    assert old.leases.frontier_at(use) == frontier_at
+    assert use.frontier_at == frontier_at
     use.close()
 
 

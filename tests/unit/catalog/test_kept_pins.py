@@ -84,7 +84,7 @@ def test_what_was_given_up_is_pinned_again_before_it_is_handed_out(node: SchemaN
 @pytest.mark.invariant("I10")
 def test_a_glance_is_not_believed_once_its_lease_is_closed(node: SchemaNode) -> None:
     id = created(node)
-    lease = node.leases.glance()
+    lease = node.leases.peek()
     assert lease is not None
     assert node.leases.was_good(lease, [id], node.store.clock.now())
     bump(node, id)

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.base.errors import OutcomeUnknown, RetryError
-from tenure.catalog.leases.node_leases import bound
+from tenure.catalog.leases.lease_pins import bound
 from tenure.storage.engine import Group, Outcome
 from tests.unit.catalog.leasing import bump, cut, rows_of
 from tests.unit.kv.breaking import Deliver
@@ -112,7 +112,7 @@ def test_a_burst_of_changes_is_one_renewal(node: SchemaNode) -> None:
 @pytest.fixture
 def waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """The narrowing waits longer than a step takes."""
-    monkeypatch.setattr("tenure.catalog.leases.node_leases.NARROW_SECONDS", LONG_SECONDS)
+    monkeypatch.setattr("tenure.catalog.leases.narrowing.NARROW_SECONDS", LONG_SECONDS)
 
 
 def test_a_publishers_commit_takes_the_row_of_the_lease_before_its_own_along(
@@ -202,7 +202,7 @@ def test_leases_are_taken_into_use_in_their_order_however_they_come(node: Schema
 
 def _written_row(node: SchemaNode) -> int:
     txn = node.store.begin()
-    node.leases.carry(txn)
+    node.leases.write_next_lease(txn)
     return txn.commit()
 
 

@@ -87,7 +87,7 @@ def test_the_deadline_is_the_lesser_of_both(new: LeaseNode) -> None:
     while new.liveness.session().expires_at <= row.expires_at:
         new.env.advance(TTL_SECONDS / 2)
         new.liveness.step()
-    assert new.leases.frontier_at(use) == row.expires_at
+    assert use.frontier_at == row.expires_at
     new.env.advance(TTL_SECONDS)
     new.liveness.step()
     with pytest.raises(DeadlinePassed):
@@ -148,7 +148,7 @@ def test_a_pin_from_before_finalizing_keeps_to_its_rows_expiration(old: LeaseNod
         new.env.advance(SECONDS / 10)
         new.liveness.step()
         new.leases.step()
-    assert new.leases.frontier_at(use) == row.expires_at
+    assert use.frontier_at == row.expires_at
     with pytest.raises(DeadlinePassed):
         use.commit()
 

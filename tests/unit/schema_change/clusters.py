@@ -173,7 +173,7 @@ class SchemaNode(Member):
         return runner
 
     def _on_lost(self, session: NodeSession) -> None:
-        self.leases.lost(session)
+        self.leases.end_session(session)
         super()._on_lost(session)
 
     # ── its loops, a step at a time ────────────────────────────────────────────────────────────

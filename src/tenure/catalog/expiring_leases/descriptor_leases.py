@@ -128,8 +128,7 @@ class DescriptorLeases:
                     pins[id] = lease.pin
                     return lease
             if held is not None:
-                with self._store.env.waiting():
-                    held.wait(HELD_SECONDS)
+                self.held.await_end(held)
             elif not self._acquire(id):
                 return None
 
@@ -232,7 +231,7 @@ class DescriptorLeases:
                     self._closed.remove(lease)
 
     @contextmanager
-    def still(self) -> Iterator[None]:
+    def freeze_rows(self) -> Iterator[None]:
         """Keeps the rows of what is held as they are: first uses of it wait, and so does the upkeep."""
         with self._upkeep:
             yield

@@ -123,7 +123,7 @@ class ExpiringLeases:
     def renew(self) -> None:
         self._leases.take_in()
 
-    def glance(self) -> Lease | None:
+    def peek(self) -> Lease | None:
         return None
 
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
@@ -141,8 +141,8 @@ class ExpiringLeases:
     def hold(self, ids: Iterable[int], *, timeout: float) -> AbstractContextManager[bool]:
         return self._leases.held.hold(ids, timeout=timeout)
 
-    def still(self) -> AbstractContextManager[None]:
-        return self._leases.still()
+    def freeze_rows(self) -> AbstractContextManager[None]:
+        return self._leases.freeze_rows()
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
         return self._leases.is_pinned(ids)
@@ -150,7 +150,7 @@ class ExpiringLeases:
     def is_past(self, id: int, before_at: Timestamp) -> bool:
         return self._leases.is_past(id, before_at)
 
-    def carry(self, txn: Transaction) -> NodeSession:
+    def write_next_lease(self, txn: Transaction) -> NodeSession:
         return self._session()
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
@@ -173,7 +173,7 @@ class ExpiringLeases:
         self.unpin(use, list(use.pins))
         return True
 
-    def lost(self, session: NodeSession) -> None:
+    def end_session(self, session: NodeSession) -> None:
         """Leases live by their expiration alone; they stay this process's own."""
         self.wake()
 

@@ -29,7 +29,8 @@ from tenure.catalog.descriptors.definitions import AnyDescriptor, NameKey, Schem
 from tenure.catalog.expiring_leases.descriptor_leases import Changed, DescriptorLeases, Pins
 from tenure.catalog.leases.blockers import ExpiringLeaseTable
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.node_leases import Leases, bound
+from tenure.catalog.leases.lease_pins import bound
+from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.store import Store
@@ -74,15 +75,15 @@ class MixedLeases:
     def bind(self, txn: Transaction, *, statement: str = "") -> Use:
         return self._leases.bind(txn, statement=statement, scheme=self)
 
-    def glance(self) -> Lease | None:
-        return self._leases.glance() if self._final_at != MAX_AT else None
+    def peek(self) -> Lease | None:
+        return self._leases.peek() if self._final_at != MAX_AT else None
 
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
         return self._leases.was_good(lease, ids, read_at)
 
     def pin(self, use: Use, id: int) -> AnyDescriptor | None:
         if self._final_at != MAX_AT:
-            return self._leases.pin(use, id)
+            return self._leases.pins.pin(use, id)
         wanted = bound(use).version.descriptor(id)
         if wanted is None:
             self._check_missing(use, id)
@@ -92,13 +93,13 @@ class MixedLeases:
         except Finalized:
             self.finalize()
         try:
-            return self._leases.pin(use, id)
+            return self._leases.pins.pin(use, id)
         except BaseException:
             self._uncover(use, [id])
             raise
 
     def pin_known(self, use: Use, ids: Iterable[int]) -> bool:
-        return self._final_at != MAX_AT and self._leases.pin_known(use, ids)
+        return self._final_at != MAX_AT and self._leases.pins.pin_known(use, ids)
 
     def _check_missing(self, use: Use, id: int) -> None:
         """Nodes of version 1 do not wait until others know of what they create."""
@@ -138,17 +139,17 @@ class MixedLeases:
 
     def unpin(self, use: Use, ids: Iterable[int]) -> None:
         given_up = list(ids)
-        self._leases.unpin(use, given_up)
+        self._leases.pins.unpin(use, given_up)
         self._uncover(use, given_up)
 
     def id_at(self, use: Use, place: NameKey) -> int | None:
-        return self._leases.id_at(use, place)
+        return self._leases.pins.id_at(use, place)
 
     def schema_entry(self, use: Use, database: int, name: str) -> SchemaEntry | None:
-        return self._leases.schema_entry(use, database, name)
+        return self._leases.pins.schema_entry(use, database, name)
 
     def frontier_at(self, use: Use) -> Timestamp:
-        frontier_at = self._leases.frontier_at(use)
+        frontier_at = self._leases.pins.frontier_at(use)
         pins = self._pins.get(use)
         if not pins:
             return frontier_at
@@ -159,10 +160,10 @@ class MixedLeases:
         return frontier_at
 
     def start_commit(self, use: Use) -> None:
-        self._leases.start_commit(use)
+        self._leases.pins.start_commit(use)
 
     def finish(self, use: Use) -> None:
-        self._leases.finish(use)
+        self._leases.pins.finish(use)
         self._uncover(use)
         self._pins.pop(use, None)
 
@@ -228,8 +229,8 @@ class MixedLeases:
             yield is_uncovered and is_unpinned
 
     @contextmanager
-    def still(self) -> Iterator[None]:
-        with self._beside.still(), self._leases.still():
+    def freeze_rows(self) -> Iterator[None]:
+        with self._beside.freeze_rows(), self._leases.freeze_rows():
             yield
 
     def is_pinned(self, ids: Iterable[int]) -> bool:
@@ -238,8 +239,8 @@ class MixedLeases:
     def is_past(self, id: int, before_at: Timestamp) -> bool:
         return self._leases.is_past(id, before_at) and self._beside.is_past(id, before_at)
 
-    def carry(self, txn: Transaction) -> NodeSession:
-        return self._leases.carry(txn)
+    def write_next_lease(self, txn: Transaction) -> NodeSession:
+        return self._leases.write_next_lease(txn)
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
         self._leases.install(lease_at, session)
@@ -261,7 +262,7 @@ class MixedLeases:
         self._uncover(use)
         return True
 
-    def lost(self, session: NodeSession) -> None:
+    def end_session(self, session: NodeSession) -> None:
         for use in self.uses():
             if bound(use).session is session:
                 self.end(use, "this node's session was lost")

@@ -1,8 +1,10 @@
-"""What callers may ask of a lease scheme, whichever it is.
+"""What callers may ask of a lease scheme.
 
     Leases            one lease per node on the whole catalog, tied to its session
     ExpiringLeases    one lease per descriptor, good for some minutes: the older scheme
-    MixedLeases       both at once, in clusters where nodes of either kind run
+    MixedLeases       both at once, in clusters where nodes of either version run
+
+What a transaction's use asks of its scheme is `uses.Scheme`.
 
 Walk: SQL binds transactions; `catalog.leases.lease_waits`, `catalog.leases.holder_eviction` and
 `schema_change` ask the rest; `node.py` chooses which.
@@ -14,12 +16,12 @@ from typing import Protocol
 
 from tenure.base.timestamp import Timestamp
 from tenure.catalog.leases.catalog_cache import CatalogView
-from tenure.catalog.leases.uses import Lease, Scheme, Use
+from tenure.catalog.leases.uses import Lease, Use
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.transaction import Transaction
 
 
-class LeaseScheme(Scheme, Protocol):
+class LeaseScheme(Protocol):
     def bind(self, txn: Transaction, *, statement: str = "") -> Use:
         """Begins a transaction's use of the catalog; its `read_at` is taken then."""
         ...
@@ -32,17 +34,17 @@ class LeaseScheme(Scheme, Protocol):
         """Takes in the catalog as it is now."""
         ...
 
-    def glance(self) -> Lease | None:
-        """A lease under which one read may be made without pins; None if there is none for that."""
+    def peek(self) -> Lease | None:
+        """A lease under which one read may be made without pins; None if the scheme has no such lease."""
         ...
 
     def was_good(self, lease: Lease, ids: Iterable[int], read_at: Timestamp) -> bool:
-        """Asked after such a read: whether it may be believed. If not, it is made again, with pins."""
+        """Asked after such a read: whether it is valid. If not, it is made again, with pins."""
         ...
 
     @property
     def newest(self) -> CatalogView | None:
-        """The catalog as of the newest lease, for whoever only looks; None if there is no such thing."""
+        """The catalog as of the newest lease, for callers that only look; None if the scheme has none."""
         ...
 
     def newest_at(self) -> Timestamp:
@@ -52,11 +54,11 @@ class LeaseScheme(Scheme, Protocol):
     # ── publishing ─────────────────────────────────────────────────────────────────────────────
 
     def hold(self, ids: Iterable[int], *, timeout: float) -> AbstractContextManager[bool]:
-        """Lets nobody here begin to use these; yields whether nobody does, after `timeout` at most."""
+        """Lets no transaction here begin to use these; yields whether none does, after `timeout` at most."""
         ...
 
-    def still(self) -> AbstractContextManager[None]:
-        """Keeps this node's rows as they are, so that its own upkeep does not disturb a publisher."""
+    def freeze_rows(self) -> AbstractContextManager[None]:
+        """Keeps this node's rows as they are, so that its own upkeep does not conflict with a publisher."""
         ...
 
     def is_pinned(self, ids: Iterable[int]) -> bool: ...
@@ -65,12 +67,12 @@ class LeaseScheme(Scheme, Protocol):
         """Whether nothing here uses, or could begin to use, a descriptor as it was before then."""
         ...
 
-    def carry(self, txn: Transaction) -> NodeSession:
-        """Has a publisher's commit bring what this node needs to use what it publishes at once."""
+    def write_next_lease(self, txn: Transaction) -> NodeSession:
+        """Has a publisher's commit write what this node needs to use what it publishes at once."""
         ...
 
     def install(self, lease_at: Timestamp, session: NodeSession) -> None:
-        """Takes what was carried into use, once the commit is acknowledged."""
+        """Takes what `write_next_lease` wrote into use, once the commit is acknowledged."""
         ...
 
     # ── looking in, and ending ─────────────────────────────────────────────────────────────────
@@ -81,8 +83,8 @@ class LeaseScheme(Scheme, Protocol):
         """Ends a transaction that others have waited for too long; False if its commit is under way."""
         ...
 
-    def lost(self, session: NodeSession) -> None:
-        """The node's session is gone: what hangs on it ends."""
+    def end_session(self, session: NodeSession) -> None:
+        """The node's session is gone: transactions that depend on it end."""
         ...
 
     def wake(self) -> None:

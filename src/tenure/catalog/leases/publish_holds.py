@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from tenure.base.env import Env, Event
 from tenure.base.errors import RetryError, UserError
+from tenure.base.interruptible import LOOK_SECONDS, current_check, unchecked
 
 HELD_SECONDS = 1.0
-"""How long a use waits for a publisher of its own node before it looks again whether it may go on."""
+"""How long a use that cannot be canceled waits for a publisher of its own node before it looks again."""
 
 
 class Doubt(NamedTuple):
@@ -57,6 +58,16 @@ class PublishHolds:
     def has_any(self, ids: Iterable[int]) -> bool:
         """Whether one of these must not be pinned now; most of the time nothing is held at all."""
         return bool(self._held) and any(id in self._held for id in ids)
+
+    def await_end(self, hold: Event) -> None:
+        """Waits for the end of a hold, for a moment; the caller then looks again whether it may pin.
+
+        A statement that was canceled meanwhile is given up here.
+        """
+        check = current_check()
+        with self._env.waiting():
+            hold.wait(HELD_SECONDS if check is unchecked else LOOK_SECONDS)
+        check()
 
     def freed(self, id: int) -> None:
         """Nothing pins this any more; said under the scheme's lock."""

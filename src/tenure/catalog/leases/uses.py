@@ -189,6 +189,11 @@ class Use:
             raise RetryError(f"the transaction was ended: {self.ended}")
         assert self.state is not UseState.OVER, "the transaction is over"
 
+    @property
+    def frontier_at(self) -> Timestamp:
+        """Below what everything that was handed out must be used."""
+        return self._scheme.frontier_at(self)
+
     def check_frontier(self) -> None:
         """Raises if what was read lies beyond what the lease may be used for."""
         check_below(self._scheme.frontier_at(self), self.txn.read_at)
@@ -228,7 +233,7 @@ class Use:
 
     def _start_commit(self) -> None:
         self._scheme.start_commit(self)
-        frontier_at = self._scheme.frontier_at(self)
+        frontier_at = self.frontier_at
         if self.txn.has_read:
             check_below(frontier_at, self.txn.read_at)
         if self.on_commit is not None:

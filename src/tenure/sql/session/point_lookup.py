@@ -4,8 +4,8 @@
 
 Such a query, outside of a transaction block, needs no transaction of its own: one read of the store, which
 brings the time it is as of, under the newest lease. It takes no pins; whether the lease was good for it
-is asked after the read (`catalog.leases.node_leases.was_good`). Where that says no, or the plan was made
-under another lease, or anything else is out of the ordinary, the query goes the ordinary way.
+is asked after the read (`catalog.leases.lease_pins.LeasePins.was_good`). Where that says no, or the plan was
+made under another lease, or anything else is out of the ordinary, the query goes the ordinary way.
 
 Invariant (point-leased): a row found this way is given out only if the lease it was read under is still
 the newest one, not closed, and good for the time of the read.
@@ -52,7 +52,7 @@ class PointLookup:
     def rows(self, parts: "Parts", made: "CachedPlan", given: Values) -> Rows | None:
         """None: it has to go the ordinary way. Raises NotShort if the row is too large for the loop."""
         leases = parts.leases
-        lease = leases.glance()
+        lease = leases.peek()
         if lease is None or lease is not made.lease:
             return None
         values = self._values(given)

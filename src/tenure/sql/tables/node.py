@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def _leases(execution: "Execution") -> Rows:
     parts = execution.session.parts
     uses = parts.leases.uses()
-    for lease in _held(uses, parts.leases.glance()):
+    for lease in _held(uses, parts.leases.peek()):
         bound = sum(1 for use in uses if use.lease is lease)
         yield (
             parts.node().instance,

@@ -134,7 +134,7 @@ def test_a_lookup_whose_table_is_held_goes_the_ordinary_way(one: Speaker) -> Non
 @pytest.mark.invariant("point-leased")
 def test_a_lookup_is_not_believed_past_the_frontier(one: Speaker) -> None:
     leases = one.session.parts.leases
-    lease = leases.glance()
+    lease = leases.peek()
     assert lease is not None
     now_at = one.session.parts.store.clock.now()
     assert leases.was_good(lease, (), now_at)
