@@ -25,7 +25,7 @@ from bench.jobs.crew import LOST_SECONDS, Crew, Duty, Side, Work, await_finished
 from bench.ratio import Bar, Ratio, compare
 from bench.store.places import postgres
 from bench.store.rounds import Pace, note, timed
-from tenure.cluster.jobs.runner import RUNS_MAX
+from tenure.cluster.jobs.adoption import RUNS_MAX
 from tests.postgres_server import Server
 
 TTL_SECONDS, HEARTBEAT_SECONDS = 40.0, 5.0

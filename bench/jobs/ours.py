@@ -17,7 +17,7 @@ from bench.store.places import TABLE
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_table import Jobs
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.kv.encoding import decode
 from tenure.kv.keys import Keyspace

@@ -18,7 +18,7 @@ from bench.store.places import sqlite_store, store_path
 from bench.store.rounds import note
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.keys import EXPIRATIONS

@@ -51,7 +51,8 @@ from tenure.cluster.inquiries import Ask, Inquiries
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.jobs.job_retention import JobRetention
 from tenure.cluster.jobs.job_table import Jobs
-from tenure.cluster.jobs.runner import JobKind, JobRunner, Run
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.locks.advisory_locks import AdvisoryLocks
 from tenure.cluster.locks.lock_waits import LockWaits
 from tenure.cluster.locks.row_locks import RowLocks
@@ -72,7 +73,7 @@ from tenure.pipeline.remote_handles import StoreHandle
 from tenure.pipeline.starter import Process, WorkerStarter
 from tenure.pipeline.tasks import SPARK, ProcessTasks, Tasks
 from tenure.schema_change.changer import SchemaChanger
-from tenure.schema_change.in_transaction import KeepOut
+from tenure.schema_change.in_transaction import JobReservations
 from tenure.schema_change.job import KIND as SCHEMA_CHANGE
 from tenure.schema_change.job import schema_change_kind
 from tenure.schema_change.work import Worker
@@ -275,8 +276,7 @@ class Node:
         self.layouts = Layouts(keyspace)
         self.sequences = Sequences(self.store, keyspace)
         self.rowids = RowIds(self._env, self.store.clock, lambda: session().id.instance)
-        worker = Worker(keyspace, self.catalog, self.layouts, self.context)
-        self._worker = worker
+        self._worker = Worker(keyspace, self.catalog, self.layouts, self.context)
 
     def context(self) -> Context:
         """What expressions may know besides the row."""
@@ -303,9 +303,9 @@ class Node:
             self._worker,
             self.jobs,
             self.liveness.session,
-            keep_out=KeepOut(
-                leave=lambda job: self.runner.leave(job),
-                take=lambda job: self.runner.take(job),
+            reservations=JobReservations(
+                reserve=lambda job: self.runner.reserve(job),
+                unreserve=lambda job: self.runner.unreserve(job),
             ),
         )
 
@@ -367,14 +367,14 @@ class Node:
             }
         self.runner = JobRunner(
             self.store,
-            self.liveness,
+            self.liveness.session,
             self.deaths,
             self.jobs,
             own | dict(kinds),
             self.settings.current,
             has=self._has(),
         )
-        self._on_lost.append(self.runner.lost)
+        self._on_lost.append(self.runner.end_session)
         self.deaths.on_death = self.runner.wake
         self.job_retention = JobRetention(self.store, self.jobs, self.settings.current)
 

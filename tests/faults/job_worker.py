@@ -27,7 +27,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.errors import OutcomeUnknown, SessionLost, TenureError, Unavailable
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_records import JobProgress
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions import deaths
 from tenure.cluster.sessions.session_records import SessionId
 from tenure.cluster.sessions.versions import PROGRAM

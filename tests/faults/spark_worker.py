@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_table import Job, Jobs
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.keys import Keyspace
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.snapshot import Snapshot

@@ -10,7 +10,7 @@ from tenure.base.env import ManualEnv, SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Job
-from tenure.cluster.jobs.runner import JobKind
+from tenure.cluster.jobs.runs import JobKind
 from tenure.node import Node
 from tenure.pipeline.starter import Process, spawn
 from tenure.worker import _work

@@ -10,15 +10,18 @@ from tenure.base.errors import RetryError, SessionLost, StoreError, TooEarly
 from tenure.base.settings import LIVENESS_TTL
 from tenure.base.timestamp import ZERO_AT, add_seconds
 from tenure.cluster.jobs import attempts as attempts_module
+from tenure.cluster.jobs import execution, open_jobs
 from tenure.cluster.jobs import job_table as jobs_module
-from tenure.cluster.jobs import open_jobs
-from tenure.cluster.jobs import runner as runner_module
+from tenure.cluster.jobs.active_runs import ActiveRuns, is_outdated
 from tenure.cluster.jobs.attempts import ENDLESS
 from tenure.cluster.jobs.claims import SessionClaims
+from tenure.cluster.jobs.execution import JobExecution
+from tenure.cluster.jobs.job_holders import JobHolders
 from tenure.cluster.jobs.job_states import STEPS, JobState, check_step
 from tenure.cluster.jobs.job_table import NOBODY, Fence, FenceLost, JobControl, JobProgress, Jobs
-from tenure.cluster.jobs.open_jobs import JobHolder
-from tenure.cluster.jobs.runner import JobKind, JobRunner, Run, Stopped
+from tenure.cluster.jobs.open_jobs import JobHolder, OpenJobs
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.jobs.runs import JobKind, Run, Stopped
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import RETRY_SECONDS, Liveness, NodeSession
 from tenure.cluster.sessions.session_records import Existence, Expiration, SessionId, Sessions
@@ -188,7 +191,7 @@ def wait_on_cache(self: Deaths, session: SessionId, *, timeout: float | None = N
     return True
 
 
-def look_at_cache(self: JobRunner, claims: set[SessionId], now_at: int) -> list[int]:
+def look_at_cache(self: JobHolders, claims: set[SessionId], now_at: int) -> list[int]:
     """Trusts that whoever dies will be heard of."""
     return []
 
@@ -223,7 +226,9 @@ def free_for_the_dead(self: SessionClaims, txn: Transaction, control: JobControl
     return control.claim in (NOBODY, holder) or self._sessions.find(txn, control.claim) is None
 
 
-def any_holder(self: JobRunner, holder: JobHolder, session: NodeSession, now_at: int) -> bool:
+def any_holder(
+    self: JobHolders, open_jobs: OpenJobs, holder: JobHolder, session: NodeSession, now_at: int
+) -> bool:
     return True
 
 
@@ -263,27 +268,17 @@ def end_stays_open(self: Jobs, txn: Transaction, control: JobControl) -> None:
     self._control.put(txn, jobs_module._unclaimed(replace(control, finished_at=self._clock.now())))
 
 
-def stop_and_forget(self: JobRunner) -> None:
+def stop_and_forget(self: ActiveRuns, open_jobs: OpenJobs) -> None:
     """Takes a run that was told to stop for ended."""
-    for id, run in self._running():
-        if runner_module._is_outdated(run.fence, self._open.get(id)):
+    for run in self.all():
+        if is_outdated(run.fence, open_jobs.get(run.job.id)):
             run.stop()
-            del self._runs[id]
-
-
-def run_leniently(self: JobRunner, run: Run) -> None:
-    try:
-        self._carry_out(run)
-    except (FenceLost, SessionLost):
-        pass
-    except Stopped:
-        self._give_up(run)
-    except Exception as error:
-        self._retry_later(run, error)
-    finally:
-        if self._runs.get(run.job.id) is run:
             del self._runs[run.job.id]
-        self.wake()
+
+
+def remove_if_there(self: ActiveRuns, run: Run) -> None:
+    if self._runs.get(run.job.id) is run:
+        del self._runs[run.job.id]
 
 
 def checkpoint_first(self: Run, *, also: Callable[[Transaction], object] = bool, **named: Any) -> None:
@@ -309,9 +304,9 @@ def retry_keeps_claim(self: Jobs, txn: Transaction, fence: Fence, *, error: str,
         self._control.put(txn, again)
 
 
-def retry_unfenced(self: JobRunner, run: Run, error: Exception) -> None:
+def retry_unfenced(self: JobExecution, run: Run, error: Exception) -> None:
     retry_at = self._store.clock.now()
-    self._finally(lambda txn: self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at))
+    self._write_last(lambda txn: self._jobs.retry(txn, run.fence, error=str(error), retry_at=retry_at))
 
 
 def request_lets_go(self: Jobs, txn: Transaction, id: int, state: JobState) -> None:
@@ -346,7 +341,7 @@ def passing_is_failure(work: Callable[[Run], None], run: Run, kind: JobKind = EN
         return str(error)
 
 
-def revert_is_skipped(self: JobRunner, run: Run) -> None:
+def revert_is_skipped(self: JobExecution, run: Run) -> None:
     kind = self._kinds[run.job.kind]
     if run.fence.state is JobState.PAUSE_REQUESTED:
         self._step(run, JobState.PAUSED)
@@ -405,7 +400,7 @@ def twins(knobs: Knobs) -> None:
     knobs.rates["started twice"] = 0.3
 
 
-ANY_HOLDER = ((JobRunner, "_is_available", any_holder), (JobRunner, "_pause", short_pause))
+ANY_HOLDER = ((JobHolders, "is_available", any_holder), (JobRunner, "_pause", short_pause))
 _EVERY_STATE = frozenset(STEPS) - {JobState.PAUSED}
 
 ALL: tuple[tuple[Any, ...], ...] = (
@@ -437,7 +432,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ("a miss taken for death", ((Deaths, "is_dead", miss_is_death),), "sessions"),
     ("expired taken for gone by observers", ((Sessions, "observe", expired_is_lost),), "sessions"),
     ("wait that trusts the cache", ((Deaths, "await_death", wait_on_cache),), "sessions"),
-    ("adoption that trusts the cache", ((JobRunner, "_look_at_claims", look_at_cache),), "jobs"),
+    ("adoption that trusts the cache", ((JobHolders, "_look_at_claims", look_at_cache),), "jobs"),
     ("heartbeat ends with a store error", ((Liveness, "step", heartbeat_gives_up),), "sessions"),
     (
         "claim taken from the expired",
@@ -474,20 +469,20 @@ ALL: tuple[tuple[Any, ...], ...] = (
     ),
     (
         "stopped run taken for ended",
-        ((JobRunner, "_stop_outdated", stop_and_forget), (JobRunner, "_run", run_leniently)),
+        ((ActiveRuns, "stop_outdated", stop_and_forget), (ActiveRuns, "remove", remove_if_there)),
         "busy jobs",
     ),
     ("checkpoint before effect", ((Run, "checkpoint", checkpoint_first),), "jobs"),
     ("effect before checkpoint", ((Run, "checkpoint", effect_first),), "jobs"),
     (
         "retry keeps the claim of the dead",
-        ((Jobs, "retry", retry_keeps_claim), (JobRunner, "_retry_later", retry_unfenced)),
+        ((Jobs, "retry", retry_keeps_claim), (JobExecution, "_retry_later", retry_unfenced)),
         "late failures",
         often,
     ),
     ("request takes the claim away", ((Jobs, "_request", request_lets_go),), "busy jobs"),
-    ("stopped run reported as done", ((runner_module, "attempt", stopped_is_done),), "jobs"),
-    ("passing reason fails the job", ((runner_module, "attempt", passing_is_failure),), "jobs"),
-    ("nothing taken back", ((JobRunner, "_carry_out", revert_is_skipped),), "jobs"),
+    ("stopped run reported as done", ((execution, "attempt", stopped_is_done),), "jobs"),
+    ("passing reason fails the job", ((execution, "attempt", passing_is_failure),), "jobs"),
+    ("nothing taken back", ((JobExecution, "_carry_out", revert_is_skipped),), "jobs"),
     ("steps not checked", ((jobs_module, "check_step", unchecked_step),), "jobs"),
 )

@@ -16,7 +16,7 @@ from tenure.base.timestamp import Timestamp
 from tenure.cluster.jobs.claims import Claims, MixedClaims, OldClaims, SessionClaims
 from tenure.cluster.jobs.job_states import TERMINAL, JobState
 from tenure.cluster.jobs.job_table import Fence, FenceLost, JobControl, JobProgress, Jobs
-from tenure.cluster.jobs.runner import Stopped
+from tenure.cluster.jobs.runs import Stopped
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import NodeSession
 from tenure.cluster.sessions.session_records import SessionId, Sessions

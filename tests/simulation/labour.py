@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tenure.base.errors import RetryError, TenureError, Unavailable
 from tenure.cluster.jobs.job_table import Fence, JobProgress
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_trace import JobFailure, record_of
 

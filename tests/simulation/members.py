@@ -25,7 +25,7 @@ from tenure.base.settings import (
     Settings,
 )
 from tenure.cluster import settings
-from tenure.cluster.jobs import attempts, job_retention, runner
+from tenure.cluster.jobs import attempts, execution, job_holders, job_retention
 from tenure.cluster.sessions import deaths
 from tenure.cluster.sessions.versions import OLDEST, PROGRAM
 from tests.simulation import job_predicates, operators
@@ -144,7 +144,7 @@ class JobCluster(Cluster):
         )
         self.operators = [Operator(self, tenant) for tenant in range(1, knobs.tenants + 1)]
         self.wire.signal_seconds = knobs.signal_seconds
-        cast(_RunnerLog, runner._log).attach(self.log)
+        cast(_RunnerLog, execution._log).attach(self.log)
 
     @property
     def members(self) -> list[Member]:
@@ -292,10 +292,10 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (settings, "FOLLOW_SECONDS", 4.0),
         (job_retention, "BATCH_JOBS", 4),
         (job_retention, "JOBS_RETENTION", SHORT_RETENTION),
-        (runner, "BURY_SECONDS", 0.25),
+        (job_holders, "BURY_SECONDS", 0.25),
         (attempts, "RETRY_SECONDS", 0.3),
         (attempts, "RETRY_SECONDS_MAX", 2.0),
-        (runner, "_log", _RunnerLog()),
+        (execution, "_log", _RunnerLog()),
     )
     former = [(module, name, getattr(module, name)) for module, name, _ in changed]
     logging.disable(logging.CRITICAL)

@@ -145,7 +145,9 @@ class Process:
 
     def _make_runner(self, registry: str) -> JobRunner:
         kinds = Labour(self, registry).kinds()
-        return JobRunner(self.store, self.liveness, self.deaths, self.jobs, kinds, self.settings.current)
+        return JobRunner(
+            self.store, self.liveness.session, self.deaths, self.jobs, kinds, self.settings.current
+        )
 
     def _start_loops(self, undo: ExitStack) -> None:
         heartbeat = self._loop("heartbeat", self.liveness.step)
@@ -182,7 +184,7 @@ class Process:
 
     def _lost(self, session: NodeSession) -> None:
         for runner in (self.runner, *(second for second, _ in self.seconds)):
-            runner.lost(session)
+            runner.end_session(session)
         seen = self.cluster.trace.seen
         if self.version == OLDEST:
             seen["older instance found its row gone"] += 1

@@ -33,7 +33,7 @@ from tenure.catalog.leases.lease_waits import LeaseWaiter, LeaseWaits
 from tenure.catalog.leases.node_leases import Leases
 from tenure.catalog.leases.uses import Lease, Pin, Scheme, Use
 from tenure.catalog.leases.wait_records import Awaited
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.kv.records import unpack
 from tenure.kv.snapshot import Snapshot

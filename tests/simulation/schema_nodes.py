@@ -18,7 +18,7 @@ from tenure.base.settings import (
     LIVENESS_TTL,
 )
 from tenure.catalog.expiring_leases import descriptor_leases
-from tenure.cluster.jobs import attempts, runner
+from tenure.cluster.jobs import attempts, execution, job_holders
 from tenure.cluster.sessions import deaths
 from tenure.schema_change import changer
 from tenure.table import backfill
@@ -121,7 +121,7 @@ class SchemaCluster(Cluster):
         self.wire.signal_seconds = knobs.signal_seconds
         self.watches = ExpiringWatch(self.schema_trace), LeaseWatch(self.schema_trace)
         self.schema_trace.landed = self._landed
-        cast(_RunnerLog, runner._log).attach(self.log)
+        cast(_RunnerLog, execution._log).attach(self.log)
 
     def _landed(self, txn: Txn) -> None:
         for watch in self.watches:
@@ -205,10 +205,10 @@ def sizes(knobs: Knobs) -> Iterator[None]:
         (descriptor_leases, "LOOK", 0.25),
         (deaths, "PAUSE_SECONDS", 0.25),
         (deaths, "FOLLOW_SECONDS", 4.0),
-        (runner, "BURY_SECONDS", 0.25),
+        (job_holders, "BURY_SECONDS", 0.25),
         (attempts, "RETRY_SECONDS", 0.3),
         (attempts, "RETRY_SECONDS_MAX", 1.0),
-        (runner, "_log", _RunnerLog()),
+        (execution, "_log", _RunnerLog()),
         (changer, "ALONE_ROWS_MAX", knobs.alone_rows),
         (backfill, "BATCH_ROWS", knobs.fill_rows),
         (backfill, "BATCH_ROWS_MIN", 1),

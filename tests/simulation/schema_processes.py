@@ -35,7 +35,7 @@ from tenure.expr.functions.function import Context
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.changer import SchemaChanger
-from tenure.schema_change.in_transaction import KeepOut
+from tenure.schema_change.in_transaction import JobReservations
 from tenure.schema_change.job import KIND, schema_change_kind
 from tenure.schema_change.work import Worker
 from tenure.table.rowids import RowIds
@@ -146,13 +146,15 @@ class SchemaProcess:
             self.worker,
             self.jobs,
             self.liveness.session,
-            keep_out=KeepOut(
-                leave=lambda job: self.runner.leave(job),
-                take=lambda job: self.runner.take(job),
+            reservations=JobReservations(
+                reserve=lambda job: self.runner.reserve(job),
+                unreserve=lambda job: self.runner.unreserve(job),
             ),
         )
         kinds = {KIND: schema_change_kind(self.changer.walk)}
-        self.runner = JobRunner(self.store, self.liveness, self.deaths, self.jobs, kinds, self._settings)
+        self.runner = JobRunner(
+            self.store, self.liveness.session, self.deaths, self.jobs, kinds, self._settings
+        )
         self.deaths.on_death = self.runner.wake
 
     def _start_loops(self, undo: ExitStack) -> None:
@@ -212,7 +214,7 @@ class SchemaProcess:
 
     def _lost(self, session: NodeSession) -> None:
         self.leases.end_session(session)
-        self.runner.lost(session)
+        self.runner.end_session(session)
 
     # ── ending ─────────────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, LIVENESS_TTL, Settings
-from tenure.cluster.jobs.runner import JobKind
+from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.sessions.session_records import Present, Sessions
 from tenure.kv.store import Store
 from tenure.node import Node

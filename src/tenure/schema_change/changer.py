@@ -47,7 +47,7 @@ from tenure.cluster.sessions.liveness import NodeSession
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.kv.records import pack
 from tenure.kv.store import Store
-from tenure.schema_change.in_transaction import InTransaction, KeepOut, check_possible
+from tenure.schema_change.in_transaction import InTransaction, JobReservations, check_possible
 from tenure.schema_change.job import KIND, ChangePayload, is_taken_back
 from tenure.schema_change.stages import Work, WorkKind, can_be_undone, can_fail, with_job, work_before
 from tenure.schema_change.walk import Walk
@@ -108,7 +108,7 @@ class SchemaChanger:
         jobs: Jobs,
         session: Callable[[], NodeSession],
         *,
-        keep_out: KeepOut,
+        reservations: JobReservations,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -120,7 +120,9 @@ class SchemaChanger:
         self._ids = DescriptorIds(store, catalog)
         keyspace = store.keyspace
         self._user_tables = Span(keyspace.table_span(USER_TABLES).lo, keyspace.all().hi)
-        self._in_transaction = InTransaction(catalog, publisher, worker, jobs, session, self.walk, keep_out)
+        self._in_transaction = InTransaction(
+            catalog, publisher, worker, jobs, session, self.walk, reservations
+        )
 
     def fresh_id(self) -> int:
         """For a new descriptor; never given again."""

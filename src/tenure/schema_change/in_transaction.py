@@ -59,11 +59,11 @@ class NotInTransaction(UserError):
     sqlstate = "0A000"
 
 
-class KeepOut(NamedTuple):
-    """Tells the runner of this node to leave a job to a transaction, and that it may have it."""
+class JobReservations(NamedTuple):
+    """Keeps this node's runner from adopting a job that a transaction walks, until that is over."""
 
-    leave: Callable[[int], None]
-    take: Callable[[int], None]
+    reserve: Callable[[int], None]
+    unreserve: Callable[[int], None]
 
 
 class PreparedChange(NamedTuple):
@@ -81,7 +81,7 @@ class InTransaction:
         jobs: Jobs,
         session: Callable[[], NodeSession],
         make_walk: Callable[..., Walk],
-        keep_out: KeepOut,
+        reservations: JobReservations,
     ) -> None:
         self._catalog = catalog
         self._publisher = publisher
@@ -89,7 +89,7 @@ class InTransaction:
         self._jobs = jobs
         self._session = session
         self._make_walk = make_walk
-        self._keep_out = keep_out
+        self._reservations = reservations
 
     def begin(
         self,
@@ -116,7 +116,7 @@ class InTransaction:
             job = self._jobs.create(
                 child, kind=KIND, payload=pack(payload), owner=owner, description=description
             )
-            self._keep_out.leave(job.id)
+            self._reservations.reserve(job.id)
             fence = self._jobs.claim(child, job.id, self._session().id)
             assert fence is not None, "a job of one's own making was not to be had"
             stages = [
@@ -178,7 +178,7 @@ class InTransaction:
 
     def over(self, job: int) -> None:
         """The transaction has ended: its job, if it is still there, is anybody's."""
-        self._keep_out.take(job)
+        self._reservations.unreserve(job)
 
     def _last_step(self, use: Use, declared: AnyDescriptor, job: int) -> AnyDescriptor:
         stored = self._catalog.get(use.txn, declared.id)

@@ -22,7 +22,7 @@ from tenure.catalog.descriptors.definitions import Table
 from tenure.catalog.descriptors.elements import is_shown
 from tenure.catalog.leases.lease_waits import LeaseWaiter
 from tenure.cluster.jobs.attempts import BLOCKED_ATTEMPTS_MAX
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.records import Record, pack, unpack
 from tenure.kv.transaction import Transaction
 from tenure.schema_change.stages import Work, WorkKind

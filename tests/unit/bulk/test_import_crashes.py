@@ -27,7 +27,7 @@ class Import(ByHand):
         job = node.store.transact(
             lambda txn: node.jobs.create(txn, kind=KIND, payload=pack(payload), needs=(NOBODY_HAS,))
         )
-        node.runner.leave(job.id)  # to revert it, nothing is needed
+        node.runner.reserve(job.id)  # to revert it, nothing is needed
         super().__init__(node, import_kind(node.lake, node.publisher, node.locations), job)
 
     def _table_id(self, t: Importing) -> int:
@@ -149,7 +149,7 @@ def test_what_an_import_wrote_and_nobody_names_is_deleted_later(t: Importing, di
     upkeep.delete_strays()
     assert all(stray.exists() for stray in strays), "its job has not ended"
     by_hand.reverting()
-    t.node.runner.take(by_hand.job.id)
+    t.node.runner.unreserve(by_hand.job.id)
     t.done(f"SHOW JOB WHEN COMPLETE {by_hand.job.id}")
     upkeep.delete_strays()
     assert not any(stray.exists() for stray in strays)

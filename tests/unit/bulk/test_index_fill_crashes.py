@@ -46,7 +46,7 @@ def _left_to_the_test(node: Node) -> Iterator[None]:
 
     def left(txn: Transaction, *, kind: str, **given: Any) -> Job:
         job = create(txn, kind=kind, **given, needs=(NOBODY_HAS,))
-        node.runner.leave(job.id)  # to revert it, nothing is needed
+        node.runner.reserve(job.id)  # to revert it, nothing is needed
         return job
 
     node.jobs.create = left  # type: ignore[method-assign]

@@ -8,7 +8,8 @@ from tenure.base.settings import DEFINITIONS, Settings
 from tenure.base.timestamp import Timestamp
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Fence, Job, JobControl, Jobs
-from tenure.cluster.jobs.runner import JobKind, JobRunner
+from tenure.cluster.jobs.runner import JobRunner
+from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.sessions.deaths import Deaths
 from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.cluster.sessions.session_records import Present, SessionId, Sessions
@@ -41,13 +42,13 @@ class Member:
 
     def make_runner(self, kinds: Mapping[str, JobKind], has: Iterable[str] = ()) -> JobRunner:
         self.runner = JobRunner(
-            self.store, self.liveness, self.deaths, self.jobs, kinds, lambda: self.settings, has=has
+            self.store, self.liveness.session, self.deaths, self.jobs, kinds, lambda: self.settings, has=has
         )
         return self.runner
 
     def _on_lost(self, session: NodeSession) -> None:
         self.lost.append(session)
-        self.runner.lost(session)
+        self.runner.end_session(session)
 
     def transact(self, work: Callable[..., T]) -> T:
         return self.store.transact(work)

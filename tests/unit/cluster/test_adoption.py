@@ -6,9 +6,11 @@ import pytest
 
 from tenure.base.env import ManualEnv, Task
 from tenure.base.errors import InputOutput, NewerFormat, RetryError, SessionLost
+from tenure.cluster.jobs.adoption import ADOPTED_MAX, UNCONTESTED
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import Job
-from tenure.cluster.jobs.runner import ADOPTED_MAX, SPACING_SECONDS, UNCONTESTED, JobKind, Run
+from tenure.cluster.jobs.runner import SPACING_SECONDS
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.kv.keys import EXPIRATIONS, JOB_CONTROL, SESSIONS
 from tenure.storage.engine import Group, Outcome
 from tests.unit.cluster.members import TTL_SECONDS, Member
@@ -178,9 +180,9 @@ def test_a_session_younger_than_the_last_look_is_not_taken_for_lost(
         late.runner.step()  # it has looked, and has no session yet
     late.start()
     runner = late.runner
-    held, free = runner._candidates(late.liveness.session(), frozenset())
-    assert (held, [control.id for control in free]) == ([], [job.id])
-    runner._adopt_free(late.liveness.session(), free)
+    candidates = runner._candidates(late.liveness.session(), frozenset())
+    assert (candidates.held, [control.id for control in candidates.free]) == ([], [job.id])
+    runner._adopt(late.liveness.session(), candidates)
     assert work.runs == [(job.id, 1)]
 
 

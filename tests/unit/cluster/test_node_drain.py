@@ -13,7 +13,7 @@ from tenure.base.env import SystemEnv
 from tenure.base.settings import DEFINITIONS, LIVENESS_HEARTBEAT, Settings
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY, Jobs
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 from tenure.cluster.sessions.session_records import Sessions
 from tenure.front import Listen
 from tenure.kv.store import Store

@@ -5,9 +5,11 @@ import pytest
 from tenure.base.env import ManualEnv
 from tenure.base.errors import OutcomeUnknown, SessionLost
 from tenure.base.settings import JOBS_ADOPT_INTERVAL
+from tenure.cluster.jobs.adoption import ADOPTED_MAX
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY
-from tenure.cluster.jobs.runner import ADOPTED_MAX, SPACING_SECONDS, Lacking
+from tenure.cluster.jobs.runner import SPACING_SECONDS
+from tenure.cluster.jobs.runs import Lacking
 from tenure.kv.keys import JOB_CONTROL
 from tenure.kv.thresholds import publish_threshold
 from tenure.storage.engine import Group, Outcome

@@ -8,7 +8,7 @@ from tenure.base.env import ManualEnv
 from tenure.base.errors import Unavailable
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_table import NOBODY, FenceLost
-from tenure.cluster.jobs.runner import JobKind, Run, Stopped
+from tenure.cluster.jobs.runs import JobKind, Run, Stopped
 from tenure.kv import watch
 from tenure.kv.transaction import Transaction
 from tenure.storage.engine import Group, Outcome
@@ -181,7 +181,7 @@ def test_a_run_that_begins_after_its_session_was_lost_is_stopped(
         outcomes = deliver(group)
         engine.on_commit = None
         session.done.set()
-        member.runner.lost(session)
+        member.runner.end_session(session)
         return outcomes
 
     engine.on_commit = lost_after_the_claim

@@ -1,6 +1,6 @@
 """A kind of job whose runs can be counted, and made to fail."""
 
-from tenure.cluster.jobs.runner import JobKind, Run
+from tenure.cluster.jobs.runs import JobKind, Run
 
 
 class Work:

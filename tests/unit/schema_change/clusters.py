@@ -25,7 +25,7 @@ from tenure.cluster.sessions.liveness import NodeSession
 from tenure.expr.functions.function import Context
 from tenure.kv.keys import USER_TABLES, Span
 from tenure.schema_change.changer import SchemaChanger
-from tenure.schema_change.in_transaction import KeepOut
+from tenure.schema_change.in_transaction import JobReservations
 from tenure.schema_change.job import KIND, schema_change_kind
 from tenure.schema_change.work import Worker
 from tenure.storage.engine import Commit, Engine, Group, Guard, History, Outcome, ReadResult, Scan
@@ -148,8 +148,8 @@ class SchemaNode(Member):
             self.worker,
             self.jobs,
             session,
-            keep_out=KeepOut(
-                leave=lambda job: self.runner.leave(job), take=lambda job: self.runner.take(job)
+            reservations=JobReservations(
+                reserve=lambda job: self.runner.reserve(job), unreserve=lambda job: self.runner.unreserve(job)
             ),
         )
         self.make_runner({KIND: schema_change_kind(self.changer.walk)})

@@ -15,10 +15,12 @@ Walk: `cluster.jobs.job_table` asks; `node.py` chooses which.
 from typing import Protocol
 
 from tenure.base.errors import SessionLost
+from tenure.base.timestamp import ZERO_AT, Timestamp
 from tenure.cluster.jobs.job_records import NOBODY, JobControl
 from tenure.cluster.sessions.expiring_liveness import OldHeartbeats
 from tenure.cluster.sessions.session_records import SessionId, Sessions
 from tenure.kv.records import replace
+from tenure.kv.snapshot import Snapshot
 from tenure.kv.transaction import Transaction
 
 
@@ -39,6 +41,10 @@ class Claims(Protocol):
 
     def lease_of(self, control: JobControl) -> int:
         """The instance that holds it, as far as this way knows of leases."""
+        ...
+
+    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
+        """When the leases of an instance end; zero if it has none."""
         ...
 
 
@@ -70,6 +76,9 @@ class SessionClaims:
     def lease_of(self, control: JobControl) -> int:
         return NOBODY.instance
 
+    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
+        return ZERO_AT
+
 
 class OldClaims:
     def __init__(self, sessions: Sessions, heartbeats: OldHeartbeats) -> None:
@@ -99,6 +108,9 @@ class OldClaims:
     def lease_of(self, control: JobControl) -> int:
         return control.lease_instance
 
+    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
+        return self._heartbeats.expiry(source, instance)
+
 
 class MixedClaims:
     """Both ways at once; what either refuses is refused."""
@@ -121,3 +133,6 @@ class MixedClaims:
 
     def lease_of(self, control: JobControl) -> int:
         return control.lease_instance
+
+    def lease_expiry(self, source: Snapshot, instance: int) -> Timestamp:
+        return self._old.lease_expiry(source, instance)

@@ -409,7 +409,7 @@ def _query_by_hand(node: Node, location: str) -> Job:
     writing = Writing(CSV, (OutColumn("a", TypeRef("int8")),))
     payload = pack(ExportPayload(location, writing, store.snapshot().at, "query", query="SELECT 1"))
     job = store.transact(lambda txn: jobs.create(txn, kind=KIND, payload=payload, needs=["what nobody has"]))
-    node.runner.leave(job.id)  # to revert it, nothing is needed
+    node.runner.reserve(job.id)  # to revert it, nothing is needed
     return job
 
 
