@@ -17,7 +17,7 @@ from tenure.cluster.cancels import PIDS, Cancels, digest_of
 from tenure.cluster.inquiries import Inquiries
 from tenure.cluster.jobs.job_states import JobState
 from tenure.cluster.jobs.job_waits import await_jobs
-from tenure.cluster.jobs.runner import JobKind
+from tenure.cluster.jobs.runs import JobKind
 from tenure.cluster.locks.lock_waits import How
 from tenure.cluster.sessions.neighbours import Neighbours
 from tenure.cluster.settings import ClusterSettings
