@@ -21,6 +21,7 @@ JOB_NEMESIS_FAULTS = (
     "started twice",
     "setting changed",
     "second runner",
+    "heads swept",
 )
 
 TTLS = (5.0, 3.0, 6.0)

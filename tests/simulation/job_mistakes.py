@@ -371,6 +371,12 @@ def changing_settings(knobs: Knobs) -> None:
     knobs.rates["setting changed"] = 0.3
 
 
+def sweeping(knobs: Knobs) -> None:
+    """Nodes that stand still while settings change and the history of that goes."""
+    changing_settings(knobs)
+    knobs.rates["heads swept"] = 0.5
+
+
 def skewed(knobs: Knobs) -> None:
     """Nodes whose clocks are ahead, but not so far that their commits are refused."""
     knobs.skew = "within max_offset"

@@ -193,6 +193,8 @@ class JobCluster(Cluster):
                 node.env.spawn("second", lambda: process.run_second(seconds))
             case "setting changed" if process is not None:
                 operators.change_setting(self, process)
+            case "heads swept" if process is not None:
+                operators.sweep_heads(self, process)
             case _:
                 super().strike(kind, node)
 

@@ -6,7 +6,7 @@
 Finalizing is tried from time to time all along: it must be refused while a node of version 1 lives,
 and go through in the end.
 
-Walk: `members.JobCluster` has an `Operator` per tenant; its nemesis calls `change_setting`.
+Walk: `members.JobCluster` has an `Operator` per tenant; its nemesis calls `change_setting` and `sweep_heads`.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,19 @@ from tenure.base.settings import (
     LIVENESS_TTL,
     VERSION,
 )
+from tenure.base.timestamp import add_seconds
 from tenure.cluster.sessions.versions import OLDEST, PROGRAM, OlderInstances
+from tenure.kv.keys import JOB_CONTROL, SESSIONS, SETTINGS
+from tenure.kv.thresholds import publish_threshold
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import ADOPTS, RETENTIONS, TTLS
 
 if TYPE_CHECKING:
     from tests.simulation.members import JobCluster, Member
     from tests.simulation.processes import Process
+
+KEPT = (2.0, 1.0, 5.0)
+"""How much history of the system's heads is left, in seconds: less than a node may stand still."""
 
 FINALIZE_SECONDS = 1.0
 """Between two tries to finalize once the faults are over."""
@@ -111,6 +117,26 @@ def change_setting(cluster: "JobCluster", process: "Process") -> None:
             cluster.trace.seen["setting changed"] += 1
 
     process.env.spawn("setting", run)
+
+
+def sweep_heads(cluster: "JobCluster", process: "Process") -> None:
+    """A collector publishes thresholds over heads of the system: nodes that have stood still get a gap."""
+    seconds = cluster.tape.choose("nemesis.kept", KEPT)
+    keyspace = process.store.keyspace
+
+    def publish(txn: Transaction) -> None:
+        for table in (SETTINGS, SESSIONS, JOB_CONTROL):
+            publish_threshold(txn, keyspace, keyspace.head(table), add_seconds(txn.read_at, -seconds))
+
+    def run() -> None:
+        try:
+            process.store.transact(publish)
+        except TenureError:
+            cluster.trace.seen["sweeping heads failed"] += 1
+        else:
+            cluster.trace.seen["heads swept"] += 1
+
+    process.env.spawn("sweep", run)
 
 
 Change = Callable[[Transaction], None]

@@ -376,9 +376,9 @@ def refused_reads(index: Index) -> Iterator[Violation]:
     for txn in index.trace.txns if any(has_marks.values()) else ():
         for read in txn.reads:
             if isinstance(read, Get) and (
-                txn.children or read.key in _buffered_in(txn, _point(read.key), read.step)
+                read.is_known or txn.children or read.key in _buffered_in(txn, _point(read.key), read.step)
             ):
-                continue  # answered by what lies over the store
+                continue  # answered by what lies over the store, or was known beforehand
             heads = (
                 {head(read.key)} if isinstance(read, Get) else {head(key) for key in index.keys_in(read.span)}
             )

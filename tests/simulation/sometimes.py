@@ -70,6 +70,7 @@ JOB_SOMETIMES = (
     "finalizing refused: an older instance",
     "version finalized",
     "setting changed",
+    "heads swept",
     "heartbeat too early after a lowered ttl",
     "ended job forgotten",
     "job taken from the other runner",

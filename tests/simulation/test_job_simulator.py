@@ -85,6 +85,7 @@ def test_the_worlds_take_turns() -> None:
         ("mixed claim ignores the old lease", "I22"),
         ("finalized beside older nodes", "version-join"),
         ("settings never read again", "settings-watched"),
+        ("a follower steps over a gap", "I22"),
         ("retention counts from the start", "retention"),
     ],
 )

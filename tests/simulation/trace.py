@@ -33,6 +33,8 @@ class Get(NamedTuple):
     value: bytes | None
     read_at: Timestamp
     flushed_at: Timestamp
+    is_known: bool = False
+    """Answered by what the transaction started from; only its commit proves that."""
 
 
 class Range(NamedTuple):

@@ -54,11 +54,12 @@ class TracingTransaction(Transaction):
 
     def get(self, key: bytes, *, flushed_at: Timestamp = ZERO_AT) -> bytes | None:
         began = self.trace.tick()
+        is_known = self._known is not None and key in self._known
         with Refusals(self.trace):
             value = super().get(key, flushed_at=flushed_at)
         if value is None and flushed_at:
             value = self.trace.value_at(key, flushed_at)
-        read = Get(began, self.trace.tick(), key, value, self._read_at or 0, flushed_at)
+        read = Get(began, self.trace.tick(), key, value, self._read_at or 0, flushed_at, is_known)
         self.record.reads.append(read)
         return value
 

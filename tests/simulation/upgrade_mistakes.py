@@ -19,17 +19,20 @@ from tenure.cluster.sessions.liveness import Liveness, NodeSession
 from tenure.cluster.sessions.session_records import Instance, SessionId, Sessions
 from tenure.cluster.sessions.versions import Versions
 from tenure.cluster.settings import ClusterSettings, StoredSetting
+from tenure.kv.follower import Follower
+from tenure.kv.gaps import Gap
 from tenure.kv.keys import Keyspace, Span
 from tenure.kv.records import replace
 from tenure.kv.snapshot import Snapshot
 from tenure.kv.store import Store
 from tenure.kv.transaction import Transaction
 from tests.simulation.job_knobs import JobKnobs
-from tests.simulation.job_mistakes import ANY_HOLDER, changing_settings, often
+from tests.simulation.job_mistakes import ANY_HOLDER, changing_settings, often, sweeping
 from tests.simulation.knobs import Knobs
 
 _init_sessions = Sessions.__init__
 _claim = Jobs.claim
+_step = Follower.step
 
 # ── upgrades ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +112,15 @@ def follow_nothing(self: ClusterSettings) -> float:
     assert watch is not None
     watch.next(settings_module.FOLLOW_SECONDS, changes_only=True)
     return 0.0
+
+
+def step_over_gaps(self: Follower, seconds: float | None = None) -> bool:
+    """Goes on after a gap as if nothing had changed in it."""
+    if self._watch is not None and self._is_current:
+        change = self._watch.next(0.0, changes_only=True)
+        if isinstance(change, Gap):
+            self._watch.resume(self._store.snapshot().at)
+    return _step(self, seconds)
 
 
 def over_what_was(self: ClusterSettings, snapshot: Snapshot) -> None:
@@ -217,6 +229,7 @@ ALL: tuple[tuple[Any, ...], ...] = (
         upgrading,
     ),
     ("settings never read again", ((ClusterSettings, "follow", follow_nothing),), "jobs", changing_settings),
+    ("a follower steps over a gap", ((Follower, "step", step_over_gaps),), "jobs", sweeping),
     ("reset setting stays", ((ClusterSettings, "_load", over_what_was),), "jobs", changing_settings),
     ("retention forgets open jobs", ((Jobs, "forget_ended", forget_by_age),), "jobs", forgetting),
     (
